@@ -1,0 +1,257 @@
+"""Frames in, named float64 columns out; folds and hold-out splits.
+
+Everything else in the package works on a `Table`: whatever the user passed
+has been checked here, once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from spbn.errors import ArgumentError, DataError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Seed = int | np.random.Generator | None
+Missing = Literal["error", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of finite numbers, all of the same length.
+
+    `columns[i]` is the contiguous, read-only column of `names[i]`.
+    """
+
+    names: tuple[str, ...]
+    columns: FloatArray
+
+    def __post_init__(self) -> None:
+        self.columns.flags.writeable = False
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.columns.shape[1]
+
+    def index(self, name: str) -> int:
+        """Position of a column."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise DataError(
+                f"the data has no column {name!r}. Its columns are {quoted(self.names)}."
+            ) from None
+
+    def column(self, name: str) -> FloatArray:
+        """One column, by its name."""
+        return self.columns[self.index(name)]
+
+    def select(self, names: Sequence[str]) -> Table:
+        """Return the named columns, in that order."""
+        return Table(tuple(names), self.columns[[self.index(name) for name in names]])
+
+    def take(self, rows: npt.ArrayLike) -> Table:
+        """Return the rows with these numbers, in that order."""
+        return Table(self.names, np.ascontiguousarray(self.columns[:, np.asarray(rows)]))
+
+
+def as_table(
+    data: Any, *, names: Sequence[str] | None = None, missing: Missing | None = None, min_rows: int = 1
+) -> Table:
+    """Read a data frame or a dict of columns, and refuse what cannot be used.
+
+    Parameters
+    ----------
+    data
+        A pandas DataFrame, anything else that narwhals reads (polars, pyarrow,
+        ...), or a dict of columns.
+    names
+        The columns to read, in this order; all of them by default. Other
+        columns are not looked at, so they may hold anything.
+    missing
+        What to do with rows that hold a missing or infinite value: refuse the
+        table (``"error"``), or leave them out (``"drop"``). None: refuse, and
+        offer no choice, because the caller needs every row.
+    min_rows
+        Fewest rows that the caller can work with.
+    """
+    if missing not in ("error", "drop", None):
+        raise ArgumentError(f"missing must be 'error' or 'drop'. Got {missing!r} instead.")
+    table = data if isinstance(data, Table) else _read(data, names)
+    if names is not None and table.names != tuple(names):
+        table = table.select(names)
+    finite = np.isfinite(table.columns)
+    if not finite.all():
+        if missing != "drop":
+            remedy = "drop them or pass missing='drop'" if missing else "drop or fill those rows"
+            raise DataError(f"{_missing_message(table, finite)}: {remedy}.")
+        table = table.take(np.flatnonzero(finite.all(axis=0)))
+    if table.rows < min_rows:
+        raise DataError(f"at least {min_rows} rows are needed. Got {table.rows}.")
+    return table
+
+
+def require_variation(table: Table) -> None:
+    """Refuse columns that hold one value only: no density can be fitted to them."""
+    constant = [
+        name
+        for name, column in zip(table.names, table.columns, strict=True)
+        if column.min() == column.max()
+    ]
+    if constant:
+        raise DataError(f"{_columns(constant)} constant, which leaves nothing to learn: drop {_them(constant)}.")
+
+
+def frame_index(data: Any) -> Any:
+    """Return the index of a pandas frame, to carry over to results; None for other data."""
+    native = nw.to_native(data, pass_through=True)
+    index = getattr(native, "index", None)
+    return index if type(native).__module__.startswith("pandas") else None
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """Return the random generator of a seed."""
+    if seed is None or isinstance(seed, np.random.Generator | int | np.integer):
+        return np.random.default_rng(seed)
+    raise ArgumentError(f"seed must be an int or a numpy.random.Generator. Got {seed!r} instead.")
+
+
+def fold_labels(rows: int, folds: int | npt.ArrayLike, seed: Seed) -> IntArray:
+    """Return the fold of every row, 0 to k - 1.
+
+    Parameters
+    ----------
+    folds
+        A count k: the rows are shuffled into folds whose sizes differ by one
+        at most. Or a label for every row, taken as it is.
+    """
+    if isinstance(folds, int | np.integer):
+        if not 2 <= folds <= rows:
+            raise ArgumentError(f"folds must be between 2 and the number of rows ({rows}). Got {folds} instead.")
+        return generator(seed).permutation(rows) % int(folds)
+    labels = np.asarray(folds)
+    if labels.shape != (rows,):
+        raise ArgumentError(f"folds must be a count or one label for each of the {rows} rows. Got shape {labels.shape}.")
+    distinct, codes = np.unique(labels, return_inverse=True)
+    if len(distinct) < 2:
+        raise ArgumentError(f"folds must label at least 2 folds. All labels are {distinct[0]!r}.")
+    return codes.astype(np.int64)
+
+
+def holdout_rows(rows: int, fraction: float, seed: Seed) -> tuple[IntArray, IntArray]:
+    """Split row numbers at random into those kept and the fraction held out, each in order."""
+    if not isinstance(fraction, float | int) or not 0 < fraction < 1:
+        raise ArgumentError(f"validation must be a fraction between 0 and 1, or a table. Got {fraction!r} instead.")
+    held_out = round(rows * fraction)
+    if not 0 < held_out < rows:
+        raise ArgumentError(
+            f"a validation fraction of {fraction} of {rows} rows leaves "
+            f"{'no row to validate with' if held_out == 0 else 'no row to train on'}: choose another fraction."
+        )
+    order = generator(seed).permutation(rows)
+    return np.sort(order[held_out:]), np.sort(order[:held_out])
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Write names for an error message: 'a', 'b' and 'c'; long lists are cut."""
+    parts = [repr(name) for name in names]
+    if len(parts) > 12:
+        return ", ".join(parts[:10]) + f", ... ({len(parts)} in all)"
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _read(data: Any, names: Sequence[str] | None) -> Table:
+    series = _series(data)
+    if not series:
+        raise DataError("the data has no columns.")
+    if names is not None:
+        absent = [name for name in names if name not in series]
+        if absent:
+            raise DataError(f"the data lacks {_columns(absent, verb=False)}. Its columns are {quoted(series)}.")
+        series = {name: series[name] for name in names}
+    columns = [_to_floats(name, values) for name, values in series.items()]
+    lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"columns must have the same length. Got {lengths}.")
+    return Table(tuple(series), np.ascontiguousarray(np.stack(columns)))
+
+
+def _series(data: Any) -> dict[str, Any]:
+    """Return the columns by name, as narwhals Series or, from a dict, as they are."""
+    if isinstance(data, Mapping):
+        _require_names(list(data))
+        return dict(data)
+    # pyarrow calls its names column_names; its columns are the columns themselves.
+    _require_names(list(getattr(data, "column_names", getattr(data, "columns", ()))))
+    try:
+        frame: Any = nw.from_native(data)
+    except TypeError:
+        raise DataError(
+            f"data must be a data frame (pandas, polars, pyarrow, ...) or a dict of columns. "
+            f"Got {type(data).__name__}: wrap it, for example pandas.DataFrame(data, columns=[...])."
+        ) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(f"data must be a table. Got one column ({type(data).__name__}).")
+    return {name: frame[name] for name in frame.columns}
+
+
+def _require_names(names: list[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(
+                f"column names must be text. Got {name!r} ({type(name).__name__}): rename the columns, "
+                f"for example data.columns = data.columns.astype(str)."
+            )
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise DataError(f"column names must be distinct. {quoted(repeated)} stand more than once: rename them.")
+
+
+def _to_floats(name: str, values: Any) -> FloatArray:
+    if isinstance(values, nw.Series):
+        if not (values.dtype.is_numeric() or values.dtype == nw.Boolean):
+            raise DataError(
+                f"column {name!r} holds {values.dtype}, not numbers: convert it, or leave it out of the data."
+            )
+        return values.cast(nw.Float64).to_numpy().astype(np.float64)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"column {name!r} holds {array.dtype}, not numbers: convert it, or leave it out of the data."
+        )
+    return array.astype(np.float64)
+
+
+def _missing_message(table: Table, finite: BoolArray) -> str:
+    parts = []
+    for name, column, good in zip(table.names, table.columns, finite, strict=True):
+        bad = np.flatnonzero(~good)
+        if len(bad):
+            kind = "missing" if np.isnan(column[bad]).all() else "missing or infinite"
+            where = ", ".join(map(str, bad[:3])) + (", ..." if len(bad) > 3 else "")
+            count = f"{len(bad)} {kind} value{'s' if len(bad) > 1 else ''}"
+            parts.append(f"column {name!r} has {count} (row{'s' if len(bad) > 1 else ''} {where})")
+    more = f"; and {len(parts) - 3} more columns" if len(parts) > 3 else ""
+    return "; ".join(parts[:3]) + more
+
+
+def _columns(names: Sequence[str], *, verb: bool = True) -> str:
+    plural = len(names) > 1
+    return f"column{'s' if plural else ''} {quoted(names)}" + ((" are" if plural else " is") if verb else "")
+
+
+def _them(names: Sequence[str]) -> str:
+    return "them" if len(names) > 1 else "it"

@@ -1,0 +1,38 @@
+"""The exceptions of spbn.
+
+::
+
+    SpbnError
+    ├── ArgumentError    an argument has a value that makes no sense      (also a ValueError)
+    ├── DataError        a table cannot be used as it is                  (also a ValueError)
+    ├── GraphError       a graph or a structure is not what it has to be  (also a ValueError)
+    ├── FitError         a node cannot be fitted to these rows            (also a ValueError)
+    └── ModelFileError   a file is not a model, or is damaged             (also a ValueError)
+
+Every message says what is wrong, what was got, and what to do about it. A
+family that cannot be fitted during a search is no error: it scores -inf.
+"""
+
+
+class SpbnError(Exception):
+    """Anything that spbn refuses to do."""
+
+
+class ArgumentError(SpbnError, ValueError):
+    """An argument has a value that makes no sense."""
+
+
+class DataError(SpbnError, ValueError):
+    """A table cannot be used as it is."""
+
+
+class GraphError(SpbnError, ValueError):
+    """A graph or a structure is not what it has to be."""
+
+
+class FitError(SpbnError, ValueError):
+    """A node cannot be fitted to these rows."""
+
+
+class ModelFileError(SpbnError, ValueError):
+    """A file is not a model, or is damaged."""

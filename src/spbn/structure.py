@@ -1,0 +1,157 @@
+"""A structure is a DAG and the type of every node: all that learning has to find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from spbn.data import quoted
+from spbn.errors import ArgumentError, GraphError
+from spbn.graph import DAG, Arc, drawn
+
+
+class NodeType(StrEnum):
+    """How the density of a node given its parents is modelled."""
+
+    LG = "lg"  #: linear Gaussian: a linear regression with normal noise
+    CKDE = "ckde"  #: conditional kernel density estimate
+
+    @classmethod
+    def parse(cls, value: NodeType | str) -> NodeType:
+        """Read a node type or its name."""
+        try:
+            return cls(value)
+        except ValueError:
+            raise ArgumentError(f"a node type must be 'lg' or 'ckde'. Got {value!r} instead.") from None
+
+
+class Family(NamedTuple):
+    """A node, its parents and its type: all that a local score depends on."""
+
+    node: str
+    parents: tuple[str, ...] = ()
+    type: NodeType = NodeType.LG
+
+    def __str__(self) -> str:
+        return f"{self.node} | {', '.join(self.parents) or '∅'} ({self.type})"
+
+
+class Structure:
+    """A directed acyclic graph whose nodes have types.
+
+    Two structures are equal if they have the same nodes, arcs and types, in
+    whatever order.
+
+    Parameters
+    ----------
+    nodes
+        Names of the nodes; their order breaks ties.
+    arcs
+        Pairs (parent, child).
+    types
+        One type for all nodes, or a dict with the type of every node.
+    """
+
+    dag: DAG
+    types: Mapping[str, NodeType]
+
+    def __init__(
+        self,
+        nodes: Iterable[str],
+        arcs: Iterable[Arc] = (),
+        types: NodeType | str | Mapping[str, NodeType | str] = NodeType.LG,
+    ) -> None:
+        self.dag = DAG(nodes, arcs)
+        self.types = MappingProxyType(_node_types(self.dag.nodes, types))
+
+    @classmethod
+    def from_dag(cls, dag: DAG, types: NodeType | str | Mapping[str, NodeType | str] = NodeType.LG) -> Structure:
+        """Give types to the nodes of a DAG."""
+        structure = cls.__new__(cls)
+        structure.dag = dag
+        structure.types = MappingProxyType(_node_types(dag.nodes, types))
+        return structure
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+        return self.dag.nodes
+
+    @property
+    def arcs(self) -> tuple[Arc, ...]:
+        """Pairs (parent, child), by column order."""
+        return self.dag.arcs
+
+    def parents(self, node: str) -> tuple[str, ...]:
+        """Parents of a node, by column order."""
+        return self.dag.parents(node)
+
+    def type(self, node: str) -> NodeType:
+        """Return the type of a node."""
+        self.dag.index(node)
+        return self.types[node]
+
+    def family(self, node: str) -> Family:
+        """Return a node with its parents and its type."""
+        return Family(node, self.parents(node), self.type(node))
+
+    def families(self) -> tuple[Family, ...]:
+        """Return the family of every node, by column order."""
+        return tuple(self.family(node) for node in self.nodes)
+
+    def with_dag(self, dag: DAG) -> Structure:
+        """Return the same types on another graph of the same nodes."""
+        return Structure.from_dag(dag, self.types)
+
+    def with_type(self, node: str, type: NodeType | str) -> Structure:
+        """Return the same graph with another type for one node."""
+        self.dag.index(node)
+        return Structure.from_dag(self.dag, {**self.types, node: type})
+
+    def to_networkx(self) -> Any:
+        """Return a `networkx.DiGraph` whose nodes have the attribute ``type``."""
+        graph = self.dag.to_networkx()
+        for node, node_type in self.types.items():
+            graph.nodes[node]["type"] = node_type.value
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Structure:
+        """Read a `networkx.DiGraph`; nodes without an attribute ``type`` are LG."""
+        types = {node: graph.nodes[node].get("type", NodeType.LG) for node in graph.nodes}
+        return cls(graph.nodes, graph.edges, types)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Structure) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        types = {node: str(node_type) for node, node_type in self.types.items()}
+        return f"Structure({list(self.nodes)}, {list(self.arcs)}, {types})"
+
+    def __str__(self) -> str:
+        nodes = [f"{node} ({node_type})" for node, node_type in self.types.items()]
+        return drawn(nodes, [f"{source} → {target}" for source, target in self.arcs])
+
+    @cached_property
+    def _key(self) -> tuple[DAG, frozenset[tuple[str, NodeType]]]:
+        return self.dag, frozenset(self.types.items())
+
+
+def _node_types(
+    nodes: tuple[str, ...], types: NodeType | str | Mapping[str, NodeType | str]
+) -> dict[str, NodeType]:
+    if not isinstance(types, Mapping):
+        return dict.fromkeys(nodes, NodeType.parse(types))
+    unknown = [node for node in types if node not in nodes]
+    if unknown:
+        raise GraphError(f"types names nodes that there are not: {quoted(unknown)}.")
+    absent = [node for node in nodes if node not in types]
+    if absent:
+        raise GraphError(f"types must give the type of every node. It lacks {quoted(absent)}.")
+    return {node: NodeType.parse(types[node]) for node in nodes}
