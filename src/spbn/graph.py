@@ -282,8 +282,6 @@ class PDAG:
 
 def distinct_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
     """Check names of nodes: at least one, all text, none twice."""
-    if isinstance(nodes, str):
-        raise GraphError(f"nodes must be a list of names. Got the text {nodes!r}.")
     names = tuple(nodes)
     if not names:
         raise GraphError("a graph needs at least one node.")

@@ -1,0 +1,108 @@
+"""Linear Gaussian: a linear regression on the parents, with normal noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from spbn.cholesky import SINGULAR
+from spbn.cpds.base import parent_columns
+from spbn.data import FloatArray, Missing, Seed, Table, as_table, generator, quoted
+from spbn.errors import FitError
+
+
+@dataclass(frozen=True, repr=False)
+class LinearGaussian:
+    """The density of a node that is a linear function of its parents and normal noise.
+
+    f(x | pa) = N(x; b_0 + Σ b_k pa_k, σ²)
+
+    Attributes
+    ----------
+    node, parents
+        The family.
+    intercept, coefficients
+        b_0, and b_k in the order of the parents.
+    variance
+        σ² = RSS / (N - |parents| - 1).
+    """
+
+    node: str
+    parents: tuple[str, ...]
+    intercept: float
+    coefficients: tuple[float, ...]
+    variance: float
+
+    @classmethod
+    def fit(
+        cls, data: Any, node: str, parents: Sequence[str] = (), *, missing: Missing = "error"
+    ) -> LinearGaussian:
+        """Estimate by ordinary least squares."""
+        table = as_table(data, names=[node, *parents], missing=missing)
+        if table.rows < len(parents) + 2:
+            raise FitError(
+                f"{node!r} with {len(parents)} parents needs at least {len(parents) + 2} rows. Got {table.rows}."
+            )
+        means = table.columns.mean(axis=1)
+        centred = table.columns - means[:, None]
+        scale = np.sqrt(np.mean(centred**2, axis=1))
+        _require_spread(table, scale)
+        x, y = (centred[1:] / scale[1:, None]).T, centred[0] / scale[0]
+        solution, _, rank, _ = np.linalg.lstsq(x, y, rcond=math.sqrt(SINGULAR))
+        if rank < len(parents):
+            raise FitError(
+                f"the parents of {node!r} are linearly dependent ({quoted(parents)}): remove one of them."
+            )
+        residual = float(np.sum((y - x @ solution) ** 2))
+        if residual <= SINGULAR * table.rows:
+            raise FitError(f"{node!r} is a linear combination of its parents {quoted(parents)}: remove one of them.")
+        coefficients = solution * scale[0] / scale[1:]
+        return cls(
+            node=node,
+            parents=tuple(parents),
+            intercept=float(means[0] - coefficients @ means[1:]),
+            coefficients=tuple(coefficients.tolist()),
+            variance=float(residual * scale[0] ** 2 / (table.rows - len(parents) - 1)),
+        )
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+        z = self._standardised(as_table(data, names=[self.node, *self.parents]))
+        density: FloatArray = -0.5 * (z * z + math.log(2.0 * math.pi * self.variance))
+        return density
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+        probability: FloatArray = special.ndtr(self._standardised(as_table(data, names=[self.node, *self.parents])))
+        return probability
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, a row for each."""
+        mean = self._mean(parent_columns(self.node, self.parents, n, given))
+        sample: FloatArray = mean + math.sqrt(self.variance) * generator(seed).standard_normal(n)
+        return sample
+
+    def _standardised(self, table: Table) -> FloatArray:
+        z: FloatArray = (table.columns[0] - self._mean(table.columns[1:])) / math.sqrt(self.variance)
+        return z
+
+    def _mean(self, parents: FloatArray) -> FloatArray:
+        mean: FloatArray = self.intercept + np.asarray(self.coefficients) @ parents
+        return mean
+
+    def __repr__(self) -> str:
+        terms = [f"{self.intercept:.4g}"]
+        for coefficient, parent in zip(self.coefficients, self.parents, strict=True):
+            terms.append(f"{'-' if coefficient < 0 else '+'} {abs(coefficient):.4g}·{parent}")
+        return f"{self.node} = {' '.join(terms)} + N(0, {self.variance:.4g})"
+
+
+def _require_spread(table: Table, scale: FloatArray) -> None:
+    for name, spread in zip(table.names, scale, strict=True):
+        if spread == 0.0:
+            raise FitError(f"column {name!r} is constant, which leaves nothing to fit: drop it.")

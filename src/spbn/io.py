@@ -1,0 +1,246 @@
+"""Networks as files: ``.spbn``, a zip of a JSON document and arrays. See docs/file-format.md.
+
+A file is data, never code: arrays are read without pickle, and whatever does
+not fit the format is refused with a `ModelFileError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from spbn.cpds import CKDE, CPD, LinearGaussian
+from spbn.data import FloatArray
+from spbn.errors import ModelFileError, SpbnError
+from spbn.kde import KDE
+from spbn.network import BayesianNetwork
+from spbn.structure import NodeType, Structure
+
+VERSION = 1
+_DOCUMENT = "network.json"
+_LARGEST_DOCUMENT = 256 * 2**20
+_LARGEST_HEADER = 4096  # of an .npy file
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same network gives the same bytes
+
+
+def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
+    """Write a network; the file appears whole or not at all."""
+    columns: dict[str, FloatArray] = {}  # by the hash of their bytes, so that each is stored once
+    document = {
+        "format": "spbn",
+        "version": VERSION,
+        "nodes": list(network.nodes),
+        "arcs": [list(arc) for arc in network.structure.arcs],
+        "cpds": [_describe(network.cpds[node], columns) for node in network.nodes],
+    }
+    document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(columns.values())]
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            with zipfile.ZipFile(stream, "w") as archive:
+                text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+                archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
+                for i, column in enumerate(columns.values()):
+                    archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> BayesianNetwork:
+    """Read a network."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read(archive)
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)} cannot be read: {error}") from error.__cause__
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)} cannot be read: it is no .spbn file, or it is damaged ({error})."
+        ) from error
+
+
+def _describe(cpd: CPD, columns: dict[str, FloatArray]) -> dict[str, Any]:
+    if isinstance(cpd, LinearGaussian):
+        return {
+            "node": cpd.node,
+            "type": NodeType.LG.value,
+            "parents": list(cpd.parents),
+            "intercept": cpd.intercept,
+            "coefficients": list(cpd.coefficients),
+            "variance": cpd.variance,
+        }
+    if not isinstance(cpd, CKDE):
+        raise TypeError(f"there is no file format for {cpd!r}")
+    used = []
+    for column in cpd.joint.points:
+        digest = hashlib.sha256(column.tobytes()).hexdigest()
+        columns.setdefault(digest, column)
+        used.append(list(columns).index(digest))
+    return {
+        "node": cpd.node,
+        "type": NodeType.CKDE.value,
+        "parents": list(cpd.parents),
+        "bandwidth": cpd.bandwidth.tolist(),
+        "columns": used,
+    }
+
+
+def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
+    document = _read_document(archive)
+    columns = _read_columns(archive, document)
+    nodes = _strings(document, "nodes")
+    arcs = [tuple(arc) for arc in _list_of(document, "arcs", list)]
+    cpds: dict[str, CPD] = {}
+    for description in _list_of(document, "cpds", dict):
+        cpd = _read_cpd(description, columns)
+        cpds[cpd.node] = cpd
+    types = {node: _type_of(cpd) for node, cpd in cpds.items()}
+    try:
+        return BayesianNetwork(Structure(nodes, arcs, types), cpds)
+    except SpbnError as error:
+        raise ModelFileError(f"its network makes no sense: {error}") from error
+
+
+def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
+    if _DOCUMENT not in archive.namelist():
+        _refuse(f"it has no {_DOCUMENT}, so it is no .spbn file.")
+    if archive.getinfo(_DOCUMENT).file_size > _LARGEST_DOCUMENT:
+        _refuse(f"its {_DOCUMENT} is larger than {_LARGEST_DOCUMENT} bytes.")
+    try:
+        document = json.loads(archive.read(_DOCUMENT).decode(), parse_constant=_no_number)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ModelFileError(f"its {_DOCUMENT} is damaged ({error}).") from error
+    if not isinstance(document, dict) or document.get("format") != "spbn":
+        _refuse(f"its {_DOCUMENT} does not say 'format': 'spbn', so it is no .spbn file.")
+    if document.get("version") != VERSION:
+        _refuse(
+            f"it has version {document.get('version')!r} of the format, and this library reads version {VERSION}. "
+            f"Upgrade spbn, or save the model again with an spbn that matches."
+        )
+    return document
+
+
+def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list[FloatArray]:
+    entries = _list_of(document, "columns", dict)
+    expected = {_DOCUMENT, *(_column_file(i) for i in range(len(entries)))}
+    unexpected = sorted(set(archive.namelist()) - expected)
+    if unexpected:
+        _refuse(f"it holds a file that does not belong there: {unexpected[0]!r}.")
+    columns = []
+    for i, entry in enumerate(entries):
+        file, rows = _column_file(i), entry.get("rows")
+        if entry.get("file") != file or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            _refuse(f"the description of column {i} is wrong: {entry!r}.")
+        if file not in archive.namelist():
+            _refuse(f"it lacks {file}.")
+        if archive.getinfo(file).file_size > 8 * rows + _LARGEST_HEADER:
+            _refuse(f"{file} is larger than its {rows} rows need.")
+        try:
+            column = np.lib.format.read_array(io.BytesIO(archive.read(file)), allow_pickle=False)
+        except ValueError as error:
+            raise ModelFileError(f"{file} is no array of numbers ({error}).") from error
+        if column.shape != (rows,) or column.dtype != np.float64:
+            _refuse(f"{file} must hold {rows} float64 numbers. Got shape {column.shape} of {column.dtype}.")
+        if not np.isfinite(column).all():
+            _refuse(f"{file} holds missing or infinite numbers.")
+        columns.append(column)
+    return columns
+
+
+def _read_cpd(description: Mapping[str, Any], columns: list[FloatArray]) -> CPD:
+    node, parents = description.get("node"), tuple(_strings(description, "parents"))
+    if not isinstance(node, str):
+        _refuse(f"the name of a node must be text. Got {node!r}.")
+    kind = description.get("type")
+    if kind == NodeType.LG:
+        coefficients = _numbers(description, "coefficients", (len(parents),))
+        intercept, variance = _numbers(description, "intercept", ()), _numbers(description, "variance", ())
+        if not variance > 0:
+            _refuse(f"the variance of {node!r} must be positive. Got {variance}.")
+        return LinearGaussian(node, parents, float(intercept), tuple(coefficients.tolist()), float(variance))
+    if kind != NodeType.CKDE:
+        _refuse(f"the type of {node!r} must be 'lg' or 'ckde'. Got {kind!r}.")
+    d = len(parents) + 1
+    used = description.get("columns")
+    if not isinstance(used, list) or len(used) != d or not all(_is_index(i, len(columns)) for i in used):
+        _refuse(f"{node!r} must name {d} of the {len(columns)} columns. Got {used!r}.")
+    chosen = [columns[i] for i in used]
+    if len({len(column) for column in chosen}) != 1:
+        _refuse(f"the columns of {node!r} differ in length.")
+    kde = KDE((*parents, node), np.stack(chosen), _numbers(description, "bandwidth", (d, d)))
+    try:
+        kde.whitener  # noqa: B018 -- refuse a matrix that is no bandwidth
+    except SpbnError as error:
+        raise ModelFileError(f"the bandwidth matrix of {node!r} is not positive definite.") from error
+    return CKDE(node, parents, kde)
+
+
+def _type_of(cpd: CPD) -> NodeType:
+    return NodeType.LG if isinstance(cpd, LinearGaussian) else NodeType.CKDE
+
+
+def _list_of(document: Mapping[str, Any], key: str, kind: type) -> list[Any]:
+    values = document.get(key)
+    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+        _refuse(f"{key!r} must be a list of {kind.__name__} values. Got {values!r:.200}.")
+    return values
+
+
+def _strings(document: Mapping[str, Any], key: str) -> list[str]:
+    return _list_of(document, key, str)
+
+
+def _numbers(document: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    try:
+        numbers = np.array(document.get(key), dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if numbers.shape != shape or not np.isfinite(numbers).all():
+        _refuse(f"{key!r} must hold numbers of shape {shape}. Got {document.get(key)!r:.200}.")
+    return numbers
+
+
+def _is_index(value: Any, length: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < length
+
+
+def _column_file(i: int) -> str:
+    return f"columns/{i}.npy"
+
+
+def _npy(column: FloatArray) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(column, dtype="<f8"), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ModelFileError(f"{text} is no number that a model can have.")
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise ModelFileError(reason)
