@@ -1,0 +1,104 @@
+"""What all scores share: families in, cached numbers out.
+
+A score is a sum over families, and greater is better. The cache is here and
+nowhere else; a concrete score only says how families are computed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import final
+
+import numpy as np
+
+from spbn.data import FloatArray, quoted
+from spbn.errors import ArgumentError, GraphError
+from spbn.structure import Family, NodeType, Structure
+
+
+class FamilyCache:
+    """Numbers of families, each computed once, many at a time.
+
+    Holds `limit` numbers at most and then forgets the older half.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[str],
+        types: frozenset[NodeType],
+        compute: Callable[[list[Family]], FloatArray],
+        limit: int = 1 << 20,
+    ) -> None:
+        self._position = {node: i for i, node in enumerate(nodes)}
+        self._types = types
+        self._compute = compute
+        self._limit = limit
+        self._numbers: dict[Family, float] = {}
+
+    def many(self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]) -> FloatArray:
+        """Return the number of every family; those not known yet are computed in one batch."""
+        asked = list(families)
+        known = self._numbers
+        missing = [family for family in asked if family not in known]
+        if missing:
+            asked = [self._normalised(*family) for family in asked]
+            new = list(dict.fromkeys(family for family in asked if family not in known))
+            if new:
+                if len(known) + len(new) > self._limit:
+                    self._forget(keep=set(asked))
+                known.update(zip(new, self._compute(new).tolist(), strict=True))
+        return np.array([known[family] for family in asked])  # type: ignore[index]
+
+    def _normalised(self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG) -> Family:
+        """Parents by column order: the number depends on the set alone."""
+        parents = tuple(parents)
+        for name in (node, *parents):
+            if name not in self._position:
+                raise GraphError(f"the score's data has no column {name!r}. Its columns are {quoted(self._position)}.")
+        if node in parents or len(set(parents)) < len(parents):
+            raise GraphError(f"the parents of {node!r} must be distinct other nodes. Got {quoted(parents)}.")
+        node_type = NodeType.parse(type)
+        if node_type not in self._types:
+            allowed = " or ".join(sorted(self._types))
+            raise ArgumentError(f"this score is defined for nodes of type {allowed} only. Got {node!r} as {node_type}.")
+        return Family(node, tuple(sorted(parents, key=self._position.__getitem__)), node_type)
+
+    def _forget(self, keep: set[Family]) -> None:
+        old = list(self._numbers)[: len(self._numbers) // 2]
+        for family in old:
+            if family not in keep:
+                del self._numbers[family]
+
+
+class Score(ABC):
+    """A decomposable score of structures, prepared once for a table and asked many times."""
+
+    #: The columns of the data.
+    nodes: tuple[str, ...]
+    #: The types of nodes that the score is defined for.
+    node_types: frozenset[NodeType]
+
+    def __init__(self, nodes: Sequence[str], node_types: Iterable[NodeType]) -> None:
+        self.nodes = tuple(nodes)
+        self.node_types = frozenset(node_types)
+        self._cache = FamilyCache(self.nodes, self.node_types, self._compute)
+
+    @abstractmethod
+    def _compute(self, families: list[Family]) -> FloatArray:
+        """Return the local scores of distinct families, parents by column order; -inf where one cannot be fitted."""
+
+    @final
+    def local(self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG) -> float:
+        """Score of one node given its parents."""
+        return float(self.local_many([Family(node, tuple(parents), NodeType.parse(type))])[0])
+
+    @final
+    def local_many(self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]) -> FloatArray:
+        """Scores of many families, computed in one batch."""
+        return self._cache.many(families)
+
+    @final
+    def total(self, structure: Structure) -> float:
+        """Score of a structure: the sum over its families."""
+        return float(self.local_many(structure.families()).sum())

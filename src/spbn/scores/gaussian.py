@@ -1,0 +1,141 @@
+"""Scores of Gaussian networks: BIC and BGe, both from one scatter matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+from scipy import special
+
+from spbn.cpds import LinearGaussian
+from spbn.data import FloatArray, Missing, Table, as_table, require_variation
+from spbn.errors import ArgumentError, FitError
+from spbn.moments import Moments
+from spbn.scores.base import Score
+from spbn.scores.regression import ILL_CONDITIONED, MomentStack, family_indices, log_likelihoods, log_pivots
+from spbn.structure import Family, NodeType
+
+
+@final
+class BIC(Score):
+    """The Bayesian information criterion of linear Gaussian nodes.
+
+    log-likelihood of the fitted node - log(N)/2 · (|parents| + 2)
+    """
+
+    def __init__(self, data: Any, *, missing: Missing = "error") -> None:
+        self._table = _table(data, missing)
+        self._position = {name: i for i, name in enumerate(self._table.names)}
+        self._moments = MomentStack.of([Moments.of(_centred(self._table))])
+        super().__init__(self._table.names, [NodeType.LG])
+
+    def _compute(self, families: list[Family]) -> FloatArray:
+        members, sizes = family_indices(families, self._position)
+        log_likelihood, share = log_likelihoods(self._moments, self._moments, members, sizes)
+        for f in np.flatnonzero((share < ILL_CONDITIONED) & (log_likelihood > -np.inf)):
+            log_likelihood[f] = self._from_rows(families[f])
+        penalty: FloatArray = 0.5 * math.log(self._table.rows) * (sizes + 1)
+        return log_likelihood - penalty
+
+    def _from_rows(self, family: Family) -> float:
+        try:
+            return float(LinearGaussian.fit(self._table, family.node, family.parents).logpdf(self._table).sum())
+        except FitError:
+            return -math.inf
+
+
+@final
+class BGe(Score):
+    """The Bayesian Gaussian equivalent: marginal likelihood under a normal-Wishart prior.
+
+    Geiger and Heckerman (2002), as corrected by Kuipers, Moffa and Heckerman (2014).
+
+    Parameters
+    ----------
+    iss_mu
+        How many observations the prior mean is worth.
+    iss_w
+        Degrees of freedom of the Wishart prior, more than the number of variables + 1;
+        that number + 2 by default.
+    nu
+        Prior mean of every variable, as a dict or in column order; the column means by default.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        iss_mu: float = 1.0,
+        iss_w: float | None = None,
+        nu: Any = None,
+        missing: Missing = "error",
+    ) -> None:
+        table = _table(data, missing)
+        n = len(table.names)
+        if not iss_mu > 0:
+            raise ArgumentError(f"iss_mu must be positive. Got {iss_mu!r} instead.")
+        if iss_w is None:
+            iss_w = n + 2
+        if not iss_w > n + 1:
+            raise ArgumentError(f"iss_w must be greater than the number of variables + 1 ({n + 1}). Got {iss_w!r}.")
+        self._position = {name: i for i, name in enumerate(table.names)}
+        moments = Moments.of(_centred(table))
+        prior_scale = iss_mu * (iss_w - n - 1) / (iss_mu + 1)
+        shift = _prior_mean(nu, table) - table.columns.mean(axis=1) - moments.mean
+        weight = table.rows * iss_mu / (table.rows + iss_mu)
+        self._posterior_scatter = moments.scatter + prior_scale * np.eye(n) + weight * np.outer(shift, shift)
+        self._freedom = iss_w - n  # of the prior, for a block of one variable less 1
+        self._rows = table.rows
+        self._constants = np.array([self._constant(size, iss_mu, prior_scale) for size in range(n + 1)])
+        super().__init__(table.names, [NodeType.LG])
+
+    def _constant(self, size: int, iss_mu: float, prior_scale: float) -> float:
+        """Return what does not depend on the data in the marginal likelihood of a block of variables."""
+        if size == 0:
+            return 0.0
+        prior, posterior = self._freedom + size, self._freedom + size + self._rows
+        return float(
+            -0.5 * size * self._rows * math.log(math.pi)
+            + 0.5 * size * math.log(iss_mu / (self._rows + iss_mu))
+            + special.multigammaln(0.5 * posterior, size)
+            - special.multigammaln(0.5 * prior, size)
+            + 0.5 * prior * size * math.log(prior_scale)
+        )
+
+    def _compute(self, families: list[Family]) -> FloatArray:
+        members, sizes = family_indices(families, self._position)
+        parents, node = log_pivots(self._posterior_scatter, members, sizes).T
+        # The marginal likelihood of node and parents over that of the parents.
+        posterior = self._freedom + self._rows + sizes
+        score: FloatArray = self._constants[sizes] - self._constants[sizes - 1]
+        score = score - 0.5 * posterior * node
+        with np.errstate(invalid="ignore"):
+            score = score - 0.5 * parents
+        return np.where(np.isneginf(node), -np.inf, score)
+
+
+def _table(data: Any, missing: Missing) -> Table:
+    table = as_table(data, missing=missing, min_rows=2)
+    require_variation(table)
+    return table
+
+
+def _centred(table: Table) -> FloatArray:
+    centred: FloatArray = table.columns - table.columns.mean(axis=1)[:, None]
+    return centred
+
+
+def _prior_mean(nu: Any, table: Table) -> FloatArray:
+    if nu is None:
+        return table.columns.mean(axis=1)
+    if isinstance(nu, Mapping):
+        absent = [name for name in table.names if name not in nu]
+        if absent:
+            raise ArgumentError(f"nu must give the prior mean of every column. It lacks {absent}.")
+        nu = [nu[name] for name in table.names]
+    mean = np.asarray(nu, dtype=np.float64)
+    if mean.shape != (len(table.names),) or not np.isfinite(mean).all():
+        raise ArgumentError(f"nu must give the prior mean of each of the {len(table.names)} columns. Got {nu!r}.")
+    return mean

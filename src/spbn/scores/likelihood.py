@@ -1,0 +1,182 @@
+"""Predictive log-likelihoods as scores: cross-validated, hold-out, and both together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from spbn.bandwidth import BandwidthRule
+from spbn.data import (
+    FloatArray,
+    IntArray,
+    Missing,
+    Seed,
+    Table,
+    as_table,
+    fold_labels,
+    generator,
+    holdout_rows,
+    require_variation,
+)
+from spbn.scores.base import FamilyCache, Score
+from spbn.scores.predictive import Partition, PredictiveLikelihood
+from spbn.structure import Family, NodeType, Structure
+
+
+@final
+class CVLikelihood(Score):
+    """The cross-validated log-likelihood: every fold under parameters fitted to the others.
+
+    Parameters
+    ----------
+    folds
+        How many, or a label for every row.
+    seed
+        Decides which row goes into which fold.
+    bandwidth
+        "scott", "silverman", or a function (see `spbn.bandwidth`).
+    engine
+        How Gaussian sums are computed (see `spbn.kernels`).
+    """
+
+    #: Fold of every row.
+    folds: IntArray
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        folds: int | npt.ArrayLike = 10,
+        seed: Seed = 0,
+        bandwidth: BandwidthRule = "scott",
+        missing: Missing = "error",
+        engine: str = "auto",
+    ) -> None:
+        table = _table(data, missing)
+        self.folds = fold_labels(table.rows, folds, seed)
+        partition = Partition.folds(table, self.folds)
+        self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
+        super().__init__(table.names, NodeType)
+
+    def _compute(self, families: list[Family]) -> FloatArray:
+        return self._likelihood.totals(families)
+
+    def rows(self, family: Family) -> FloatArray:
+        """Log-density of every row under parameters fitted without its fold."""
+        return self._likelihood.rows(family)
+
+
+@final
+class HoldoutLikelihood(Score):
+    """The log-likelihood of rows that were held out, under parameters fitted to the rest.
+
+    Parameters
+    ----------
+    validation
+        The fraction to hold out; or a table, and then all of `data` is for training.
+    seed
+        Decides which rows are held out.
+    bandwidth, engine
+        As for `CVLikelihood`.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        validation: Any = 0.2,
+        seed: Seed = 0,
+        bandwidth: BandwidthRule = "scott",
+        missing: Missing = "error",
+        engine: str = "auto",
+    ) -> None:
+        train, test = _split(_table(data, missing), validation, seed, missing)
+        partition = Partition.holdout(train, test)
+        self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
+        super().__init__(train.names, NodeType)
+
+    def _compute(self, families: list[Family]) -> FloatArray:
+        return self._likelihood.totals(families)
+
+    def rows(self, family: Family) -> FloatArray:
+        """Log-density of every held-out row."""
+        return self._likelihood.rows(family)
+
+
+@final
+class ValidatedLikelihood(Score):
+    """A cross-validated likelihood on training rows, and beside it the likelihood of validation rows.
+
+    A search climbs the first and stops by the second.
+
+    Parameters
+    ----------
+    folds
+        How many, or a label for every training row.
+    validation
+        The fraction of validation rows; or a table, and then all of `data` is for training.
+    seed
+        Decides which rows are for validation, and which go into which fold.
+    bandwidth, engine
+        As for `CVLikelihood`.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        folds: int | npt.ArrayLike = 10,
+        validation: Any = 0.2,
+        seed: Seed = 0,
+        bandwidth: BandwidthRule = "scott",
+        missing: Missing = "error",
+        engine: str = "auto",
+    ) -> None:
+        split_seed, fold_seed = generator(seed).spawn(2)
+        train, test = _split(_table(data, missing), validation, split_seed, missing)
+        labels = fold_labels(train.rows, folds, fold_seed)
+        self._training = PredictiveLikelihood(Partition.folds(train, labels), bandwidth=bandwidth, engine=engine)
+        self._validation = PredictiveLikelihood(Partition.holdout(train, test), bandwidth=bandwidth, engine=engine)
+        super().__init__(train.names, NodeType)
+        self._validation_cache = FamilyCache(self.nodes, self.node_types, self._validation.totals)
+
+    def _compute(self, families: list[Family]) -> FloatArray:
+        return self._training.totals(families)
+
+    def rows(self, family: Family) -> FloatArray:
+        """Log-density of every training row under parameters fitted without its fold."""
+        return self._training.rows(family)
+
+    def validation_rows(self, family: Family) -> FloatArray:
+        """Log-density of every validation row under parameters fitted to the training rows."""
+        return self._validation.rows(family)
+
+    def validation_local(
+        self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG
+    ) -> float:
+        """Validation log-likelihood of one node given its parents."""
+        return float(self.validation_local_many([Family(node, tuple(parents), NodeType.parse(type))])[0])
+
+    def validation_local_many(self, families: Iterable[Family]) -> FloatArray:
+        """Validation log-likelihoods of many families."""
+        return self._validation_cache.many(families)
+
+    def validation_total(self, structure: Structure) -> float:
+        """Validation log-likelihood of a structure."""
+        return float(self.validation_local_many(structure.families()).sum())
+
+
+def _table(data: Any, missing: Missing) -> Table:
+    table = as_table(data, missing=missing, min_rows=2)
+    require_variation(table)
+    return table
+
+
+def _split(table: Table, validation: Any, seed: Seed, missing: Missing) -> tuple[Table, Table]:
+    if np.isscalar(validation):
+        train, test = holdout_rows(table.rows, validation, seed)  # type: ignore[arg-type]
+        return table.take(train), table.take(test)
+    return table, as_table(validation, names=table.names, missing=missing)

@@ -1,0 +1,140 @@
+"""Linear regressions of many families at once, from moments alone.
+
+Parameters are fitted to the moments of training rows, and the log-likelihood
+is that of other rows, of which also only the moments are looked at: the cost
+does not depend on the number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spbn import cholesky
+from spbn.compiling import compiled
+from spbn.data import FloatArray, IntArray
+from spbn.moments import Moments
+from spbn.structure import Family
+
+#: Where less of a variable's variance is left unexplained, sums of squares have
+#: lost too many digits, and the rows themselves have to be looked at.
+ILL_CONDITIONED = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class MomentStack:
+    """The moments of several groups of rows, as arrays."""
+
+    counts: IntArray
+    means: FloatArray
+    scatters: FloatArray
+
+    @classmethod
+    def of(cls, groups: Sequence[Moments]) -> MomentStack:
+        """Stack moments."""
+        return cls(
+            np.array([group.count for group in groups]),
+            np.stack([group.mean for group in groups]),
+            np.stack([group.scatter for group in groups]),
+        )
+
+
+def family_indices(families: Sequence[Family], position: dict[str, int]) -> tuple[IntArray, IntArray]:
+    """Write families as rows of column numbers, parents first and the node behind, and their sizes."""
+    rows = [[*map(position.__getitem__, family.parents), position[family.node]] for family in families]
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    widest = max(map(len, rows), default=1)
+    padded = [row + [-1] * (widest - len(row)) for row in rows]
+    return np.array(padded, dtype=np.int64).reshape(len(rows), widest), sizes
+
+
+def log_likelihoods(
+    train: MomentStack, test: MomentStack, members: IntArray, sizes: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Log-likelihood of linear Gaussian families, summed over groups fitted on `train` and evaluated on `test`.
+
+    Returns
+    -------
+    The log-likelihoods, -inf where a regression is singular or has too few rows; and
+    the least share of variance that any regression left unexplained.
+    """
+    out, shares = np.empty(len(members)), np.empty(len(members))
+    _log_likelihoods(
+        train.counts, train.means, train.scatters, test.counts, test.means, test.scatters, members, sizes, out, shares
+    )
+    return out, shares
+
+
+@compiled()
+def _log_likelihoods(
+    train_counts: IntArray,
+    train_means: FloatArray,
+    train_scatters: FloatArray,
+    test_counts: IntArray,
+    test_means: FloatArray,
+    test_scatters: FloatArray,
+    members: IntArray,
+    sizes: IntArray,
+    out: FloatArray,
+    shares: FloatArray,
+) -> None:
+    widest = members.shape[1]
+    scatter = np.empty((widest, widest))
+    lower = np.empty((widest, widest))
+    direction = np.empty(widest)
+    for f in range(len(members)):
+        d = sizes[f]
+        columns = members[f, :d]
+        total = 0.0
+        shares[f] = 1.0
+        for g in range(len(train_counts)):
+            freedom = train_counts[g] - d
+            for i in range(d):
+                for j in range(i + 1):
+                    scatter[i, j] = train_scatters[g, columns[i], columns[j]]
+            if freedom <= 0 or not cholesky.factorise(scatter[:d, :d], lower[:d, :d]):
+                total = -np.inf
+                break
+            for i in range(d):
+                shares[f] = min(shares[f], lower[i, i] ** 2 / scatter[i, i])
+            # Residual = direction · (x - mean): 1 for the node, minus the coefficients for its parents.
+            direction[d - 1] = 1.0
+            for i in range(d - 2, -1, -1):
+                value = -lower[d - 1, i]
+                for k in range(i + 1, d - 1):
+                    value -= lower[k, i] * direction[k]
+                direction[i] = value / lower[i, i]
+            squares = 0.0
+            shift = 0.0
+            for i in range(d):
+                a = columns[i]
+                shift += direction[i] * (test_means[g, a] - train_means[g, a])
+                for j in range(d):
+                    squares += direction[i] * direction[j] * test_scatters[g, a, columns[j]]
+            squares += test_counts[g] * shift * shift
+            variance = lower[d - 1, d - 1] ** 2 / freedom
+            total -= 0.5 * (test_counts[g] * math.log(2.0 * math.pi * variance) + squares / variance)
+        out[f] = total
+
+
+@compiled()
+def log_pivots(matrix: FloatArray, members: IntArray, sizes: IntArray) -> FloatArray:
+    """Log-determinants of the block of the parents, and what the node adds to it; -inf if singular."""
+    widest = members.shape[1]
+    block = np.empty((widest, widest))
+    lower = np.empty((widest, widest))
+    out = np.zeros((len(members), 2))
+    for f in range(len(members)):
+        d = sizes[f]
+        for i in range(d):
+            for j in range(i + 1):
+                block[i, j] = matrix[members[f, i], members[f, j]]
+        if not cholesky.factorise(block[:d, :d], lower[:d, :d]):
+            out[f] = -np.inf
+            continue
+        for i in range(d):
+            out[f, int(i == d - 1)] += 2.0 * math.log(lower[i, i])
+    return out

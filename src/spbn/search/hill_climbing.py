@@ -1,0 +1,187 @@
+"""Greedy hill climbing over structures and node types, with patience and tabu."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from spbn.data import FloatArray, quoted
+from spbn.errors import ArgumentError, DataError
+from spbn.graph import Arc
+from spbn.scores.base import Score
+from spbn.scores.likelihood import ValidatedLikelihood
+from spbn.search.constraints import constrain, require_whole
+from spbn.search.deltas import Deltas
+from spbn.search.operators import Operator
+from spbn.structure import Family, NodeType, Structure
+
+NO_IMPROVEMENT = "no operator improves the score"
+OUT_OF_PATIENCE = "patience"
+OUT_OF_STEPS = "max_steps"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a search: what was done, by how much the score rose, and where that led.
+
+    `misses` counts the steps since the validation score was last at its best.
+    """
+
+    operator: Operator
+    delta: float
+    score: float
+    validation_score: float
+    misses: int
+    structure: Structure
+
+    def __str__(self) -> str:
+        return f"{self.operator}: {self.delta:+.6g}, validation {self.validation_score:.6g}"
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found, how it went, and why it stopped.
+
+    Attributes
+    ----------
+    structure
+        The structure with the best validation score.
+    score, validation_score
+        Its scores. Where the score has no validation part, both are the score itself.
+    steps
+        Every step that was taken, those behind the best structure included.
+    stop_reason
+        "no operator improves the score", "patience" or "max_steps".
+    """
+
+    structure: Structure
+    score: float
+    validation_score: float
+    steps: tuple[Step, ...]
+    stop_reason: str
+
+    def __str__(self) -> str:
+        steps = "\n".join(f"{i:3d}. {step}" for i, step in enumerate(self.steps, 1))
+        return f"{steps}\nstopped: {self.stop_reason}\n{self.structure}"
+
+
+def hill_climb(
+    score: Score,
+    start: Structure,
+    *,
+    operators: Iterable[str] = ("arcs", "types"),
+    patience: int = 5,
+    epsilon: float = 0.0,
+    max_parents: int | None = None,
+    max_steps: int | None = None,
+    required_arcs: Iterable[Arc] = (),
+    forbidden_arcs: Iterable[Arc] = (),
+    fixed_types: Iterable[str] | Mapping[str, NodeType | str] = (),
+    on_step: Callable[[Step], object] | None = None,
+) -> SearchResult:
+    """Climb from a structure to a better one, one operator at a time.
+
+    Every step applies the allowed operator with the greatest delta, if that
+    exceeds `epsilon`. Where the score has a validation part, a step that does not
+    raise it to a new best is a miss: its inverse becomes tabu until the next
+    best, and more than `patience` misses in a row end the search. The result is
+    the best structure seen.
+
+    Parameters
+    ----------
+    score
+        What to climb. It says which types of nodes there are to choose from.
+    start
+        Where to begin; required arcs that it lacks are added.
+    operators
+        "arcs" (add, remove, reverse), "types", or both.
+    fixed_types
+        Nodes whose type stays what it is in `start`, or a dict of nodes and their types.
+    on_step
+        Called with every `Step` as it is taken.
+    """
+    require_whole("patience", patience, least=0)
+    require_whole("max_steps", max_steps, least=0, optional=True)
+    if not 0 <= epsilon < math.inf:
+        raise ArgumentError(f"epsilon must be 0 or more. Got {epsilon!r} instead.")
+    _require_columns(score, start)
+    structure, constraints = constrain(
+        start,
+        operators=operators,
+        max_parents=max_parents,
+        required_arcs=required_arcs,
+        forbidden_arcs=forbidden_arcs,
+        fixed_types=fixed_types,
+    )
+    _require_types(score, structure)
+
+    deltas = Deltas(score, constraints, structure)
+    validation = _Validation(score, structure, deltas)
+    best = SearchResult(structure, float(deltas.local.sum()), validation.total, (), "")
+    steps: list[Step] = []
+    tabu: set[Operator] = set()
+    misses = 0
+    while True:
+        if max_steps is not None and len(steps) >= max_steps:
+            stop_reason = OUT_OF_STEPS
+            break
+        choice = deltas.best(tabu)
+        if choice is None or choice[1] <= epsilon + deltas.noise:
+            stop_reason = NO_IMPROVEMENT
+            break
+        operator, delta = choice
+        structure = operator.apply(structure)
+        deltas.update(structure, operator.touched)
+        validation.update(structure, operator.touched)
+        total = float(deltas.local.sum())
+        improved = validation.total > best.validation_score
+        misses = 0 if improved else misses + 1
+        step = Step(operator, delta, total, validation.total, misses, structure)
+        steps.append(step)
+        if on_step is not None:
+            on_step(step)
+        if improved:
+            best = SearchResult(structure, total, validation.total, (), "")
+            tabu.clear()
+        elif misses > patience:
+            stop_reason = OUT_OF_PATIENCE
+            break
+        else:
+            tabu.add(operator.inverse)
+    return SearchResult(best.structure, best.score, best.validation_score, tuple(steps), stop_reason)
+
+
+class _Validation:
+    """The validation score of the current structure; the score itself where it has no validation part."""
+
+    def __init__(self, score: Score, structure: Structure, deltas: Deltas) -> None:
+        self._score = score
+        self._deltas = deltas
+        self._local: dict[str, float] = {}
+        self.update(structure, structure.nodes)
+
+    def update(self, structure: Structure, touched: Iterable[str]) -> None:
+        if isinstance(self._score, ValidatedLikelihood):
+            families: list[Family] = [structure.family(node) for node in touched]
+            values: FloatArray = self._score.validation_local_many(families)
+            self._local.update(zip((family.node for family in families), values.tolist(), strict=True))
+            self.total = math.fsum(self._local.values())
+        else:
+            self.total = float(self._deltas.local.sum())
+
+
+def _require_columns(score: Score, start: Structure) -> None:
+    absent = [node for node in start.nodes if node not in score.nodes]
+    if absent:
+        raise DataError(f"the score's data lacks nodes of start: {quoted(absent)}. It has {quoted(score.nodes)}.")
+
+
+def _require_types(score: Score, start: Structure) -> None:
+    wrong = [node for node, node_type in start.types.items() if node_type not in score.node_types]
+    if wrong:
+        allowed = " or ".join(sorted(score.node_types))
+        raise ArgumentError(
+            f"{type(score).__name__} is defined for nodes of type {allowed} only. start has other types at "
+            f"{quoted(wrong)}: choose another score, or other types."
+        )
