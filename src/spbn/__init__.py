@@ -5,26 +5,37 @@ from spbn.cpds import CKDE, LinearGaussian
 from spbn.errors import ArgumentError, DataError, FitError, GraphError, ModelFileError, SpbnError
 from spbn.graph import DAG, PDAG
 from spbn.kde import KDE
+from spbn.learn import learn
 from spbn.network import BayesianNetwork
+from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
+from spbn.search import SearchResult, hill_climb
 from spbn.structure import Family, NodeType, Structure
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BIC",
     "CKDE",
     "DAG",
     "KDE",
     "PDAG",
     "ArgumentError",
+    "BGe",
     "BayesianNetwork",
+    "CVLikelihood",
     "DataError",
     "Family",
     "FitError",
     "GraphError",
+    "HoldoutLikelihood",
     "LinearGaussian",
     "ModelFileError",
     "NodeType",
+    "SearchResult",
     "SpbnError",
     "Structure",
+    "ValidatedLikelihood",
     "datasets",
+    "hill_climb",
+    "learn",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -31,3 +32,7 @@ def compiled(
             return numba.njit(**options)(function)
 
     return decorate
+
+
+#: Held around every call of a parallel function: numba's simplest thread pool takes one caller at a time.
+launching = threading.Lock()

@@ -103,19 +103,25 @@ def as_table(
 def require_variation(table: Table) -> None:
     """Refuse columns that hold one value only: no density can be fitted to them."""
     constant = [
-        name
-        for name, column in zip(table.names, table.columns, strict=True)
-        if column.min() == column.max()
+        name for name, column in zip(table.names, table.columns, strict=True) if column.min() == column.max()
     ]
     if constant:
-        raise DataError(f"{_columns(constant)} constant, which leaves nothing to learn: drop {_them(constant)}.")
+        raise DataError(
+            f"{_columns(constant)} constant, which leaves nothing to learn: drop {_them(constant)}."
+        )
+
+
+def centred(columns: FloatArray) -> FloatArray:
+    """Move every column (variables × rows) so that large offsets cost no digits.
+
+    By the median, because an outlier can carry the mean far away from all other rows.
+    """
+    return columns - np.median(columns, axis=1)[:, None]
 
 
 def frame_index(data: Any) -> Any:
     """Return the index of a pandas frame, to carry over to results; None for other data."""
-    native = nw.to_native(data, pass_through=True)
-    index = getattr(native, "index", None)
-    return index if type(native).__module__.startswith("pandas") else None
+    return data.index if nw.dependencies.is_pandas_dataframe(data) else None
 
 
 def generator(seed: Seed) -> np.random.Generator:
@@ -136,11 +142,15 @@ def fold_labels(rows: int, folds: int | npt.ArrayLike, seed: Seed) -> IntArray:
     """
     if isinstance(folds, int | np.integer):
         if not 2 <= folds <= rows:
-            raise ArgumentError(f"folds must be between 2 and the number of rows ({rows}). Got {folds} instead.")
+            raise ArgumentError(
+                f"folds must be between 2 and the number of rows ({rows}). Got {folds} instead."
+            )
         return generator(seed).permutation(rows) % int(folds)
     labels = np.asarray(folds)
     if labels.shape != (rows,):
-        raise ArgumentError(f"folds must be a count or one label for each of the {rows} rows. Got shape {labels.shape}.")
+        raise ArgumentError(
+            f"folds must be a count or one label for each of the {rows} rows. Got shape {labels.shape}."
+        )
     distinct, codes = np.unique(labels, return_inverse=True)
     if len(distinct) < 2:
         raise ArgumentError(f"folds must label at least 2 folds. All labels are {distinct[0]!r}.")
@@ -150,12 +160,14 @@ def fold_labels(rows: int, folds: int | npt.ArrayLike, seed: Seed) -> IntArray:
 def holdout_rows(rows: int, fraction: float, seed: Seed) -> tuple[IntArray, IntArray]:
     """Split row numbers at random into those kept and the fraction held out, each in order."""
     if not isinstance(fraction, float | int) or not 0 < fraction < 1:
-        raise ArgumentError(f"validation must be a fraction between 0 and 1, or a table. Got {fraction!r} instead.")
+        raise ArgumentError(
+            f"validation must be a fraction between 0 and 1, or a table. Got {fraction!r} instead."
+        )
     held_out = round(rows * fraction)
     if not 0 < held_out < rows:
+        purpose = "validate with" if held_out == 0 else "train on"
         raise ArgumentError(
-            f"a validation fraction of {fraction} of {rows} rows leaves "
-            f"{'no row to validate with' if held_out == 0 else 'no row to train on'}: choose another fraction."
+            f"a validation fraction of {fraction} of {rows} rows leaves no row to {purpose}: choose another."
         )
     order = generator(seed).permutation(rows)
     return np.sort(order[held_out:]), np.sort(order[:held_out])
@@ -176,7 +188,9 @@ def _read(data: Any, names: Sequence[str] | None) -> Table:
     if names is not None:
         absent = [name for name in names if name not in series]
         if absent:
-            raise DataError(f"the data lacks {_columns(absent, verb=False)}. Its columns are {quoted(series)}.")
+            raise DataError(
+                f"the data lacks {_columns(absent, verb=False)}. Its columns are {quoted(series)}."
+            )
         series = {name: series[name] for name in names}
     columns = [_to_floats(name, values) for name, values in series.items()]
     lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
@@ -190,8 +204,11 @@ def _series(data: Any) -> dict[str, Any]:
     if isinstance(data, Mapping):
         _require_names(list(data))
         return dict(data)
-    # pyarrow calls its names column_names; its columns are the columns themselves.
-    _require_names(list(getattr(data, "column_names", getattr(data, "columns", ()))))
+    # Polars sees to it that names are distinct text; these two do not.
+    if nw.dependencies.is_pandas_dataframe(data):
+        _require_names(list(data.columns))
+    elif nw.dependencies.is_pyarrow_table(data):
+        _require_names(list(data.column_names))
     try:
         frame: Any = nw.from_native(data)
     except TypeError:
@@ -215,7 +232,9 @@ def _require_names(names: list[Any]) -> None:
             )
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise DataError(f"column names must be distinct. {quoted(repeated)} stand more than once: rename them.")
+        raise DataError(
+            f"column names must be distinct. {quoted(repeated)} stand more than once: rename them."
+        )
 
 
 def _to_floats(name: str, values: Any) -> FloatArray:

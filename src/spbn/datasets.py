@@ -13,16 +13,17 @@ are the values that its data was drawn with, and that its tables come from.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from scipy import special
 
 from spbn.cpds.base import parent_columns
 from spbn.data import FloatArray, Seed, as_table, generator
 from spbn.errors import ArgumentError
 from spbn.structure import NodeType, Structure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Size and seed of the tables behind the paper's Table 1.
 _PAPER_TABLES = {"200": (200, 0), "2000": (2_000, 1), "10000": (10_000, 2), "test": (1_000, 3)}
@@ -49,11 +50,13 @@ def synthetic(n: int, *, seed: Seed = 0) -> pd.DataFrame:
 def paper_synthetic(table: str) -> pd.DataFrame:
     """Draw again the very rows behind Table 1 of the paper: "200", "2000", "10000" or "test"."""
     if table not in _PAPER_TABLES:
-        raise ArgumentError(f"table must be one of {', '.join(map(repr, _PAPER_TABLES))}. Got {table!r} instead.")
+        raise ArgumentError(
+            f"table must be one of {', '.join(map(repr, _PAPER_TABLES))}. Got {table!r} instead."
+        )
     n, seed = _PAPER_TABLES[table]
-    a = np.random.RandomState(seed).normal(6.0, 1.0, n)  # noqa: NPY002 -- the paper's generator
+    a = np.random.RandomState(seed).normal(6.0, 1.0, n)  # the paper's generator
     # The authors seeded again for B, with 0 whatever the table, and went on with that stream.
-    stream = np.random.RandomState(0)  # noqa: NPY002
+    stream = np.random.RandomState(0)
     component = stream.uniform(size=n) < 0.5
     b = stream.normal(np.where(component, -2.0, 2.0), 1.0)
     return _descendants(a, b, *(stream.standard_normal(n) for _ in range(3)))
@@ -68,7 +71,7 @@ def synthetic_logpdf(data: Any) -> FloatArray:
         + log_b
         + _log_normal(c, a * b, 1.0)
         + _log_normal(d, 10.0 + 0.8 * c, 0.5)
-        + _log_normal(e, special.expit(d), 0.5)
+        + _log_normal(e, _sigmoid(d), 0.5)
     )
     return density
 
@@ -76,12 +79,17 @@ def synthetic_logpdf(data: Any) -> FloatArray:
 def _descendants(
     a: FloatArray, b: FloatArray, noise_c: FloatArray, noise_d: FloatArray, noise_e: FloatArray
 ) -> pd.DataFrame:
+    import pandas as pd
+
     c = a * b + noise_c
     d = 10.0 + 0.8 * c + math.sqrt(0.5) * noise_d
-    e = special.expit(d) + math.sqrt(0.5) * noise_e
+    e = _sigmoid(d) + math.sqrt(0.5) * noise_e
     return pd.DataFrame({"A": a, "B": b, "C": c, "D": d, "E": e})
 
 
+def _sigmoid(x: FloatArray) -> FloatArray:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
 def _log_normal(x: FloatArray, mean: Any, variance: float) -> FloatArray:
-    density: FloatArray = -0.5 * ((x - mean) ** 2 / variance + math.log(2.0 * math.pi * variance))
-    return density
+    return -0.5 * ((x - mean) ** 2 / variance + math.log(2.0 * math.pi * variance))

@@ -95,7 +95,7 @@ class DAG:
         return ~(self.matrix | self.reachability.T | np.eye(len(self.nodes), dtype=bool))
 
     def reversible(self) -> BoolArray:
-        """``reversible[i, j]``: there is an arc from i to j, and no other path, so turning it makes no cycle."""
+        """``reversible[i, j]``: an arc leads from i to j and no other path, so turning it makes no cycle."""
         reversible = self.matrix.copy()
         sources, targets = np.nonzero(reversible)
         other_path = (self.matrix[sources] & self.reachability[:, targets].T).any(axis=1)
@@ -108,7 +108,9 @@ class DAG:
         if self.matrix[i, j]:
             raise GraphError(f"there is an arc {source} → {target} already.")
         if i == j or self.reachability[j, i]:
-            raise GraphError(f"an arc {source} → {target} would make a cycle: there is a path {target} → {source}.")
+            raise GraphError(
+                f"an arc {source} → {target} would make a cycle: there is a path {target} → {source}."
+            )
         matrix = self.matrix.copy()
         matrix[i, j] = True
         return DAG.from_matrix(self.nodes, matrix)
@@ -135,7 +137,7 @@ class DAG:
             raise GraphError(f"x, y and given must be different nodes. Got {x!r}, {y!r} and {named}.")
         # In the moral graph of the ancestors, d-separation is plain separation.
         asked = [i, j, *condition]
-        kept = self.reachability[:, asked].any(axis=1)
+        kept = np.asarray(self.reachability[:, asked].any(axis=1))
         kept[asked] = True
         arcs = self.matrix & kept[:, None] & kept[None, :]
         moral = arcs | arcs.T | ((arcs.astype(np.uint8) @ arcs.T.astype(np.uint8)) > 0)

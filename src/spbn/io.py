@@ -46,7 +46,9 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
     }
     document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(columns.values())]
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".part")
+    handle, temporary = tempfile.mkstemp(
+        dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".part"
+    )
     try:
         with os.fdopen(handle, "wb") as stream:
             with zipfile.ZipFile(stream, "w") as archive:
@@ -132,8 +134,8 @@ def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
         _refuse(f"its {_DOCUMENT} does not say 'format': 'spbn', so it is no .spbn file.")
     if document.get("version") != VERSION:
         _refuse(
-            f"it has version {document.get('version')!r} of the format, and this library reads version {VERSION}. "
-            f"Upgrade spbn, or save the model again with an spbn that matches."
+            f"it has version {document.get('version')!r} of the format, "
+            f"and this library reads version {VERSION}: upgrade spbn, or save the model again."
         )
     return document
 
@@ -210,12 +212,13 @@ def _strings(document: Mapping[str, Any], key: str) -> list[str]:
 
 def _numbers(document: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
     try:
-        numbers = np.array(document.get(key), dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array(np.nan)
-    if numbers.shape != shape or not np.isfinite(numbers).all():
+        numbers = np.array(document.get(key))
+    except ValueError:  # nested lists of different lengths
+        numbers = np.array(None)
+    # An empty list has no numbers that could tell its type.
+    if numbers.shape != shape or (numbers.size and numbers.dtype.kind not in "if"):
         _refuse(f"{key!r} must hold numbers of shape {shape}. Got {document.get(key)!r:.200}.")
-    return numbers
+    return numbers.astype(np.float64)
 
 
 def _is_index(value: Any, length: int) -> bool:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from spbn import bandwidth as bandwidths
 from spbn import cholesky, kernels
 from spbn.bandwidth import BandwidthRule
-from spbn.data import FloatArray, Missing, Seed, Table, as_table, generator, quoted
+from spbn.data import FloatArray, Missing, Seed, Table, as_table, centred, generator, quoted
 from spbn.errors import FitError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,9 +84,8 @@ class KDE:
         d = len(chosen)
         if chosen != self.names[:d]:
             raise ValueError(f"{chosen} are not the first of {self.names}")
-        centre = self.points[:d].mean(axis=1)[:, None]
         queries = np.stack([table.column(name) for name in chosen])
-        rows = np.concatenate([self.points[:d] - centre, queries - centre], axis=1)
+        rows = centred(np.concatenate([self.points[:d], queries], axis=1))
         span = np.array([[self.rows, rows.shape[1], 0, self.rows, 0, 0]])
         # The leading block of the whitener whitens the leading block of H.
         whiteners = np.ascontiguousarray(self.whitener[:d, :d])[None, None]
@@ -93,6 +94,8 @@ class KDE:
 
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows."""
+        import pandas as pd
+
         rng = generator(seed)
         centres = self.points[:, rng.integers(self.rows, size=n)]
         noise = np.linalg.solve(self.whitener, rng.standard_normal((len(self.names), n)))

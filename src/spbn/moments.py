@@ -40,13 +40,17 @@ class Moments:
         # The mean is rounded: take out what it missed, so that a large offset costs no digits.
         missed = centred.mean(axis=1)
         centred -= missed[:, None]
-        return cls(count, mean + missed, centred @ centred.T)
+        mean += missed
+        # No spread is no spread: rounding must not turn it into a little.
+        flat = columns.min(axis=1) == columns.max(axis=1)
+        mean[flat] = columns[flat, 0]
+        centred[flat] = 0.0
+        return cls(count, mean, centred @ centred.T)
 
     @cached_property
     def covariance(self) -> FloatArray:
         """The unbiased covariance matrix."""
-        covariance: FloatArray = self.scatter / (self.count - 1)
-        return covariance
+        return self.scatter / (self.count - 1)
 
     def __add__(self, other: Moments) -> Moments:
         count = self.count + other.count

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from spbn import kernels
 from spbn.bandwidth import BandwidthRule, require_rule
@@ -16,6 +15,9 @@ from spbn.cpds import CKDE, CPD, LinearGaussian
 from spbn.data import FloatArray, Missing, Seed, Table, as_table, frame_index, generator, require_variation
 from spbn.errors import ArgumentError, GraphError
 from spbn.structure import Family, NodeType, Structure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class BayesianNetwork:
@@ -78,8 +80,7 @@ class BayesianNetwork:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of every row."""
-        density: FloatArray = self._by_node(self._table(data)).sum(axis=0)
-        return density
+        return self._by_node(self._table(data)).sum(axis=0)
 
     def loglik(self, data: Any) -> float:
         """Log-likelihood: the sum of the rows' log-densities."""
@@ -87,11 +88,15 @@ class BayesianNetwork:
 
     def logpdf_by_node(self, data: Any) -> pd.DataFrame:
         """Return what every node contributes to the log-density of every row, one column a node."""
+        import pandas as pd
+
         by_node = self._by_node(self._table(data))
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows, every node after its parents."""
+        import pandas as pd
+
         rng = generator(seed)
         columns: dict[str, FloatArray] = {}
         for node in self.structure.dag.topological_order():
@@ -136,7 +141,9 @@ class BayesianNetwork:
 
 def _require_fit(family: Family, cpd: CPD) -> None:
     if not isinstance(cpd, LinearGaussian | CKDE):
-        raise ArgumentError(f"the density of {family.node!r} must be a LinearGaussian or a CKDE. Got {cpd!r}.")
+        raise ArgumentError(
+            f"the density of {family.node!r} must be a LinearGaussian or a CKDE. Got {cpd!r}."
+        )
     node_type = NodeType.LG if isinstance(cpd, LinearGaussian) else NodeType.CKDE
     if (cpd.node, set(cpd.parents), node_type) != (family.node, set(family.parents), family.type):
         raise GraphError(

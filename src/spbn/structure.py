@@ -68,7 +68,9 @@ class Structure:
         self.types = MappingProxyType(_node_types(self.dag.nodes, types))
 
     @classmethod
-    def from_dag(cls, dag: DAG, types: NodeType | str | Mapping[str, NodeType | str] = NodeType.LG) -> Structure:
+    def from_dag(
+        cls, dag: DAG, types: NodeType | str | Mapping[str, NodeType | str] = NodeType.LG
+    ) -> Structure:
         """Give types to the nodes of a DAG."""
         structure = cls.__new__(cls)
         structure.dag = dag

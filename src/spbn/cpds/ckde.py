@@ -78,8 +78,7 @@ class CKDE:
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""
         train, queries = self._whitened(as_table(data, names=self.joint.names).columns)
-        probability: FloatArray = conditional_cdf(train, queries)
-        return probability
+        return conditional_cdf(train, queries)
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
         """Draw n values; `given` holds the parents' values, a row for each.
@@ -97,8 +96,7 @@ class CKDE:
         # The last row of the whitener standardises x - x_j given the parents: solve it for x.
         *slopes, precision = self.joint.whitener[-1]
         shift = np.asarray(slopes) @ (parents - self.joint.points[:-1, rows])
-        sample: FloatArray = self.joint.points[-1, rows] + (noise - shift) / precision
-        return sample
+        return self.joint.points[-1, rows] + (noise - shift) / precision
 
     def _whitened(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Training rows and queries in the coordinates in which every kernel is a standard normal."""

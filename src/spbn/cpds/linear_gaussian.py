@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from spbn.cholesky import SINGULAR
 from spbn.cpds.base import parent_columns
@@ -46,13 +45,14 @@ class LinearGaussian:
         table = as_table(data, names=[node, *parents], missing=missing)
         if table.rows < len(parents) + 2:
             raise FitError(
-                f"{node!r} with {len(parents)} parents needs at least {len(parents) + 2} rows. Got {table.rows}."
+                f"{node!r} with {len(parents)} parents needs at least {len(parents) + 2} rows. "
+                f"Got {table.rows}."
             )
+        _require_spread(table)
         means = table.columns.mean(axis=1)
-        centred = table.columns - means[:, None]
-        scale = np.sqrt(np.mean(centred**2, axis=1))
-        _require_spread(table, scale)
-        x, y = (centred[1:] / scale[1:, None]).T, centred[0] / scale[0]
+        deviations = table.columns - means[:, None]
+        scale = np.sqrt(np.mean(deviations**2, axis=1))
+        x, y = (deviations[1:] / scale[1:, None]).T, deviations[0] / scale[0]
         solution, _, rank, _ = np.linalg.lstsq(x, y, rcond=math.sqrt(SINGULAR))
         if rank < len(parents):
             raise FitError(
@@ -60,7 +60,9 @@ class LinearGaussian:
             )
         residual = float(np.sum((y - x @ solution) ** 2))
         if residual <= SINGULAR * table.rows:
-            raise FitError(f"{node!r} is a linear combination of its parents {quoted(parents)}: remove one of them.")
+            raise FitError(
+                f"{node!r} is a linear combination of its parents {quoted(parents)}: remove one of them."
+            )
         coefficients = solution * scale[0] / scale[1:]
         return cls(
             node=node,
@@ -73,27 +75,24 @@ class LinearGaussian:
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
         z = self._standardised(as_table(data, names=[self.node, *self.parents]))
-        density: FloatArray = -0.5 * (z * z + math.log(2.0 * math.pi * self.variance))
-        return density
+        return -0.5 * (z * z + math.log(2.0 * math.pi * self.variance))
 
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""
-        probability: FloatArray = special.ndtr(self._standardised(as_table(data, names=[self.node, *self.parents])))
-        return probability
+        from scipy.special import ndtr
+
+        return ndtr(self._standardised(as_table(data, names=[self.node, *self.parents])))
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
         """Draw n values; `given` holds the parents' values, a row for each."""
         mean = self._mean(parent_columns(self.node, self.parents, n, given))
-        sample: FloatArray = mean + math.sqrt(self.variance) * generator(seed).standard_normal(n)
-        return sample
+        return mean + math.sqrt(self.variance) * generator(seed).standard_normal(n)
 
     def _standardised(self, table: Table) -> FloatArray:
-        z: FloatArray = (table.columns[0] - self._mean(table.columns[1:])) / math.sqrt(self.variance)
-        return z
+        return (table.columns[0] - self._mean(table.columns[1:])) / math.sqrt(self.variance)
 
     def _mean(self, parents: FloatArray) -> FloatArray:
-        mean: FloatArray = self.intercept + np.asarray(self.coefficients) @ parents
-        return mean
+        return self.intercept + np.asarray(self.coefficients) @ parents
 
     def __repr__(self) -> str:
         terms = [f"{self.intercept:.4g}"]
@@ -102,7 +101,7 @@ class LinearGaussian:
         return f"{self.node} = {' '.join(terms)} + N(0, {self.variance:.4g})"
 
 
-def _require_spread(table: Table, scale: FloatArray) -> None:
-    for name, spread in zip(table.names, scale, strict=True):
-        if spread == 0.0:
+def _require_spread(table: Table) -> None:
+    for name, column in zip(table.names, table.columns, strict=True):
+        if column.min() == column.max():
             raise FitError(f"column {name!r} is constant, which leaves nothing to fit: drop it.")

@@ -197,7 +197,9 @@ def _add_wide_block(queries: FloatArray, block: FloatArray, width: int, sums: Fl
 
 
 @compiled()
-def _far_log_sum(points: FloatArray, columns: IntArray, whitener: FloatArray, span: IntArray, row: int) -> float:
+def _far_log_sum(
+    points: FloatArray, columns: IntArray, whitener: FloatArray, span: IntArray, row: int
+) -> float:
     """Log of a sum whose terms all underflow: take the greatest term out first."""
     nearest = np.inf
     for part in range(2):

@@ -39,7 +39,7 @@ _C9 = 1.0208537904552164e-07
 _C10 = 7.037279530582804e-09
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _bits_of(typing_context: Any, number: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -47,7 +47,7 @@ def _bits_of(typing_context: Any, number: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _float_of(typing_context: Any, bits: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -72,4 +72,4 @@ def exp2_negative(q: float) -> float:
     p = p * r + _C2
     p = p * r + _C1
     p = p * r + _C0
-    return _float_of(_bits_of(p) + (_bits_of(rounded) << 52))  # type: ignore[no-any-return]
+    return _float_of(_bits_of(p) + (_bits_of(rounded) << 52))  # type: ignore[call-arg]

@@ -1,7 +1,7 @@
 """Scores of structures: sums over families, and greater is better."""
 
 from spbn.scores.base import Score
-from spbn.scores.gaussian import BGe, BIC
+from spbn.scores.gaussian import BIC, BGe
 from spbn.scores.likelihood import CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
 
 __all__ = ["BIC", "BGe", "CVLikelihood", "HoldoutLikelihood", "Score", "ValidatedLikelihood"]

@@ -38,30 +38,33 @@ class FamilyCache:
 
     def many(self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]) -> FloatArray:
         """Return the number of every family; those not known yet are computed in one batch."""
-        asked = list(families)
         known = self._numbers
-        missing = [family for family in asked if family not in known]
-        if missing:
-            asked = [self._normalised(*family) for family in asked]
-            new = list(dict.fromkeys(family for family in asked if family not in known))
-            if new:
-                if len(known) + len(new) > self._limit:
-                    self._forget(keep=set(asked))
-                known.update(zip(new, self._compute(new).tolist(), strict=True))
-        return np.array([known[family] for family in asked])  # type: ignore[index]
+        asked = [self._normalised(*family) for family in families]
+        new = list(dict.fromkeys(family for family in asked if family not in known))
+        if new:
+            if len(known) + len(new) > self._limit:
+                self._forget(keep=set(asked))
+            known.update(zip(new, self._compute(new).tolist(), strict=True))
+        return np.array([known[family] for family in asked])
 
-    def _normalised(self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG) -> Family:
+    def _normalised(
+        self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG
+    ) -> Family:
         """Parents by column order: the number depends on the set alone."""
         parents = tuple(parents)
         for name in (node, *parents):
             if name not in self._position:
-                raise GraphError(f"the score's data has no column {name!r}. Its columns are {quoted(self._position)}.")
+                raise GraphError(
+                    f"the score's data has no column {name!r}. Its columns are {quoted(self._position)}."
+                )
         if node in parents or len(set(parents)) < len(parents):
             raise GraphError(f"the parents of {node!r} must be distinct other nodes. Got {quoted(parents)}.")
         node_type = NodeType.parse(type)
         if node_type not in self._types:
             allowed = " or ".join(sorted(self._types))
-            raise ArgumentError(f"this score is defined for nodes of type {allowed} only. Got {node!r} as {node_type}.")
+            raise ArgumentError(
+                f"this score is defined for nodes of type {allowed} only. Got {node!r} as {node_type}."
+            )
         return Family(node, tuple(sorted(parents, key=self._position.__getitem__)), node_type)
 
     def _forget(self, keep: set[Family]) -> None:
@@ -86,7 +89,7 @@ class Score(ABC):
 
     @abstractmethod
     def _compute(self, families: list[Family]) -> FloatArray:
-        """Return the local scores of distinct families, parents by column order; -inf where one cannot be fitted."""
+        """Local scores of distinct families, parents by column order; -inf where one cannot be fitted."""
 
     @final
     def local(self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG) -> float:
@@ -94,7 +97,9 @@ class Score(ABC):
         return float(self.local_many([Family(node, tuple(parents), NodeType.parse(type))])[0])
 
     @final
-    def local_many(self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]) -> FloatArray:
+    def local_many(
+        self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]
+    ) -> FloatArray:
         """Scores of many families, computed in one batch."""
         return self._cache.many(families)
 

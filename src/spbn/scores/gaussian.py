@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any, final
 
 import numpy as np
-from scipy import special
 
 from spbn.cpds import LinearGaussian
-from spbn.data import FloatArray, Missing, Table, as_table, require_variation
+from spbn.data import FloatArray, Missing, Table, as_table, centred, require_variation
 from spbn.errors import ArgumentError, FitError
 from spbn.moments import Moments
 from spbn.scores.base import Score
@@ -28,7 +27,7 @@ class BIC(Score):
     def __init__(self, data: Any, *, missing: Missing = "error") -> None:
         self._table = _table(data, missing)
         self._position = {name: i for i, name in enumerate(self._table.names)}
-        self._moments = MomentStack.of([Moments.of(_centred(self._table))])
+        self._moments = MomentStack.of([Moments.of(centred(self._table.columns))])
         super().__init__(self._table.names, [NodeType.LG])
 
     def _compute(self, families: list[Family]) -> FloatArray:
@@ -36,12 +35,13 @@ class BIC(Score):
         log_likelihood, share = log_likelihoods(self._moments, self._moments, members, sizes)
         for f in np.flatnonzero((share < ILL_CONDITIONED) & (log_likelihood > -np.inf)):
             log_likelihood[f] = self._from_rows(families[f])
-        penalty: FloatArray = 0.5 * math.log(self._table.rows) * (sizes + 1)
-        return log_likelihood - penalty
+        return log_likelihood - 0.5 * math.log(self._table.rows) * (sizes + 1)
 
     def _from_rows(self, family: Family) -> float:
         try:
-            return float(LinearGaussian.fit(self._table, family.node, family.parents).logpdf(self._table).sum())
+            return float(
+                LinearGaussian.fit(self._table, family.node, family.parents).logpdf(self._table).sum()
+            )
         except FitError:
             return -math.inf
 
@@ -79,11 +79,13 @@ class BGe(Score):
         if iss_w is None:
             iss_w = n + 2
         if not iss_w > n + 1:
-            raise ArgumentError(f"iss_w must be greater than the number of variables + 1 ({n + 1}). Got {iss_w!r}.")
+            raise ArgumentError(
+                f"iss_w must be greater than the number of variables + 1 ({n + 1}). Got {iss_w!r}."
+            )
         self._position = {name: i for i, name in enumerate(table.names)}
-        moments = Moments.of(_centred(table))
+        moments = Moments.of(table.columns)
         prior_scale = iss_mu * (iss_w - n - 1) / (iss_mu + 1)
-        shift = _prior_mean(nu, table) - table.columns.mean(axis=1) - moments.mean
+        shift = np.zeros(n) if nu is None else _prior_mean(nu, table) - moments.mean
         weight = table.rows * iss_mu / (table.rows + iss_mu)
         self._posterior_scatter = moments.scatter + prior_scale * np.eye(n) + weight * np.outer(shift, shift)
         self._freedom = iss_w - n  # of the prior, for a block of one variable less 1
@@ -99,8 +101,8 @@ class BGe(Score):
         return float(
             -0.5 * size * self._rows * math.log(math.pi)
             + 0.5 * size * math.log(iss_mu / (self._rows + iss_mu))
-            + special.multigammaln(0.5 * posterior, size)
-            - special.multigammaln(0.5 * prior, size)
+            + _log_multigamma(0.5 * posterior, size)
+            - _log_multigamma(0.5 * prior, size)
             + 0.5 * prior * size * math.log(prior_scale)
         )
 
@@ -109,11 +111,14 @@ class BGe(Score):
         parents, node = log_pivots(self._posterior_scatter, members, sizes).T
         # The marginal likelihood of node and parents over that of the parents.
         posterior = self._freedom + self._rows + sizes
-        score: FloatArray = self._constants[sizes] - self._constants[sizes - 1]
-        score = score - 0.5 * posterior * node
-        with np.errstate(invalid="ignore"):
-            score = score - 0.5 * parents
+        score = self._constants[sizes] - self._constants[sizes - 1] - 0.5 * (posterior * node + parents)
         return np.where(np.isneginf(node), -np.inf, score)
+
+
+def _log_multigamma(x: float, size: int) -> float:
+    """Logarithm of the multivariate gamma function."""
+    terms = sum(math.lgamma(x - 0.5 * j) for j in range(size))
+    return 0.25 * size * (size - 1) * math.log(math.pi) + terms
 
 
 def _table(data: Any, missing: Missing) -> Table:
@@ -122,14 +127,7 @@ def _table(data: Any, missing: Missing) -> Table:
     return table
 
 
-def _centred(table: Table) -> FloatArray:
-    centred: FloatArray = table.columns - table.columns.mean(axis=1)[:, None]
-    return centred
-
-
 def _prior_mean(nu: Any, table: Table) -> FloatArray:
-    if nu is None:
-        return table.columns.mean(axis=1)
     if isinstance(nu, Mapping):
         absent = [name for name in table.names if name not in nu]
         if absent:
@@ -137,5 +135,7 @@ def _prior_mean(nu: Any, table: Table) -> FloatArray:
         nu = [nu[name] for name in table.names]
     mean = np.asarray(nu, dtype=np.float64)
     if mean.shape != (len(table.names),) or not np.isfinite(mean).all():
-        raise ArgumentError(f"nu must give the prior mean of each of the {len(table.names)} columns. Got {nu!r}.")
+        raise ArgumentError(
+            f"nu must give the prior mean of each of the {len(table.names)} columns. Got {nu!r}."
+        )
     return mean

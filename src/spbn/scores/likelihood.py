@@ -138,8 +138,12 @@ class ValidatedLikelihood(Score):
         split_seed, fold_seed = generator(seed).spawn(2)
         train, test = _split(_table(data, missing), validation, split_seed, missing)
         labels = fold_labels(train.rows, folds, fold_seed)
-        self._training = PredictiveLikelihood(Partition.folds(train, labels), bandwidth=bandwidth, engine=engine)
-        self._validation = PredictiveLikelihood(Partition.holdout(train, test), bandwidth=bandwidth, engine=engine)
+        self._training = PredictiveLikelihood(
+            Partition.folds(train, labels), bandwidth=bandwidth, engine=engine
+        )
+        self._validation = PredictiveLikelihood(
+            Partition.holdout(train, test), bandwidth=bandwidth, engine=engine
+        )
         super().__init__(train.names, NodeType)
         self._validation_cache = FamilyCache(self.nodes, self.node_types, self._validation.totals)
 

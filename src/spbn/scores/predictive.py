@@ -26,7 +26,7 @@ from spbn import cholesky, kernels
 from spbn.bandwidth import BandwidthRule
 from spbn.compiling import compiled
 from spbn.cpds import LinearGaussian
-from spbn.data import FloatArray, IntArray, Table
+from spbn.data import BoolArray, FloatArray, IntArray, Table, centred
 from spbn.errors import FitError
 from spbn.moments import Moments, leave_one_out
 from spbn.scores.regression import ILL_CONDITIONED, MomentStack, family_indices, log_likelihoods
@@ -65,7 +65,7 @@ class Partition:
         starts = np.concatenate([[0], ends[:-1]])
         rows = np.full(len(ends), table.rows)
         zeros = np.zeros(len(ends), dtype=np.int64)
-        ordered = _centred(table.take(order))
+        ordered = Table(table.names, centred(table.columns[:, order]))
         parts = [Moments.of(ordered.columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
         spans = np.stack([starts, ends, zeros, starts, ends, rows], axis=1)
         return cls(ordered, spans, order, MomentStack.of(leave_one_out(parts)), MomentStack.of(parts))
@@ -73,10 +73,12 @@ class Partition:
     @classmethod
     def holdout(cls, train: Table, test: Table) -> Partition:
         """Evaluate one table under parameters fitted to another."""
-        both = _centred(Table(train.names, np.concatenate([train.columns, test.columns], axis=1)))
+        both = Table(train.names, centred(np.concatenate([train.columns, test.columns], axis=1)))
         moments = [Moments.of(both.columns[:, : train.rows]), Moments.of(both.columns[:, train.rows :])]
         spans = np.array([[train.rows, both.rows, 0, train.rows, 0, 0]])
-        return cls(both, spans, np.arange(test.rows), MomentStack.of(moments[:1]), MomentStack.of(moments[1:]))
+        return cls(
+            both, spans, np.arange(test.rows), MomentStack.of(moments[:1]), MomentStack.of(moments[1:])
+        )
 
     def queried(self, by_row: FloatArray) -> FloatArray:
         """Cut results for all rows of the table down to the queried ones."""
@@ -112,7 +114,7 @@ class PredictiveLikelihood:
         return out
 
     def rows(self, family: Family) -> FloatArray:
-        """Log-density of every evaluated row, in the order of the data; -inf if the family cannot be fitted."""
+        """Log-density of every evaluated row, in the order of the data; -inf if it cannot be fitted."""
         if family.type is NodeType.LG:
             ordered = self._linear_rows(family)
         elif callable(self._rule):
@@ -177,11 +179,14 @@ class PredictiveLikelihood:
                 self._set_totals.update(zip(batch, totals.tolist(), strict=True))
 
     def _densities(self, sets: Sequence[_VariableSet]) -> FloatArray:
-        """Log-density of every queried row under sets of the same size; -inf where the bandwidth is singular."""
+        """Log-density of every queried row under sets of one size; -inf where a bandwidth is singular."""
         train = self._partition.train
         columns = np.array([variables.columns for variables in sets])
         factors = np.array(
-            [[bandwidths.factor(str(self._rule), n, s.dimension) for n in train.counts.tolist()] for s in sets]
+            [
+                [bandwidths.factor(str(self._rule), n, s.dimension) for n in train.counts.tolist()]
+                for s in sets
+            ]
         )
         whiteners, regular = _whiteners(train.scatters, train.counts, columns, factors)
         out = np.full((len(sets), len(self._partition.evaluated)), -np.inf)
@@ -199,7 +204,9 @@ class PredictiveLikelihood:
         for _, _, *training in self._partition.spans.tolist():
             train = np.r_[training[0] : training[1], training[2] : training[3]]
             matrix = bandwidths.matrix(rule, table.columns[columns][:, train])
-            whiteners.append(cholesky.whitener(np.ascontiguousarray(matrix[np.ix_(parents_first, parents_first)])))
+            whiteners.append(
+                cholesky.whitener(np.ascontiguousarray(matrix[np.ix_(parents_first, parents_first)]))
+            )
         if any(whitener is None for whitener in whiteners):
             return np.full(len(self._partition.evaluated), -np.inf)
         stacked = np.stack(whiteners)[None]  # type: ignore[arg-type]
@@ -220,7 +227,7 @@ class PredictiveLikelihood:
 @compiled()
 def _whiteners(
     scatters: FloatArray, counts: IntArray, columns: IntArray, factors: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, BoolArray]:
     """Whitener of every set and group, and whether all groups of a set have one."""
     sets, d = columns.shape
     groups = len(counts)
@@ -239,7 +246,3 @@ def _whiteners(
                 break
             cholesky.invert(lower, whiteners[s, g])
     return whiteners, regular
-
-
-def _centred(table: Table) -> Table:
-    return Table(table.names, table.columns - table.columns.mean(axis=1)[:, None])

@@ -54,7 +54,7 @@ def family_indices(families: Sequence[Family], position: dict[str, int]) -> tupl
 def log_likelihoods(
     train: MomentStack, test: MomentStack, members: IntArray, sizes: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Log-likelihood of linear Gaussian families, summed over groups fitted on `train` and evaluated on `test`.
+    """Log-likelihood of linear Gaussian families on `test`, fitted group by group on `train`.
 
     Returns
     -------
@@ -63,7 +63,16 @@ def log_likelihoods(
     """
     out, shares = np.empty(len(members)), np.empty(len(members))
     _log_likelihoods(
-        train.counts, train.means, train.scatters, test.counts, test.means, test.scatters, members, sizes, out, shares
+        train.counts,
+        train.means,
+        train.scatters,
+        test.counts,
+        test.means,
+        test.scatters,
+        members,
+        sizes,
+        out,
+        shares,
     )
     return out, shares
 

@@ -3,4 +3,13 @@
 from spbn.search.hill_climbing import SearchResult, Step, hill_climb
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
 
-__all__ = ["AddArc", "ChangeType", "Operator", "RemoveArc", "ReverseArc", "SearchResult", "Step", "hill_climb"]
+__all__ = [
+    "AddArc",
+    "ChangeType",
+    "Operator",
+    "RemoveArc",
+    "ReverseArc",
+    "SearchResult",
+    "Step",
+    "hill_climb",
+]

@@ -55,10 +55,12 @@ def constrain(
     forbidden_arcs: Iterable[Arc],
     fixed_types: Iterable[str] | Mapping[str, NodeType | str],
 ) -> tuple[Structure, Constraints]:
-    """Check the wishes against each other, and return a start that meets them: required arcs are added to it."""
+    """Check the wishes against each other; return a start that meets them, with the required arcs."""
     kinds = (operators,) if isinstance(operators, str) else tuple(operators)
     if not kinds or not set(kinds) <= set(KINDS):
-        raise ArgumentError(f"operators must be some of {', '.join(map(repr, KINDS))}. Got {kinds!r} instead.")
+        raise ArgumentError(
+            f"operators must be some of {', '.join(map(repr, KINDS))}. Got {kinds!r} instead."
+        )
     require_whole("max_parents", max_parents, least=0, optional=True)
     required = _matrix(start, required_arcs, "required_arcs")
     forbidden = _matrix(start, forbidden_arcs, "forbidden_arcs")
@@ -87,7 +89,9 @@ def require_whole(name: str, value: object, *, least: int, optional: bool = Fals
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         alternative = ", or None" if optional else ""
-        raise ArgumentError(f"{name} must be a whole number, {least} or more{alternative}. Got {value!r} instead.")
+        raise ArgumentError(
+            f"{name} must be a whole number, {least} or more{alternative}. Got {value!r} instead."
+        )
 
 
 def _matrix(start: Structure, arcs: Iterable[Arc], what: str) -> BoolArray:

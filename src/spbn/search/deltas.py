@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import final
 
@@ -83,6 +84,11 @@ class Deltas:
         return self._operator(position), float(flat[position])
 
     @property
+    def total(self) -> float:
+        """Score of the structure."""
+        return math.fsum(self.local)
+
+    @property
     def noise(self) -> float:
         """How far rounding may carry a delta."""
         finite = self.local[np.isfinite(self.local)]
@@ -115,7 +121,7 @@ class Deltas:
         index = self._structure.dag.index
         if isinstance(operator, ChangeType):
             return 3, index(operator.node), self._types.index(operator.after)
-        kind = (AddArc, RemoveArc, ReverseArc).index(type(operator))  # type: ignore[arg-type]
+        kind = (AddArc, RemoveArc, ReverseArc).index(type(operator))
         return kind, index(operator.source), index(operator.target)
 
     @staticmethod

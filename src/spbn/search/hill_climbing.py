@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from spbn.data import FloatArray, quoted
+from spbn.data import quoted
 from spbn.errors import ArgumentError, DataError
 from spbn.graph import Arc
 from spbn.scores.base import Score
@@ -14,7 +14,7 @@ from spbn.scores.likelihood import ValidatedLikelihood
 from spbn.search.constraints import constrain, require_whole
 from spbn.search.deltas import Deltas
 from spbn.search.operators import Operator
-from spbn.structure import Family, NodeType, Structure
+from spbn.structure import NodeType, Structure
 
 NO_IMPROVEMENT = "no operator improves the score"
 OUT_OF_PATIENCE = "patience"
@@ -118,7 +118,8 @@ def hill_climb(
 
     deltas = Deltas(score, constraints, structure)
     validation = _Validation(score, structure, deltas)
-    best = SearchResult(structure, float(deltas.local.sum()), validation.total, (), "")
+    best = SearchResult(structure, deltas.total, validation.total, (), "")
+    best_rank = validation.rank
     steps: list[Step] = []
     tabu: set[Operator] = set()
     misses = 0
@@ -134,15 +135,15 @@ def hill_climb(
         structure = operator.apply(structure)
         deltas.update(structure, operator.touched)
         validation.update(structure, operator.touched)
-        total = float(deltas.local.sum())
-        improved = validation.total > best.validation_score
+        improved = validation.rank > best_rank
         misses = 0 if improved else misses + 1
-        step = Step(operator, delta, total, validation.total, misses, structure)
+        step = Step(operator, delta, deltas.total, validation.total, misses, structure)
         steps.append(step)
         if on_step is not None:
             on_step(step)
         if improved:
-            best = SearchResult(structure, total, validation.total, (), "")
+            best = SearchResult(structure, deltas.total, validation.total, (), "")
+            best_rank = validation.rank
             tabu.clear()
         elif misses > patience:
             stop_reason = OUT_OF_PATIENCE
@@ -158,23 +159,34 @@ class _Validation:
     def __init__(self, score: Score, structure: Structure, deltas: Deltas) -> None:
         self._score = score
         self._deltas = deltas
-        self._local: dict[str, float] = {}
+        self._local = dict.fromkeys(structure.nodes, -math.inf)
         self.update(structure, structure.nodes)
 
     def update(self, structure: Structure, touched: Iterable[str]) -> None:
         if isinstance(self._score, ValidatedLikelihood):
-            families: list[Family] = [structure.family(node) for node in touched]
-            values: FloatArray = self._score.validation_local_many(families)
-            self._local.update(zip((family.node for family in families), values.tolist(), strict=True))
-            self.total = math.fsum(self._local.values())
+            nodes = list(touched)
+            values = self._score.validation_local_many([structure.family(node) for node in nodes])
+            self._local.update(zip(nodes, values.tolist(), strict=True))
         else:
-            self.total = float(self._deltas.local.sum())
+            self._local.update(zip(structure.nodes, self._deltas.local.tolist(), strict=True))
+
+    @property
+    def total(self) -> float:
+        return math.fsum(self._local.values())
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """What structures are compared by: a node that cannot be fitted must not hide the others."""
+        fitted = [value for value in self._local.values() if value > -math.inf]
+        return len(fitted), math.fsum(fitted)
 
 
 def _require_columns(score: Score, start: Structure) -> None:
     absent = [node for node in start.nodes if node not in score.nodes]
     if absent:
-        raise DataError(f"the score's data lacks nodes of start: {quoted(absent)}. It has {quoted(score.nodes)}.")
+        raise DataError(
+            f"the score's data lacks nodes of start: {quoted(absent)}. It has {quoted(score.nodes)}."
+        )
 
 
 def _require_types(score: Score, start: Structure) -> None:

@@ -1,0 +1,51 @@
+# Everything runs in .venv, which the first target that needs it sets up.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMPS := .venv/.stamps
+
+.PHONY: help demo test check format bench clean
+
+help:
+	@echo "make demo    fit the paper's synthetic network, compare with the published figures, draw samples"
+	@echo "make test    run the tests"
+	@echo "make check   lint, check the format and the types"
+	@echo "make format  put the code into the format that 'make check' wants"
+	@echo "make bench   run the benchmarks beside the peers (minutes to hours)"
+	@echo "make clean   remove .venv and everything else that was made"
+
+demo: $(STAMPS)/dev
+	$(BIN)/python examples/synthetic.py
+
+test: $(STAMPS)/dev
+	$(BIN)/python -m pytest
+
+check: $(STAMPS)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMPS)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMPS)/bench
+	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/hill_climbing.py
+
+# The stamps are newer than what they depend on, so nothing is installed twice.
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+$(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot]"
+	mkdir -p $(STAMPS) && touch $@
+
+# PyBNesian reaches the processor through OpenCL: Debian has a driver in pocl-opencl-icd.
+$(STAMPS)/bench: $(STAMPS)/dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot,bench]"
+	touch $@
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,34 @@
+"""A line in the terminal that shows how far long work is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from spbn.search import Step
+
+
+@contextmanager
+def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], None] | None]:
+    """Give the `on_step` of a search that updates a progress line; None where nothing is to be shown."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as display:
+        task = display.add_task("scoring the first candidates", total=None)
+        count = 0
+
+        def on_step(step: Step) -> None:
+            nonlocal count
+            count += 1
+            description = (
+                f"step {count}: {step.operator}, score {step.score:.2f}, "
+                f"validation {step.validation_score:.2f}, misses {step.misses} of {patience}"
+            )
+            display.update(task, description=description)
+
+        yield on_step

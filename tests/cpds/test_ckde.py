@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from naive import ckde_logpdf
+from spbn import CKDE
+from strategies import nonlinear_frame
+
+
+@given(parents=st.integers(0, 4), rows=st.integers(8, 60), seed=st.integers(0, 99))
+def test_agrees_with_the_definition(parents, rows, seed):
+    frame = nonlinear_frame(rows, 5, seed)
+    names = list("cbde")[:parents]
+    ours = CKDE.fit(frame, "a", names).logpdf(frame)
+    np.testing.assert_allclose(ours, ckde_logpdf(frame, frame, "a", names), rtol=1e-9, atol=1e-10)
+
+
+def test_a_function_as_bandwidth_sees_the_child_first():
+    frame = nonlinear_frame(80, 3)
+
+    def rule(data):
+        return np.diag([0.1, 0.2, 0.3]) + 0.01 * np.cov(data.T)
+
+    ours = CKDE.fit(frame, "b", ["a", "c"], bandwidth=rule).logpdf(frame)
+    np.testing.assert_allclose(ours, ckde_logpdf(frame, frame, "b", ["a", "c"], rule), rtol=1e-10)
+
+
+@settings(max_examples=15)
+@given(parents=st.integers(0, 3), seed=st.integers(0, 99), row=st.integers(0, 39))
+def test_integrates_to_one_and_cdf_is_that_integral(parents, seed, row):
+    frame = nonlinear_frame(40, 4, seed)
+    names = list("bcd")[:parents]
+    cpd = CKDE.fit(frame, "a", names)
+    fixed = {name: frame[name][row] for name in names}
+
+    def at(function, xs):
+        xs = np.atleast_1d(xs)
+        return function({"a": xs, **{name: np.full(len(xs), value) for name, value in fixed.items()}})
+
+    grid = np.linspace(-15, 15, 6001)
+    density = np.exp(at(cpd.logpdf, grid))
+    assert integrate.simpson(density, x=grid) == pytest.approx(1.0, abs=1e-9)
+    below = integrate.cumulative_simpson(density, x=grid, initial=0)
+    np.testing.assert_allclose(at(cpd.cdf, grid), below, atol=1e-7)
+
+
+def test_far_from_all_parents_the_nearest_kernel_decides():
+    frame = nonlinear_frame(50, 2)
+    cpd = CKDE.fit(frame, "b", ["a"])
+    far = {"a": [1e6], "b": [0.0]}
+    assert np.isfinite(cpd.logpdf(far)).all()
+    assert 0 <= cpd.cdf(far)[0] <= 1
+    assert np.isfinite(cpd.sample(1, given={"a": [1e6]}, seed=0)).all()
+
+
+@pytest.mark.parametrize("names", [[], ["b"], ["b", "c"]])
+def test_samples_have_the_density(names):
+    frame = nonlinear_frame(150, 3)
+    cpd = CKDE.fit(frame, "a", names)
+    n = 4000
+    given = {name: np.full(n, frame[name][7]) for name in names}
+    sample = cpd.sample(n, given=given, seed=5)
+    uniform = cpd.cdf({"a": sample, **given})
+    assert stats.kstest(uniform, "uniform").pvalue > 0.01
+    np.testing.assert_array_equal(sample, cpd.sample(n, given=given, seed=5))
+
+
+def test_repr_and_equality():
+    frame = nonlinear_frame(50, 2)
+    assert repr(CKDE.fit(frame, "b", ["a"])) == "b | a ~ CKDE (50 rows)"
+    assert repr(CKDE.fit(frame, "b")) == "b ~ CKDE (50 rows)"
+    assert CKDE.fit(frame, "b", ["a"]) == CKDE.fit(frame, "b", ["a"])
+    assert CKDE.fit(frame, "b", ["a"]) != CKDE.fit(frame, "a", ["b"])

@@ -1,0 +1,91 @@
+"""Slow and obvious versions of what the library computes fast, to compare with.
+
+Written from the definitions, with other means than the library's: no moments,
+no set functions, no whitening, no compiled code.
+"""
+
+import numpy as np
+from scipy import special, stats
+
+from spbn import NodeType
+from spbn.search import AddArc, ChangeType, RemoveArc, ReverseArc
+
+
+def kde_logpdf(queries, train, bandwidth):
+    """Log-density of queries (rows × d) under kernels on train (rows × d)."""
+    queries, train = np.atleast_2d(queries), np.atleast_2d(train)
+    inverse = np.linalg.inv(bandwidth)
+    _, log_determinant = np.linalg.slogdet(2 * np.pi * bandwidth)
+    out = []
+    for query in queries:
+        difference = query - train
+        exponents = -0.5 * np.einsum("ij,jk,ik->i", difference, inverse, difference)
+        out.append(special.logsumexp(exponents) - np.log(len(train)) - 0.5 * log_determinant)
+    return np.array(out)
+
+
+def scott(train):
+    """Scott's bandwidth matrix."""
+    rows, d = train.shape
+    return rows ** (-2 / (d + 4)) * np.atleast_2d(np.cov(train.T))
+
+
+def ckde_logpdf(frame, train, node, parents, bandwidth=scott):
+    """Log-density of a node given its parents, as the quotient of two densities."""
+    columns = [node, *parents]
+    matrix = bandwidth(train[columns].to_numpy())
+    out = kde_logpdf(frame[columns].to_numpy(), train[columns].to_numpy(), matrix)
+    if parents:
+        names = list(parents)
+        out = out - kde_logpdf(frame[names].to_numpy(), train[names].to_numpy(), matrix[1:, 1:])
+    return out
+
+
+def lg_logpdf(frame, train, node, parents):
+    """Log-density of a node under the linear regression on its parents."""
+    design = np.column_stack([np.ones(len(train)), *(train[p] for p in parents)])
+    coefficients, *_ = np.linalg.lstsq(design, train[node], rcond=None)
+    residuals = train[node] - design @ coefficients
+    variance = (residuals**2).sum() / (len(train) - len(parents) - 1)
+    mean = np.column_stack([np.ones(len(frame)), *(frame[p] for p in parents)]) @ coefficients
+    return stats.norm.logpdf(frame[node], mean, np.sqrt(variance))
+
+
+def logpdf(frame, train, node, parents, node_type):
+    """Log-density of a node of either type."""
+    return (ckde_logpdf if node_type == "ckde" else lg_logpdf)(frame, train, node, parents)
+
+
+def cv_rows(frame, labels, node, parents, node_type):
+    """Log-density of every row under parameters fitted without its fold."""
+    out = np.empty(len(frame))
+    for label in np.unique(labels):
+        test = labels == label
+        out[test] = logpdf(frame[test], frame[~test], node, parents, node_type)
+    return out
+
+
+def is_acyclic(nodes, arcs):
+    """Remove nodes without parents until none is left."""
+    nodes, arcs = set(nodes), set(arcs)
+    while True:
+        roots = {n for n in nodes if not any(target == n for _, target in arcs)}
+        if not roots:
+            return not nodes
+        nodes -= roots
+        arcs = {(s, t) for s, t in arcs if s not in roots}
+
+
+def possible_operators(structure):
+    """Every operator that may be applied to a structure."""
+    nodes, arcs = structure.nodes, set(structure.arcs)
+    for a in nodes:
+        for b in nodes:
+            if a != b and not {(a, b), (b, a)} & arcs and is_acyclic(nodes, arcs | {(a, b)}):
+                yield AddArc(a, b)
+            if (a, b) in arcs:
+                yield RemoveArc(a, b)
+                if is_acyclic(nodes, arcs - {(a, b)} | {(b, a)}):
+                    yield ReverseArc(a, b)
+        before = structure.types[a]
+        yield ChangeType(a, before, NodeType.LG if before is NodeType.CKDE else NodeType.CKDE)

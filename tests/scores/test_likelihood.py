@@ -1,0 +1,174 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spbn
+from naive import ckde_logpdf, cv_rows, logpdf
+from spbn import ArgumentError, Family, NodeType, Structure
+from spbn.data import fold_labels
+from strategies import nonlinear_frame
+
+
+@settings(max_examples=40)
+@given(
+    node_type=st.sampled_from(NodeType),
+    parents=st.integers(0, 5),
+    rows=st.integers(25, 70),
+    folds=st.integers(2, 6),
+    seed=st.integers(0, 99),
+)
+def test_cross_validation_agrees_with_the_definition(node_type, parents, rows, folds, seed):
+    frame = nonlinear_frame(rows, 6, seed)
+    names = list("abcdef")
+    np.random.default_rng(seed).shuffle(names)
+    node, *rest = names[: parents + 1]
+    labels = fold_labels(rows, folds, seed)
+    expected = cv_rows(frame, labels, node, rest, node_type)
+    score = spbn.CVLikelihood(frame, folds=labels)
+    np.testing.assert_allclose(
+        score.rows(Family(node, tuple(rest), node_type)), expected, rtol=1e-8, atol=1e-8
+    )
+    assert score.local(node, rest, node_type) == pytest.approx(expected.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("node_type", NodeType)
+def test_holdout_agrees_with_the_definition(node_type):
+    frame = nonlinear_frame(100, 3)
+    train, test = frame[:70], frame[70:]
+    expected = logpdf(test, train, "b", ["a", "c"], node_type)
+    score = spbn.HoldoutLikelihood(train, validation=test)
+    assert score.local("b", ["a", "c"], node_type) == pytest.approx(expected.sum(), rel=1e-11)
+    np.testing.assert_allclose(score.rows(Family("b", ("a", "c"), node_type)), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("node_type", NodeType)
+def test_validated_is_cross_validation_and_holdout_together(node_type):
+    frame = nonlinear_frame(100, 3)
+    train, test = frame[:70], frame[70:]
+    labels = fold_labels(70, 4, 1)
+    both = spbn.ValidatedLikelihood(train, folds=labels, validation=test)
+    family = ("b", ("a", "c"), node_type)
+    assert both.local(*family) == spbn.CVLikelihood(train, folds=labels).local(*family)
+    assert both.validation_local(*family) == spbn.HoldoutLikelihood(train, validation=test).local(*family)
+    structure = Structure("abc", [("a", "b"), ("c", "b")], node_type)
+    assert both.validation_total(structure) == pytest.approx(
+        sum(both.validation_local(*f) for f in structure.families()), rel=1e-13
+    )
+    np.testing.assert_allclose(both.rows(Family(*family)).sum(), both.local(*family), rtol=1e-12)
+    np.testing.assert_allclose(
+        both.validation_rows(Family(*family)).sum(), both.validation_local(*family), rtol=1e-12
+    )
+
+
+def test_a_function_as_bandwidth():
+    frame = nonlinear_frame(60, 3)
+    labels = fold_labels(60, 3, 0)
+
+    def rule(data):
+        scales = np.linspace(0.2, 0.4, data.shape[1])  # so that child and parents differ
+        return np.diag(scales) + 0.05 * np.cov(data.T)
+
+    expected = np.empty(60)
+    for label in range(3):
+        test = labels == label
+        expected[test] = ckde_logpdf(frame[test], frame[~test], "c", ["a", "b"], rule)
+    score = spbn.CVLikelihood(frame, folds=labels, bandwidth=rule)
+    np.testing.assert_allclose(score.rows(Family("c", ("a", "b"), NodeType.CKDE)), expected, rtol=1e-10)
+    assert score.local("c", ["a", "b"], "ckde") == pytest.approx(expected.sum(), rel=1e-11)
+    assert score.local("c", [], "ckde") == pytest.approx(
+        score.rows(Family("c", (), NodeType.CKDE)).sum(), rel=1e-12
+    )
+
+
+def test_silverman_differs_from_scott():
+    frame = nonlinear_frame(60, 3)
+    family = ("a", ["b", "c"], "ckde")
+    assert spbn.CVLikelihood(frame).local(*family) != spbn.CVLikelihood(frame, bandwidth="silverman").local(
+        *family
+    )
+
+
+def test_offsets_and_units_change_nothing_that_matters():
+    frame = nonlinear_frame(80, 3)
+    moved = frame.round(5) * [1.0, 1e3, 1e-3] + [1e8, 0, -5.0]
+    plain, other = spbn.CVLikelihood(frame.round(5), seed=1), spbn.CVLikelihood(moved, seed=1)
+    for node_type in NodeType:
+        difference = other.local("b", ["a", "c"], node_type) - plain.local("b", ["a", "c"], node_type)
+        assert difference == pytest.approx(-80 * np.log(1e3), rel=1e-6)
+
+
+def test_an_outlier_in_a_fold_is_survived():
+    frame = nonlinear_frame(80, 3)
+    frame.loc[17, "a"] = 1e9
+    score = spbn.CVLikelihood(frame, folds=4)
+    labels = score.folds
+    for node_type in NodeType:
+        expected = cv_rows(frame, labels, "b", ["a"], node_type).sum()
+        assert score.local("b", ["a"], node_type) == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_column_that_is_constant_outside_of_a_fold_scores_minus_infinity():
+    frame = nonlinear_frame(40, 2).assign(rare=0.0)
+    frame.loc[3, "rare"] = 1.0
+    score = spbn.CVLikelihood(frame, folds=4)
+    for node_type in NodeType:
+        assert score.local("rare", [], node_type) == -np.inf
+        assert score.local("a", ["rare"], node_type) == -np.inf
+        assert np.isinf(score.rows(Family("rare", (), node_type))).all()
+        assert np.isfinite(score.local("a", ["b"], node_type))
+
+
+def test_too_few_rows_score_minus_infinity():
+    score = spbn.CVLikelihood(nonlinear_frame(8, 7), folds=2)
+    for node_type in NodeType:
+        assert score.local("a", list("bcdefg"), node_type) == -np.inf
+
+
+def test_seeds_decide_the_folds_and_the_split():
+    frame = nonlinear_frame(60, 2)
+    for make in (spbn.CVLikelihood, spbn.HoldoutLikelihood, spbn.ValidatedLikelihood):
+        values = [make(frame, seed=seed).local("a", ["b"], "ckde") for seed in (0, 0, 1)]
+        assert values[0] == values[1]
+        assert values[0] != values[2]
+
+
+@pytest.mark.parametrize("folds", [1, 61, 0])
+def test_folds_that_make_no_sense_are_refused(folds):
+    with pytest.raises(ArgumentError, match="folds must be between 2 and the number of rows"):
+        spbn.CVLikelihood(nonlinear_frame(60, 2), folds=folds)
+
+
+def test_options_are_checked_before_any_work():
+    frame = nonlinear_frame(60, 2)
+    with pytest.raises(ArgumentError, match="validation must be a fraction"):
+        spbn.ValidatedLikelihood(frame, validation=1.2)
+    with pytest.raises(ArgumentError, match="bandwidth must be"):
+        spbn.CVLikelihood(frame, bandwidth="wide")
+    with pytest.raises(ArgumentError, match="engine must be"):
+        spbn.CVLikelihood(frame, engine="gpu")
+    with pytest.raises(spbn.DataError, match="lacks column 'b'"):
+        spbn.ValidatedLikelihood(frame, validation=frame[["a"]])
+
+
+def test_work_is_shared_between_families(monkeypatch):
+    """i → j and j → i share a joint density, and children of the same parents a marginal one."""
+    from spbn import kernels
+
+    sets = []
+    original = kernels.log_density
+
+    def counting(points, columns, *rest, **options):
+        sets.extend(map(tuple, columns.tolist()))
+        return original(points, columns, *rest, **options)
+
+    monkeypatch.setattr(kernels, "log_density", counting)
+    score = spbn.CVLikelihood(nonlinear_frame(60, 3), folds=3)
+    score.local_many(
+        [
+            Family("a", ("b",), NodeType.CKDE),
+            Family("b", ("a",), NodeType.CKDE),
+            Family("c", ("b",), NodeType.CKDE),
+        ]
+    )
+    assert sorted(sets) == [(0,), (0, 1), (1,), (1, 2)]

@@ -1,0 +1,185 @@
+import io
+import json
+import os
+import pickle
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spbn import BayesianNetwork, ModelFileError, Structure
+from strategies import arcs_of_dag, nonlinear_frame
+
+
+@pytest.fixture
+def network():
+    return BayesianNetwork.fit(
+        Structure("abc", [("a", "b"), ("b", "c"), ("a", "c")], {"a": "lg", "b": "ckde", "c": "ckde"}),
+        nonlinear_frame(40, 3),
+    )
+
+
+@pytest.fixture
+def path(network, tmp_path):
+    network.save(tmp_path / "model.spbn")
+    return tmp_path / "model.spbn"
+
+
+@settings(max_examples=20)
+@given(arcs_of_dag(min_nodes=1, max_nodes=5), st.integers(0, 99))
+def test_round_trip_to_the_last_bit(tmp_path_factory, graph, seed):
+    nodes, arcs = graph
+    frame = nonlinear_frame(30, len(nodes), seed)
+    types = {node: "ckde" if (i + seed) % 2 else "lg" for i, node in enumerate(nodes)}
+    network = BayesianNetwork.fit(Structure(nodes, arcs, types), frame)
+    path = tmp_path_factory.mktemp("io") / "model.spbn"
+    network.save(path)
+    loaded = BayesianNetwork.load(path)
+    assert loaded == network
+    assert loaded.structure.nodes == network.structure.nodes
+    np.testing.assert_array_equal(loaded.logpdf(frame), network.logpdf(frame))
+    again = path.with_name("again.spbn")
+    loaded.save(again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_shared_columns_are_stored_once(path):
+    with zipfile.ZipFile(path) as archive:
+        assert sorted(archive.namelist()) == [
+            "columns/0.npy",
+            "columns/1.npy",
+            "columns/2.npy",
+            "network.json",
+        ]
+
+
+def test_names_may_be_any_text(tmp_path):
+    frame = nonlinear_frame(30, 2).set_axis(["../größe", 'a "b"\n'], axis=1)
+    network = BayesianNetwork.fit(Structure(frame.columns, types="ckde"), frame)
+    network.save(tmp_path / "m.spbn")
+    assert BayesianNetwork.load(tmp_path / "m.spbn") == network
+
+
+def rewritten(path, change=None, members=None):
+    """Write the archive again with another document or other members."""
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    if change is not None:
+        document = json.loads(content["network.json"])
+        change(document)
+        content["network.json"] = json.dumps(document).encode()
+    content.update(members or {})
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            if data is not None:
+                archive.writestr(name, data)
+
+
+def npy(array, **options):
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def bomb(document):
+    document["columns"][0]["rows"] = 10**12
+
+
+@pytest.mark.parametrize(
+    ("change", "members", "message"),
+    [
+        (lambda d: d.update(version=99), None, "version 99"),
+        (lambda d: d.update(format="other"), None, "no .spbn file"),
+        (lambda d: d.pop("nodes"), None, "'nodes' must be a list"),
+        (lambda d: d.update(arcs=[["a", "b"], ["b", "a"]]), None, "cycle"),
+        (lambda d: d.update(arcs=[]), None, "structure says"),
+        (lambda d: d["cpds"].pop(), None, "makes no sense"),
+        (lambda d: d["cpds"][0].update(variance=-1.0), None, "variance of 'a' must be positive"),
+        (lambda d: d["cpds"][0].update(intercept="0"), None, "'intercept' must hold numbers"),
+        (lambda d: d["cpds"][0].update(intercept=[1.0]), None, "'intercept' must hold numbers"),
+        (lambda d: d["cpds"][0].update(intercept=float("nan")), None, "NaN is no number"),
+        (lambda d: d["cpds"][0].update(type="code"), None, "'lg' or 'ckde'"),
+        (lambda d: d["cpds"][1].update(bandwidth=[[1.0]]), None, "'bandwidth' must hold numbers of shape"),
+        (lambda d: d["cpds"][1].update(bandwidth=[[1.0, 2.0], [2.0, 1.0]]), None, "not positive definite"),
+        (lambda d: d["cpds"][1].update(columns=[0, 7]), None, "must name 2 of the 3 columns"),
+        (lambda d: d["columns"][0].update(rows=39), None, "must hold 39 float64"),
+        (bomb, None, "must hold 1000000000000 float64"),
+        (lambda d: d["columns"][0].update(file="../columns/0.npy"), None, "description of column 0"),
+        (None, {"columns/0.npy": npy(np.zeros((40, 2)))}, "larger than its 40 rows|must hold 40"),
+        (None, {"columns/0.npy": npy(np.zeros(40, dtype="f4"))}, "must hold 40 float64"),
+        (None, {"columns/0.npy": npy(np.full(40, np.inf))}, "infinite"),
+        (None, {"columns/0.npy": npy(np.array([{}] * 40), allow_pickle=True)}, "no array of numbers"),
+        (None, {"columns/0.npy": b"\x93NUMPY"}, "no array of numbers"),
+        (None, {"columns/0.npy": npy(np.zeros(100_000))}, "larger than its 40 rows"),
+        (None, {"columns/1.npy": None}, "lacks columns/1.npy"),
+        (None, {"network.json": None}, "no network.json"),
+        (None, {"network.json": b"{"}, "damaged"),
+        (None, {"network.json": b"\xff"}, "damaged"),
+        (None, {"network.json": b"[" * 100_000}, "damaged"),
+        (None, {"../evil.py": b"print('run')"}, r"does not belong there: '\.\./evil\.py'"),
+        (None, {"/etc/evil": b""}, "does not belong there"),
+    ],
+)
+def test_a_changed_file_is_refused_and_the_reason_named(path, change, members, message):
+    rewritten(path, change, members)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        BayesianNetwork.load(path)
+    assert "model.spbn cannot be read" in str(caught.value)
+
+
+class Dangerous:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/spbn-was-run",)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK", b"hello", pickle.dumps(Dangerous())], ids=["empty", "short", "text", "pickle"]
+)
+def test_foreign_files_are_refused(tmp_path, content):
+    (tmp_path / "model.spbn").write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"no \.spbn file"):
+        BayesianNetwork.load(tmp_path / "model.spbn")
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_truncated_file_is_refused(tmp_path_factory, share):
+    network = BayesianNetwork.fit(Structure("ab", types="ckde"), nonlinear_frame(40, 2))
+    path = tmp_path_factory.mktemp("cut") / "model.spbn"
+    network.save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ModelFileError):
+        BayesianNetwork.load(path)
+
+
+@given(position=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255))
+def test_a_flipped_byte_is_refused_or_harmless(tmp_path_factory, position, value):
+    network = BayesianNetwork.fit(Structure("ab", types="ckde"), nonlinear_frame(40, 2))
+    path = tmp_path_factory.mktemp("flip") / "model.spbn"
+    network.save(path)
+    content = bytearray(path.read_bytes())
+    content[int(position * len(content))] = value
+    path.write_bytes(content)
+    with suppress(ModelFileError):
+        assert BayesianNetwork.load(path) == network
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_other(network, path, monkeypatch):
+    before = path.read_bytes()
+
+    def fail(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(KeyboardInterrupt):
+        network.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == ["model.spbn"]
+
+
+def test_a_missing_file_is_told_apart_from_a_damaged_one(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        BayesianNetwork.load(tmp_path / "nowhere.spbn")
