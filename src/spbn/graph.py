@@ -92,7 +92,9 @@ class DAG:
 
     def addable(self) -> BoolArray:
         """``addable[i, j]``: i and j are not adjacent, and an arc from i to j makes no cycle."""
-        return ~(self.matrix | self.reachability.T | np.eye(len(self.nodes), dtype=bool))
+        addable = ~(self.matrix | self.reachability.T)
+        np.fill_diagonal(addable, False)
+        return addable
 
     def reversible(self) -> BoolArray:
         """``reversible[i, j]``: an arc leads from i to j and no other path, so turning it makes no cycle."""
@@ -113,7 +115,12 @@ class DAG:
             )
         matrix = self.matrix.copy()
         matrix[i, j] = True
-        return DAG.from_matrix(self.nodes, matrix)
+        dag = DAG.from_matrix(self.nodes, matrix)
+        # Whatever reaches i now reaches j and what j reaches: no need to walk the graph again.
+        above, below = self.reachability[:, i].copy(), self.reachability[j].copy()
+        above[i] = below[j] = True
+        dag.__dict__["reachability"] = _frozen(self.reachability | np.outer(above, below))
+        return dag
 
     def without_arc(self, source: str, target: str) -> DAG:
         """Return the graph with one arc less."""

@@ -22,6 +22,8 @@ class NodeType(StrEnum):
     @classmethod
     def parse(cls, value: NodeType | str) -> NodeType:
         """Read a node type or its name."""
+        if isinstance(value, NodeType):
+            return value
         try:
             return cls(value)
         except ValueError:
@@ -72,9 +74,14 @@ class Structure:
         cls, dag: DAG, types: NodeType | str | Mapping[str, NodeType | str] = NodeType.LG
     ) -> Structure:
         """Give types to the nodes of a DAG."""
+        return cls._of(dag, _node_types(dag.nodes, types))
+
+    @classmethod
+    def _of(cls, dag: DAG, types: Mapping[str, NodeType]) -> Structure:
+        """Put together what is known to fit."""
         structure = cls.__new__(cls)
         structure.dag = dag
-        structure.types = MappingProxyType(_node_types(dag.nodes, types))
+        structure.types = types if isinstance(types, MappingProxyType) else MappingProxyType(types)
         return structure
 
     @property
@@ -106,12 +113,12 @@ class Structure:
 
     def with_dag(self, dag: DAG) -> Structure:
         """Return the same types on another graph of the same nodes."""
-        return Structure.from_dag(dag, self.types)
+        return self._of(dag, self.types) if dag.nodes == self.nodes else Structure.from_dag(dag, self.types)
 
     def with_type(self, node: str, type: NodeType | str) -> Structure:
         """Return the same graph with another type for one node."""
         self.dag.index(node)
-        return Structure.from_dag(self.dag, {**self.types, node: type})
+        return self._of(self.dag, {**self.types, node: NodeType.parse(type)})
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph` whose nodes have the attribute ``type``."""

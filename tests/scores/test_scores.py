@@ -133,3 +133,10 @@ def test_the_cache_computes_once_and_forgets_when_full():
     assert len(computed) == 6
     cache.many([Family("a")])
     assert computed[-1] == Family("a")
+
+
+def test_types_may_be_written_as_text():
+    score = SCORES["cv"]
+    expected = score.local("a", ["b"], NodeType.CKDE)
+    fresh = spbn.CVLikelihood(FRAME, folds=5)
+    assert fresh.local_many([Family("a", ("b",), "ckde"), ("a", ["b"], "ckde")]).tolist() == [expected, expected]

@@ -39,7 +39,7 @@ class FamilyCache:
     def many(self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]) -> FloatArray:
         """Return the number of every family; those not known yet are computed in one batch."""
         known = self._numbers
-        asked = [self._normalised(*family) for family in families]
+        asked = [self._normalised(family) for family in families]
         new = list(dict.fromkeys(family for family in asked if family not in known))
         if new:
             if len(known) + len(new) > self._limit:
@@ -47,25 +47,26 @@ class FamilyCache:
             known.update(zip(new, self._compute(new).tolist(), strict=True))
         return np.array([known[family] for family in asked])
 
-    def _normalised(
-        self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG
-    ) -> Family:
-        """Parents by column order: the number depends on the set alone."""
-        parents = tuple(parents)
-        for name in (node, *parents):
-            if name not in self._position:
-                raise GraphError(
-                    f"the score's data has no column {name!r}. Its columns are {quoted(self._position)}."
-                )
-        if node in parents or len(set(parents)) < len(parents):
+    def _normalised(self, family: Family | tuple[str, Iterable[str], NodeType | str]) -> Family:
+        """Check a family and put its parents into column order: its number depends on the set alone."""
+        node, parents, node_type = family
+        try:
+            order = [self._position[name] for name in (*parents, node)]
+        except KeyError as error:
+            columns = quoted(self._position)
+            raise GraphError(f"the score's data has no column {error.args[0]!r}. It has {columns}.") from None
+        own = order.pop()
+        if own in order or len(set(order)) < len(order):
             raise GraphError(f"the parents of {node!r} must be distinct other nodes. Got {quoted(parents)}.")
-        node_type = NodeType.parse(type)
         if node_type not in self._types:
+            NodeType.parse(node_type)
             allowed = " or ".join(sorted(self._types))
             raise ArgumentError(
                 f"this score is defined for nodes of type {allowed} only. Got {node!r} as {node_type}."
             )
-        return Family(node, tuple(sorted(parents, key=self._position.__getitem__)), node_type)
+        if isinstance(family, Family) and isinstance(node_type, NodeType) and order == sorted(order):
+            return family
+        return Family(node, tuple(sorted(parents, key=self._position.__getitem__)), NodeType(node_type))
 
     def _forget(self, keep: set[Family]) -> None:
         old = list(self._numbers)[: len(self._numbers) // 2]

@@ -44,11 +44,11 @@ class MomentStack:
 
 def family_indices(families: Sequence[Family], position: dict[str, int]) -> tuple[IntArray, IntArray]:
     """Write families as rows of column numbers, parents first and the node behind, and their sizes."""
-    rows = [[*map(position.__getitem__, family.parents), position[family.node]] for family in families]
-    sizes = np.array([len(row) for row in rows], dtype=np.int64)
-    widest = max(map(len, rows), default=1)
-    padded = [row + [-1] * (widest - len(row)) for row in rows]
-    return np.array(padded, dtype=np.int64).reshape(len(rows), widest), sizes
+    sizes = np.array([len(parents) + 1 for _, parents, _ in families], dtype=np.int64)
+    flat = [position[name] for node, parents, _ in families for name in (*parents, node)]
+    members = np.full((len(families), sizes.max(initial=1)), -1, dtype=np.int64)
+    members[np.arange(members.shape[1]) < sizes[:, None]] = flat
+    return members, sizes
 
 
 def log_likelihoods(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from collections.abc import Iterable
 from typing import final
 
 import numpy as np
 
-from spbn.data import BoolArray, FloatArray
-from spbn.graph import DAG
+from spbn.data import BoolArray, FloatArray, IntArray
 from spbn.scores.base import Score
 from spbn.search.constraints import Constraints
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
@@ -53,19 +54,18 @@ class Deltas:
         self._retyped[stale] = np.nan
         # Turning i → j around removes i from the parents of j, and adds j to those of i.
         needed = self._addable | self._removable | self._reversible | self._reversible.T
-        arcs = np.argwhere((needed & np.isnan(self._toggled)).T)[:, ::-1].tolist()
+        targets, sources = np.nonzero((needed & np.isnan(self._toggled)).T)
         types = [(j, t) for j in stale for t in range(len(self._types)) if self._constraints.types[j]]
-        parents = self._parents(dag, {*stale, *(j for _, j in arcs)})
-        families = [self._family(j, parents[j]) for j in stale]
-        families += [self._family(j, parents[j] ^ {i}) for i, j in arcs]
-        families += [self._family(j, parents[j], self._types[t]) for j, t in types]
+        families = [structure.family(structure.nodes[j]) for j in stale]
+        families += self._toggled_families(sources, targets)
+        families += [Family(*families[stale.index(j)][:2], self._types[t]) for j, t in types]
         scores = self._score.local_many(families)
-        self.local[stale] = scores[: len(stale)]
-        changes = scores[len(stale) :]
-        for (i, j), value in zip(arcs, changes[: len(arcs)].tolist(), strict=True):
-            self._toggled[i, j] = _change(value, self.local[j])
-        for (j, t), value in zip(types, changes[len(arcs) :].tolist(), strict=True):
+        self.local[stale], toggled, retyped = np.split(scores, [len(stale), len(stale) + len(targets)])
+        self._toggled[sources, targets] = _change(toggled, self.local[targets])
+        for (j, t), value in zip(types, retyped, strict=True):
             self._retyped[j, t] = _change(value, self.local[j])
+            if self._types[t] is structure.types[structure.nodes[j]]:
+                self._retyped[j, t] = -np.inf
 
     def best(self, tabu: Iterable[Operator]) -> tuple[Operator, float] | None:
         """Return the operator with the greatest delta and that delta; None where there is no operator.
@@ -98,13 +98,11 @@ class Deltas:
         """Deltas of all operators: arcs to add, to remove, to reverse, and types; -inf where not allowed."""
         with np.errstate(invalid="ignore"):  # -inf + inf: the new family cannot be fitted
             turned = self._toggled + self._toggled.T
-        current = np.array([self._structure.types[node] for node in self._structure.nodes])
-        other = np.stack([current != node_type for node_type in self._types], axis=1)
         return [
             _masked(self._toggled, self._addable),
             _masked(self._toggled, self._removable),
             _masked(turned, self._reversible),
-            _masked(self._retyped, other & self._constraints.types[:, None]),
+            np.where(self._constraints.types[:, None], self._retyped, -np.inf),
         ]
 
     def _operator(self, position: int) -> Operator:
@@ -124,20 +122,29 @@ class Deltas:
         kind = (AddArc, RemoveArc, ReverseArc).index(type(operator))
         return kind, index(operator.source), index(operator.target)
 
-    @staticmethod
-    def _parents(dag: DAG, nodes: Iterable[int]) -> dict[int, frozenset[int]]:
-        return {j: frozenset(np.flatnonzero(dag.matrix[:, j]).tolist()) for j in nodes}
+    def _toggled_families(self, sources: IntArray, targets: IntArray) -> list[Family]:
+        """Return the family of each target with the source put among its parents, or taken out."""
+        nodes, dag = self._structure.nodes, self._structure.dag
+        families = []
+        for j, group in itertools.groupby(
+            zip(targets.tolist(), sources.tolist(), strict=True), lambda pair: pair[0]
+        ):
+            parents = np.flatnonzero(dag.matrix[:, j]).tolist()
+            names = tuple([nodes[i] for i in parents])
+            node, node_type = nodes[j], self._structure.types[nodes[j]]
+            for _, i in group:
+                k = bisect.bisect_left(parents, i)
+                changed = (
+                    names[:k] + names[k + 1 :] if dag.matrix[i, j] else (*names[:k], nodes[i], *names[k:])
+                )
+                families.append(Family(node, changed, node_type))
+        return families
 
-    def _family(self, j: int, parents: frozenset[int], node_type: NodeType | None = None) -> Family:
-        nodes = self._structure.nodes
-        if node_type is None:
-            node_type = self._structure.types[nodes[j]]
-        return Family(nodes[j], tuple([nodes[i] for i in sorted(parents)]), node_type)
 
-
-def _change(new: float, old: float) -> float:
+def _change(new: FloatArray, old: FloatArray) -> FloatArray:
     """Difference of local scores; a family that cannot be fitted is never an improvement."""
-    return new - old if new > -np.inf else -np.inf
+    with np.errstate(invalid="ignore"):  # -inf - -inf
+        return np.where(new > -np.inf, new - old, -np.inf)
 
 
 def _masked(deltas: FloatArray, allowed: BoolArray) -> FloatArray:
