@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import peer
 import pybnesian
-from timing import best, heading, machine, peak_megabytes
 
 import spbn
 from spbn.datasets import paper_synthetic, synthetic
+
+import peer
+from timing import best, heading, machine, peak_megabytes
 
 
 def compare(name: str, frame: pd.DataFrame, *, start: str = "ckde", patience: int = 0) -> None:
@@ -37,8 +38,8 @@ def compare(name: str, frame: pd.DataFrame, *, start: str = "ckde", patience: in
     our_seconds, result = best(ours, runs=5)
     same = "same network" if result.structure == expected else "NOT THE SAME NETWORK"
     print(
-        f"{name:28} {len(frame):6d} × {len(nodes):<3d} PyBNesian {their_seconds:8.2f} s   spbn {our_seconds:7.3f} s   "
-        f"{their_seconds / our_seconds:6.0f}×   {same}",
+        f"{name:12} {len(frame):6d} × {len(nodes):<3d} PyBNesian {their_seconds:8.2f} s   "
+        f"spbn {our_seconds:7.3f} s   {their_seconds / our_seconds:6.0f}×   {same}",
         flush=True,
     )
 
@@ -49,11 +50,13 @@ def compare_gaussian(frame: pd.DataFrame) -> None:
     sides = [("BIC", pybnesian.BIC, spbn.BIC), ("BGe", pybnesian.BGe, spbn.BGe)]
     for name, their_score, our_score in sides:
         their_seconds, network = best(lambda s=their_score: peer.climb_gaussian(s(frame), nodes), runs=3)
-        our_seconds, result = best(lambda s=our_score: spbn.hill_climb(s(frame), spbn.Structure(nodes)), runs=5)
+        our_seconds, result = best(
+            lambda s=our_score: spbn.hill_climb(s(frame), spbn.Structure(nodes)), runs=5
+        )
         their_total = our_score(frame).total(peer.structure_of(network))
         print(
-            f"{name:28} {len(frame):6d} × {len(nodes):<3d} PyBNesian {their_seconds:8.2f} s   spbn {our_seconds:7.3f} s   "
-            f"{their_seconds / our_seconds:6.1f}×   score {their_total:.2f} and {result.score:.2f}",
+            f"{name:12} {len(frame):6d} × {len(nodes):<3d} PyBNesian {their_seconds:8.2f} s   "
+            f"spbn {our_seconds:7.3f} s   {their_seconds / our_seconds:6.1f}×   score {their_total:.2f} and {result.score:.2f}",
             flush=True,
         )
 
@@ -107,7 +110,9 @@ spbn.hill_climb(score, spbn.Structure(frame.columns, types="ckde"), patience=0)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "paper-data")
+    parser.add_argument(
+        "--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "paper-data"
+    )
     parser.add_argument("--quick", action="store_true", help="leave out what takes PyBNesian minutes")
     arguments = parser.parse_args()
 

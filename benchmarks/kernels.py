@@ -8,11 +8,12 @@ import numpy as np
 from numba import prange
 from scipy import stats
 from sklearn.neighbors import KernelDensity
-from timing import best, heading, machine, peak_megabytes
 
 import spbn
 from spbn.compiling import REORDER, compiled
 from spbn.kernels.exp2 import exp2_negative
+
+from timing import best, heading, machine, peak_megabytes
 
 ROWS = 10_000
 LANES = 4
@@ -53,7 +54,8 @@ def main() -> None:
     peak = peak_rate()
     heading(f"Log-density of {ROWS:,} rows under a KDE of {ROWS:,} rows")
     print(f"The exponential alone: {peak:.2f} · 10⁹ a second\n")
-    print(f"{'d':>2} {'spbn':>9} {'scipy':>9} {'sklearn':>9} {'×scipy':>8} {'×sklearn':>9} {'10⁹ pairs/s':>12} {'of peak':>8}")
+    titles = ("d", "spbn", "scipy", "sklearn", "×scipy", "×sklearn", "10⁹ pairs/s", "of peak")
+    print("{:>2} {:>9} {:>9} {:>9} {:>8} {:>9} {:>12} {:>8}".format(*titles))
     for d in (1, 2, 3, 5):
         names = [f"x{k}" for k in range(d)]
         train, test = rng.normal(size=(2, ROWS, d))

@@ -53,7 +53,5 @@ def climb_gaussian(score: Any, nodes: list[str]) -> Any:
 def structure_of(network: Any) -> spbn.Structure:
     """Translate a network of PyBNesian."""
     nodes = network.nodes()
-    types = {
-        node: "ckde" if network.node_type(node) == pybnesian.CKDEType() else "lg" for node in nodes
-    }
+    types = {node: "ckde" if network.node_type(node) == pybnesian.CKDEType() else "lg" for node in nodes}
     return spbn.Structure(nodes, network.arcs(), types)

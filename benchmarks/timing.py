@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 
 
 def best(function: Callable[[], Any], *, runs: int = 5) -> tuple[float, Any]:
-    """Return the seconds of the fastest run, which other work on the machine disturbed least, and its result."""
+    """Return the seconds of the fastest run, the one least disturbed, and its result."""
     seconds, result = float("inf"), None
     for _ in range(runs):
         start = time.perf_counter()
@@ -47,11 +48,10 @@ print(json.dumps({{"before": marks[0], "added": status("VmHWM") - marks[0]}}))
 
 def machine() -> str:
     """Say what was measured on."""
-    import os
-
     import numba
 
-    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, numba {numba.__version__}"
+    versions = f"Python {platform.python_version()}, numba {numba.__version__}"
+    return f"{os.cpu_count()} cores, {platform.machine()}, {versions}"
 
 
 def heading(text: str) -> None:

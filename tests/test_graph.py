@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naive import is_acyclic
 from spbn import DAG, PDAG, GraphError
+
+from naive import is_acyclic
 from strategies import arcs_of_dag
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spbn import BayesianNetwork, ModelFileError, Structure
+
 from strategies import arcs_of_dag, nonlinear_frame
 
 

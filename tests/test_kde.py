@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from spbn import KDE, ArgumentError, DataError, FitError
+
 from strategies import nonlinear_frame
 
 
@@ -68,7 +69,9 @@ def test_refusals():
         KDE.fit({"a": [1.0]})
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads memory figures that only Linux has")
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/clear_refs"), reason="reads memory figures that only Linux has"
+)
 def test_memory_stays_small():
     """200,000 rows under 20,000 kernels: an array of all pairs would take 32 GB."""
     code = """

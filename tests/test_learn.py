@@ -4,6 +4,7 @@ import pytest
 import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, Structure
 from spbn.datasets import paper_synthetic, synthetic_structure
+
 from strategies import nonlinear_frame
 
 FRAME = nonlinear_frame(150, 3)

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from naive import logpdf
 from spbn import ArgumentError, BayesianNetwork, DataError, GraphError, LinearGaussian, Structure
+
+from naive import logpdf
 from strategies import arcs_of_dag, nonlinear_frame
 
 

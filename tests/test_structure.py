@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 
 from spbn import ArgumentError, Family, GraphError, NodeType, Structure
+
 from strategies import arcs_of_dag
 
 

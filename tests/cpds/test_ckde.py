@@ -4,8 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from naive import ckde_logpdf
 from spbn import CKDE
+
+from naive import ckde_logpdf
 from strategies import nonlinear_frame
 
 

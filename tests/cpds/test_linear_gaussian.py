@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from naive import lg_logpdf
 from spbn import ArgumentError, DataError, FitError, LinearGaussian
+
+from naive import lg_logpdf
 from strategies import nonlinear_frame
 
 

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from naive import kde_logpdf
 from spbn import cholesky, kernels
 from spbn.kernels.exp2 import LIMIT, exp2_negative
+
+from naive import kde_logpdf
 
 
 def spread(rng, d):

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 import spbn
-from naive import lg_logpdf
 from spbn import ArgumentError, Structure
+
+from naive import lg_logpdf
 from strategies import nonlinear_frame
 
 FRAME = nonlinear_frame(50, 5)

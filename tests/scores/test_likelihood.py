@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from naive import ckde_logpdf, cv_rows, logpdf
 from spbn import ArgumentError, Family, NodeType, Structure
 from spbn.data import fold_labels
+
+from naive import ckde_logpdf, cv_rows, logpdf
 from strategies import nonlinear_frame
 
 

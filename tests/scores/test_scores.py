@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
 import spbn
 from spbn import Family, GraphError, NodeType, Structure
 from spbn.scores.base import FamilyCache
+
+import reference
 from strategies import arcs_of_dag, nonlinear_frame
 
 FRAME = nonlinear_frame(60, 7)
@@ -119,14 +120,14 @@ def test_bad_data_is_refused(score, data, message):
 def test_the_cache_computes_once_and_forgets_when_full():
     computed = []
 
-    def compute(families):
-        computed.extend(families)
-        return np.arange(len(families), dtype=float)
+    def compute(batch):
+        computed.extend(batch.families)
+        return np.arange(len(batch.families), dtype=float)
 
     cache = FamilyCache("abcdef", frozenset(NodeType), compute, limit=4)
-    cache.many([Family("a"), Family("b"), ("a", [], "lg"), Family("c", ("b", "a"))])
+    cache.many([Family("a"), Family("b"), Family("c", ("b", "a"))])
     assert computed == [Family("a"), Family("b"), Family("c", ("a", "b"))]
-    cache.many([Family("a"), Family("c", ("a", "b"))])
+    cache.many([("a", [], "lg"), Family("c", ("b", "a"))])
     assert len(computed) == 3
     cache.many([Family("d"), Family("e"), Family("f")])
     assert cache.many([Family("d"), Family("e"), Family("f")]).tolist() == [0, 1, 2]
@@ -139,4 +140,7 @@ def test_types_may_be_written_as_text():
     score = SCORES["cv"]
     expected = score.local("a", ["b"], NodeType.CKDE)
     fresh = spbn.CVLikelihood(FRAME, folds=5)
-    assert fresh.local_many([Family("a", ("b",), "ckde"), ("a", ["b"], "ckde")]).tolist() == [expected, expected]
+    assert fresh.local_many([Family("a", ("b",), "ckde"), ("a", ["b"], "ckde")]).tolist() == [
+        expected,
+        expected,
+    ]

@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference
 import spbn
-from naive import possible_operators
 from spbn import ArgumentError, DataError, GraphError, Structure, hill_climb
 from spbn.search import AddArc, ChangeType
+
+import reference
+from naive import possible_operators
 from strategies import nonlinear_frame
 
 FRAME = nonlinear_frame(120, 4)
@@ -258,7 +259,7 @@ def test_one_and_two_threads_give_the_same_search():
 )
 def test_what_makes_no_sense_is_refused_before_any_work(options, error, message):
     class Untouched(spbn.scores.Score):
-        def _compute(self, families):
+        def _compute(self, batch):
             raise AssertionError("work has started")
 
     with pytest.raises(error, match=message):

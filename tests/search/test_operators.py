@@ -2,9 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naive import possible_operators
 from spbn import GraphError, NodeType, Structure
 from spbn.search import AddArc, ChangeType, RemoveArc, ReverseArc
+
+from naive import possible_operators
 from strategies import arcs_of_dag
 
 

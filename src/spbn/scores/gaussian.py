@@ -12,8 +12,8 @@ from spbn.cpds import LinearGaussian
 from spbn.data import FloatArray, Missing, Table, as_table, centred, require_variation
 from spbn.errors import ArgumentError, FitError
 from spbn.moments import Moments
-from spbn.scores.base import Score
-from spbn.scores.regression import ILL_CONDITIONED, MomentStack, family_indices, log_likelihoods, log_pivots
+from spbn.scores.base import FamilyBatch, Score
+from spbn.scores.regression import ILL_CONDITIONED, MomentStack, log_likelihoods, log_pivots
 from spbn.structure import Family, NodeType
 
 
@@ -26,16 +26,14 @@ class BIC(Score):
 
     def __init__(self, data: Any, *, missing: Missing = "error") -> None:
         self._table = _table(data, missing)
-        self._position = {name: i for i, name in enumerate(self._table.names)}
         self._moments = MomentStack.of([Moments.of(centred(self._table.columns))])
         super().__init__(self._table.names, [NodeType.LG])
 
-    def _compute(self, families: list[Family]) -> FloatArray:
-        members, sizes = family_indices(families, self._position)
-        log_likelihood, share = log_likelihoods(self._moments, self._moments, members, sizes)
+    def _compute(self, batch: FamilyBatch) -> FloatArray:
+        log_likelihood, share = log_likelihoods(self._moments, self._moments, batch.members, batch.sizes)
         for f in np.flatnonzero((share < ILL_CONDITIONED) & (log_likelihood > -np.inf)):
-            log_likelihood[f] = self._from_rows(families[f])
-        return log_likelihood - 0.5 * math.log(self._table.rows) * (sizes + 1)
+            log_likelihood[f] = self._from_rows(batch.families[f])
+        return log_likelihood - 0.5 * math.log(self._table.rows) * (batch.sizes + 1)
 
     def _from_rows(self, family: Family) -> float:
         try:
@@ -82,7 +80,6 @@ class BGe(Score):
             raise ArgumentError(
                 f"iss_w must be greater than the number of variables + 1 ({n + 1}). Got {iss_w!r}."
             )
-        self._position = {name: i for i, name in enumerate(table.names)}
         moments = Moments.of(table.columns)
         prior_scale = iss_mu * (iss_w - n - 1) / (iss_mu + 1)
         shift = np.zeros(n) if nu is None else _prior_mean(nu, table) - moments.mean
@@ -106,9 +103,9 @@ class BGe(Score):
             + 0.5 * prior * size * math.log(prior_scale)
         )
 
-    def _compute(self, families: list[Family]) -> FloatArray:
-        members, sizes = family_indices(families, self._position)
-        parents, node = log_pivots(self._posterior_scatter, members, sizes).T
+    def _compute(self, batch: FamilyBatch) -> FloatArray:
+        sizes = batch.sizes
+        parents, node = log_pivots(self._posterior_scatter, batch.members, sizes).T
         # The marginal likelihood of node and parents over that of the parents.
         posterior = self._freedom + self._rows + sizes
         score = self._constants[sizes] - self._constants[sizes - 1] - 0.5 * (posterior * node + parents)

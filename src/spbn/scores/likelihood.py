@@ -21,7 +21,7 @@ from spbn.data import (
     holdout_rows,
     require_variation,
 )
-from spbn.scores.base import FamilyCache, Score
+from spbn.scores.base import FamilyBatch, FamilyCache, Score
 from spbn.scores.predictive import Partition, PredictiveLikelihood
 from spbn.structure import Family, NodeType, Structure
 
@@ -61,8 +61,8 @@ class CVLikelihood(Score):
         self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
         super().__init__(table.names, NodeType)
 
-    def _compute(self, families: list[Family]) -> FloatArray:
-        return self._likelihood.totals(families)
+    def _compute(self, batch: FamilyBatch) -> FloatArray:
+        return self._likelihood.totals(batch)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every row under parameters fitted without its fold."""
@@ -98,8 +98,8 @@ class HoldoutLikelihood(Score):
         self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
         super().__init__(train.names, NodeType)
 
-    def _compute(self, families: list[Family]) -> FloatArray:
-        return self._likelihood.totals(families)
+    def _compute(self, batch: FamilyBatch) -> FloatArray:
+        return self._likelihood.totals(batch)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every held-out row."""
@@ -147,8 +147,8 @@ class ValidatedLikelihood(Score):
         super().__init__(train.names, NodeType)
         self._validation_cache = FamilyCache(self.nodes, self.node_types, self._validation.totals)
 
-    def _compute(self, families: list[Family]) -> FloatArray:
-        return self._training.totals(families)
+    def _compute(self, batch: FamilyBatch) -> FloatArray:
+        return self._training.totals(batch)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every training row under parameters fitted without its fold."""

@@ -29,7 +29,8 @@ from spbn.cpds import LinearGaussian
 from spbn.data import BoolArray, FloatArray, IntArray, Table, centred
 from spbn.errors import FitError
 from spbn.moments import Moments, leave_one_out
-from spbn.scores.regression import ILL_CONDITIONED, MomentStack, family_indices, log_likelihoods
+from spbn.scores.base import FamilyBatch
+from spbn.scores.regression import ILL_CONDITIONED, MomentStack, log_likelihoods
 from spbn.structure import Family, NodeType
 
 _LARGEST_OUTPUT = 1 << 23  # log-densities that are held at a time: 64 MB
@@ -105,17 +106,17 @@ class PredictiveLikelihood:
         self._engine = engine
         self._set_totals: dict[_VariableSet, float] = {}
 
-    def totals(self, families: list[Family]) -> FloatArray:
+    def totals(self, batch: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where it cannot be fitted."""
-        kernel = np.array([family.type is NodeType.CKDE for family in families], dtype=bool)
-        out = np.empty(len(families))
-        out[~kernel] = self._linear_totals([f for f in families if f.type is NodeType.LG])
-        out[kernel] = self._kernel_totals([f for f in families if f.type is NodeType.CKDE])
+        kernel = np.array([family.type == NodeType.CKDE for family in batch.families], dtype=bool)
+        out = np.empty(len(kernel))
+        out[~kernel] = self._linear_totals(batch.only(~kernel))
+        out[kernel] = self._kernel_totals(batch.only(kernel))
         return out
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every evaluated row, in the order of the data; -inf if it cannot be fitted."""
-        if family.type is NodeType.LG:
+        if family.type == NodeType.LG:
             ordered = self._linear_rows(family)
         elif callable(self._rule):
             ordered = self._custom_kernel_rows(family, self._rule)
@@ -128,11 +129,11 @@ class PredictiveLikelihood:
         out[self._partition.evaluated] = ordered
         return out
 
-    def _linear_totals(self, families: list[Family]) -> FloatArray:
-        members, sizes = family_indices(families, self._position)
-        totals, share = log_likelihoods(self._partition.train, self._partition.test, members, sizes)
+    def _linear_totals(self, batch: FamilyBatch) -> FloatArray:
+        partition = self._partition
+        totals, share = log_likelihoods(partition.train, partition.test, batch.members, batch.sizes)
         for f in np.flatnonzero((share < ILL_CONDITIONED) & (totals > -np.inf)):
-            totals[f] = self._linear_rows(families[f]).sum()
+            totals[f] = self._linear_rows(batch.families[f]).sum()
         return totals
 
     def _linear_rows(self, family: Family) -> FloatArray:
@@ -149,11 +150,11 @@ class PredictiveLikelihood:
         rows = np.concatenate(parts)
         return rows if np.isfinite(rows).all() else np.full(len(rows), -np.inf)
 
-    def _kernel_totals(self, families: list[Family]) -> FloatArray:
+    def _kernel_totals(self, batch: FamilyBatch) -> FloatArray:
         if callable(self._rule):
-            rows = [self._custom_kernel_rows(family, self._rule) for family in families]
+            rows = [self._custom_kernel_rows(family, self._rule) for family in batch.families]
             return np.array([row.sum() for row in rows])
-        pairs = [self._sets(family) for family in families]
+        pairs = [self._sets(family) for family in batch.families]
         self._require_set_totals({variables for pair in pairs for variables in pair if variables.columns})
         totals = [
             self._set_totals[joint] - (self._set_totals[parents] if parents.columns else 0.0)

@@ -17,7 +17,6 @@ from spbn import cholesky
 from spbn.compiling import compiled
 from spbn.data import FloatArray, IntArray
 from spbn.moments import Moments
-from spbn.structure import Family
 
 #: Where less of a variable's variance is left unexplained, sums of squares have
 #: lost too many digits, and the rows themselves have to be looked at.
@@ -40,15 +39,6 @@ class MomentStack:
             np.stack([group.mean for group in groups]),
             np.stack([group.scatter for group in groups]),
         )
-
-
-def family_indices(families: Sequence[Family], position: dict[str, int]) -> tuple[IntArray, IntArray]:
-    """Write families as rows of column numbers, parents first and the node behind, and their sizes."""
-    sizes = np.array([len(parents) + 1 for _, parents, _ in families], dtype=np.int64)
-    flat = [position[name] for node, parents, _ in families for name in (*parents, node)]
-    members = np.full((len(families), sizes.max(initial=1)), -1, dtype=np.int64)
-    members[np.arange(members.shape[1]) < sizes[:, None]] = flat
-    return members, sizes
 
 
 def log_likelihoods(

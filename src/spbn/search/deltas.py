@@ -6,6 +6,7 @@ import bisect
 import itertools
 import math
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import final
 
 import numpy as np
@@ -51,21 +52,24 @@ class Deltas:
         stale = [dag.index(node) for node in touched]
         self.local[stale] = np.nan
         self._toggled[:, stale] = np.nan
-        self._retyped[stale] = np.nan
+        self._retyped[stale] = -np.inf
         # Turning i → j around removes i from the parents of j, and adds j to those of i.
         needed = self._addable | self._removable | self._reversible | self._reversible.T
         targets, sources = np.nonzero((needed & np.isnan(self._toggled)).T)
-        types = [(j, t) for j in stale for t in range(len(self._types)) if self._constraints.types[j]]
-        families = [structure.family(structure.nodes[j]) for j in stale]
-        families += self._toggled_families(sources, targets)
-        families += [Family(*families[stale.index(j)][:2], self._types[t]) for j, t in types]
-        scores = self._score.local_many(families)
-        self.local[stale], toggled, retyped = np.split(scores, [len(stale), len(stale) + len(targets)])
-        self._toggled[sources, targets] = _change(toggled, self.local[targets])
-        for (j, t), value in zip(types, retyped, strict=True):
+        current = [structure.family(structure.nodes[j]) for j in stale]
+        toggled = self._toggled_families(sources, targets)
+        retyped = [
+            (j, t, family._replace(type=other))
+            for j, family in zip(stale, current, strict=True)
+            for t, other in enumerate(self._types)
+            if self._constraints.types[j] and other is not family.type
+        ]
+        scores = self._score.local_many([*current, *toggled, *(family for _, _, family in retyped)])
+        cuts = [len(current), len(current) + len(toggled)]
+        self.local[stale], toggled_scores, retyped_scores = np.split(scores, cuts)
+        self._toggled[sources, targets] = _change(toggled_scores, self.local[targets])
+        for (j, t, _), value in zip(retyped, retyped_scores, strict=True):
             self._retyped[j, t] = _change(value, self.local[j])
-            if self._types[t] is structure.types[structure.nodes[j]]:
-                self._retyped[j, t] = -np.inf
 
     def best(self, tabu: Iterable[Operator]) -> tuple[Operator, float] | None:
         """Return the operator with the greatest delta and that delta; None where there is no operator.
@@ -102,7 +106,7 @@ class Deltas:
             _masked(self._toggled, self._addable),
             _masked(self._toggled, self._removable),
             _masked(turned, self._reversible),
-            np.where(self._constraints.types[:, None], self._retyped, -np.inf),
+            self._retyped.copy(),
         ]
 
     def _operator(self, position: int) -> Operator:
@@ -126,18 +130,17 @@ class Deltas:
         """Return the family of each target with the source put among its parents, or taken out."""
         nodes, dag = self._structure.nodes, self._structure.dag
         families = []
-        for j, group in itertools.groupby(
-            zip(targets.tolist(), sources.tolist(), strict=True), lambda pair: pair[0]
-        ):
+        arcs = zip(targets.tolist(), sources.tolist(), strict=True)
+        for j, group in itertools.groupby(arcs, key=itemgetter(0)):
             parents = np.flatnonzero(dag.matrix[:, j]).tolist()
             names = tuple([nodes[i] for i in parents])
             node, node_type = nodes[j], self._structure.types[nodes[j]]
             for _, i in group:
                 k = bisect.bisect_left(parents, i)
-                changed = (
-                    names[:k] + names[k + 1 :] if dag.matrix[i, j] else (*names[:k], nodes[i], *names[k:])
-                )
-                families.append(Family(node, changed, node_type))
+                if dag.matrix[i, j]:
+                    families.append(Family(node, names[:k] + names[k + 1 :], node_type))
+                else:
+                    families.append(Family(node, (*names[:k], nodes[i], *names[k:]), node_type))
         return families
 
 
