@@ -56,7 +56,8 @@ def compare_gaussian(frame: pd.DataFrame) -> None:
         their_total = our_score(frame).total(peer.structure_of(network))
         print(
             f"{name:12} {len(frame):6d} × {len(nodes):<3d} PyBNesian {their_seconds:8.2f} s   "
-            f"spbn {our_seconds:7.3f} s   {their_seconds / our_seconds:6.1f}×   score {their_total:.2f} and {result.score:.2f}",
+            f"spbn {our_seconds:7.3f} s   {their_seconds / our_seconds:6.1f}×   "
+            f"score {their_total:.2f} and {result.score:.2f}",
             flush=True,
         )
 
