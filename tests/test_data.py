@@ -3,10 +3,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from spbn.data import as_table, fold_labels, generator, holdout_rows, require_variation
+from spbn.data import as_table, generator, require_variation
 from spbn.errors import ArgumentError, DataError
 
 COLUMNS = {"x": [1.5, 2.0, -3.0], "n": [1, 2, 3], "flag": [True, False, True]}
@@ -87,52 +85,22 @@ def test_chosen_columns_come_in_the_given_order_and_others_may_hold_anything():
         as_table({"a": [1.0]}, names=["a", "c"])
 
 
+def test_none_and_masks_are_missing_numbers():
+    holes = {"x": [1.0, None, 3.0], "y": np.ma.array([1.0, 3e9, 5.0], mask=[False, True, False])}
+    with pytest.raises(DataError, match=r"column 'x' has 1 missing value \(row 1\); column 'y' has 1"):
+        as_table(holes)
+    np.testing.assert_array_equal(as_table(holes, missing="drop").columns, [[1, 3], [1, 5]])
+
+
 def test_constant_columns_are_refused_by_name():
     with pytest.raises(DataError, match="columns 'a' and 'c' are constant"):
         require_variation(as_table({"a": [1, 1], "b": [1, 2], "c": [0.0, 0.0]}))
-
-
-@given(rows=st.integers(2, 200), seed=st.integers(0, 5), share=st.floats(0, 1))
-def test_folds_are_balanced_and_repeatable(rows, seed, share):
-    folds = 2 + int(share * (rows - 2))
-    labels = fold_labels(rows, folds, seed)
-    sizes = np.bincount(labels, minlength=folds)
-    assert len(sizes) == folds
-    assert sizes.max() - sizes.min() <= 1
-    np.testing.assert_array_equal(labels, fold_labels(rows, folds, seed))
-
-
-def test_folds_are_shuffled():
-    assert not np.array_equal(fold_labels(100, 10, 0), fold_labels(100, 10, 1))
-
-
-def test_labels_may_be_anything_that_can_be_told_apart():
-    np.testing.assert_array_equal(fold_labels(4, ["b", "a", "b", "c"], None), [1, 0, 1, 2])
-
-
-@pytest.mark.parametrize("folds", [1, 0, 11, [0] * 10, [0, 1]])
-def test_folds_that_make_no_sense_are_refused(folds):
-    with pytest.raises(ArgumentError, match="folds must"):
-        fold_labels(10, folds, 0)
-
-
-@given(rows=st.integers(5, 300), fraction=st.floats(0.2, 0.8), seed=st.integers(0, 5))
-def test_holdout_is_a_partition(rows, fraction, seed):
-    train, test = holdout_rows(rows, fraction, seed)
-    assert len(test) == round(rows * fraction)
-    np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(rows))
-    assert (np.diff(train) > 0).all()
-
-
-@pytest.mark.parametrize("fraction", [0, 1, 1.5, -0.1, 0.01, "half"])
-def test_fractions_that_leave_nothing_are_refused(fraction):
-    with pytest.raises(ArgumentError, match="validation"):
-        holdout_rows(10, fraction, 0)
 
 
 def test_seeds():
     assert generator(3).random() == generator(3).random()
     rng = np.random.default_rng(0)
     assert generator(rng) is rng
-    with pytest.raises(ArgumentError, match="seed must be"):
-        generator("zero")
+    for wrong in ("zero", -1, True, 0.5):
+        with pytest.raises(ArgumentError, match="seed must be"):
+            generator(wrong)

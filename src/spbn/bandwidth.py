@@ -9,7 +9,9 @@ covariance Σ̂ by a factor that depends on the rows N and the dimension d alone
 =============  ========================================
 
 A function takes an array, rows × d, with the child in the first column and
-its parents behind, and returns a d × d matrix.
+its parents behind, and returns a d × d matrix. Scores hand it centred rows, with
+the parents in the order of the data's columns. A matrix that is not positive
+definite means that there is no bandwidth for these rows.
 """
 
 from __future__ import annotations
@@ -43,9 +45,9 @@ def matrix(rule: BandwidthRule, columns: FloatArray) -> FloatArray:
     """Return the bandwidth matrix of variables × rows, the child first."""
     if not callable(rule):
         return factor(rule, columns.shape[1], len(columns)) * Moments.of(columns).covariance
-    bandwidth = np.asarray(rule(np.ascontiguousarray(columns.T)), dtype=np.float64)
+    bandwidth = np.atleast_2d(np.asarray(rule(np.ascontiguousarray(columns.T)), dtype=np.float64))
     shape = (len(columns), len(columns))
-    if bandwidth.shape != shape or not np.allclose(bandwidth, bandwidth.T):
+    if bandwidth.shape != shape or not np.allclose(bandwidth, bandwidth.T, atol=0.0, equal_nan=True):
         raise ArgumentError(
             f"a bandwidth function must return a symmetric matrix of shape {shape}. Got {bandwidth!r}."
         )

@@ -1,4 +1,4 @@
-"""Frames in, named float64 columns out; folds and hold-out splits.
+"""Frames in, named float64 columns out.
 
 Everything else in the package works on a `Table`: whatever the user passed
 has been checked here, once.
@@ -111,12 +111,25 @@ def require_variation(table: Table) -> None:
         )
 
 
-def centred(columns: FloatArray) -> FloatArray:
-    """Move every column (variables × rows) so that large offsets cost no digits.
+def centre_of(columns: FloatArray) -> FloatArray:
+    """Return what to take off columns (variables × rows) so that large offsets cost no digits.
 
-    By the median, because an outlier can carry the mean far away from all other rows.
+    The medians, because an outlier can carry a mean far away from all other rows.
     """
-    return columns - np.median(columns, axis=1)[:, None]
+    return np.median(columns, axis=1)[:, None]
+
+
+def training_table(data: Any, missing: Missing) -> Table:
+    """Read data to learn from: columns without spread are refused."""
+    table = as_table(data, missing=missing, min_rows=2)
+    require_variation(table)
+    return table
+
+
+def require_count(n: object) -> None:
+    """Refuse what is no number of rows to draw."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ArgumentError(f"the number of samples must be a whole number, 0 or more. Got {n!r} instead.")
 
 
 def frame_index(data: Any) -> Any:
@@ -126,51 +139,11 @@ def frame_index(data: Any) -> Any:
 
 def generator(seed: Seed) -> np.random.Generator:
     """Return the random generator of a seed."""
-    if seed is None or isinstance(seed, np.random.Generator | int | np.integer):
+    if seed is None or isinstance(seed, np.random.Generator):
         return np.random.default_rng(seed)
-    raise ArgumentError(f"seed must be an int or a numpy.random.Generator. Got {seed!r} instead.")
-
-
-def fold_labels(rows: int, folds: int | npt.ArrayLike, seed: Seed) -> IntArray:
-    """Return the fold of every row, 0 to k - 1.
-
-    Parameters
-    ----------
-    folds
-        A count k: the rows are shuffled into folds whose sizes differ by one
-        at most. Or a label for every row, taken as it is.
-    """
-    if isinstance(folds, int | np.integer):
-        if not 2 <= folds <= rows:
-            raise ArgumentError(
-                f"folds must be between 2 and the number of rows ({rows}). Got {folds} instead."
-            )
-        return generator(seed).permutation(rows) % int(folds)
-    labels = np.asarray(folds)
-    if labels.shape != (rows,):
-        raise ArgumentError(
-            f"folds must be a count or one label for each of the {rows} rows. Got shape {labels.shape}."
-        )
-    distinct, codes = np.unique(labels, return_inverse=True)
-    if len(distinct) < 2:
-        raise ArgumentError(f"folds must label at least 2 folds. All labels are {distinct[0]!r}.")
-    return codes.astype(np.int64)
-
-
-def holdout_rows(rows: int, fraction: float, seed: Seed) -> tuple[IntArray, IntArray]:
-    """Split row numbers at random into those kept and the fraction held out, each in order."""
-    if not isinstance(fraction, float | int) or not 0 < fraction < 1:
-        raise ArgumentError(
-            f"validation must be a fraction between 0 and 1, or a table. Got {fraction!r} instead."
-        )
-    held_out = round(rows * fraction)
-    if not 0 < held_out < rows:
-        purpose = "validate with" if held_out == 0 else "train on"
-        raise ArgumentError(
-            f"a validation fraction of {fraction} of {rows} rows leaves no row to {purpose}: choose another."
-        )
-    order = generator(seed).permutation(rows)
-    return np.sort(order[held_out:]), np.sort(order[:held_out])
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0:
+        return np.random.default_rng(seed)
+    raise ArgumentError(f"seed must be an int, 0 or more, or a numpy.random.Generator. Got {seed!r} instead.")
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -183,8 +156,8 @@ def quoted(names: Iterable[str]) -> str:
 
 def _read(data: Any, names: Sequence[str] | None) -> Table:
     series = _series(data)
-    if not series:
-        raise DataError("the data has no columns.")
+    if not series or (names is not None and not names):
+        raise DataError("the data has no columns." if not series else "no columns are named.")
     if names is not None:
         absent = [name for name in names if name not in series]
         if absent:
@@ -244,7 +217,7 @@ def _to_floats(name: str, values: Any) -> FloatArray:
                 f"column {name!r} holds {values.dtype}, not numbers: convert it, or leave it out of the data."
             )
         return values.cast(nw.Float64).to_numpy().astype(np.float64)
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.ndim != 1:
         raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
     if array.dtype.kind not in "biuf":
@@ -252,6 +225,18 @@ def _to_floats(name: str, values: Any) -> FloatArray:
             f"column {name!r} holds {array.dtype}, not numbers: convert it, or leave it out of the data."
         )
     return array.astype(np.float64)
+
+
+def _array(name: str, values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray):
+        return values.astype(np.float64).filled(np.nan)
+    try:
+        array = np.asarray(values)
+        if array.dtype == object and all(value is None or isinstance(value, int | float) for value in array):
+            array = array.astype(np.float64)  # None is a missing number
+    except (TypeError, ValueError):
+        raise DataError(f"column {name!r} is no list of numbers.") from None
+    return array
 
 
 def _missing_message(table: Table, finite: BoolArray) -> str:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn.cpds.base import parent_columns
-from spbn.data import FloatArray, Seed, as_table, generator
+from spbn.data import FloatArray, Seed, as_table, generator, require_count
 from spbn.errors import ArgumentError
 from spbn.structure import NodeType, Structure
 
@@ -40,7 +39,7 @@ def synthetic_structure() -> Structure:
 
 def synthetic(n: int, *, seed: Seed = 0) -> pd.DataFrame:
     """Draw n rows of the synthetic network."""
-    parent_columns("A", (), n, None)  # refuses what is no number of rows
+    require_count(n)
     rng = generator(seed)
     a = rng.normal(6.0, 1.0, n)
     b = rng.normal(np.where(rng.random(n) < 0.5, -2.0, 2.0), 1.0)
@@ -88,7 +87,7 @@ def _descendants(
 
 
 def _sigmoid(x: FloatArray) -> FloatArray:
-    return 1.0 / (1.0 + np.exp(-x))
+    return 1.0 / (1.0 + np.exp(-np.maximum(x, -700.0)))  # exp(700) is finite
 
 
 def _log_normal(x: FloatArray, mean: Any, variance: float) -> FloatArray:

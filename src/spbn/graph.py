@@ -40,9 +40,13 @@ class DAG:
     def __init__(self, nodes: Iterable[str], arcs: Iterable[Arc] = ()) -> None:
         self.nodes = distinct_nodes(nodes)
         self.matrix = _frozen(_matrix(self.nodes, arcs))
-        if (cycle := _find_cycle(self.matrix)) is not None:
-            path = " → ".join(self.nodes[i] for i in cycle)
-            raise GraphError(f"the arcs form a cycle: {path}. Remove or reverse one of them.")
+        _refuse_cycle(self.nodes, self.matrix)
+
+    @classmethod
+    def checked(cls, nodes: Sequence[str], matrix: BoolArray) -> DAG:
+        """Make a DAG of a matrix, and refuse cycles."""
+        _refuse_cycle(nodes, matrix)
+        return cls.from_matrix(nodes, matrix)
 
     @classmethod
     def from_matrix(cls, nodes: Sequence[str], matrix: BoolArray) -> DAG:
@@ -175,6 +179,7 @@ class DAG:
     @classmethod
     def from_networkx(cls, graph: Any) -> DAG:
         """Read a `networkx.DiGraph`."""
+        require_directed(graph)
         return cls(graph.nodes, graph.edges)
 
     def __eq__(self, other: object) -> bool:
@@ -302,6 +307,12 @@ def distinct_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
+def require_directed(graph: Any) -> None:
+    """Refuse networkx graphs whose edges have no direction, or stand more than once."""
+    if not graph.is_directed() or graph.is_multigraph():
+        raise GraphError(f"a networkx.DiGraph is needed. Got a {type(graph).__name__}.")
+
+
 def node_index(nodes: Sequence[str], node: str) -> int:
     """Position of a node, or an error that names those there are."""
     try:
@@ -311,8 +322,9 @@ def node_index(nodes: Sequence[str], node: str) -> int:
 
 
 def drawn(nodes: Sequence[str], joins: Sequence[str]) -> str:
-    """Write a graph as a line of text: its joins, and the nodes that have none."""
-    return f"{len(nodes)} nodes: {', '.join(nodes)}\n" + ("\n".join(joins) if joins else "no arcs")
+    """Write a graph as text: its nodes, then its joins, one a line."""
+    counted = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    return f"{counted}: {', '.join(nodes)}\n" + ("\n".join(joins) if joins else "no arcs")
 
 
 def _matrix(nodes: Sequence[str], pairs: Iterable[Arc]) -> BoolArray:
@@ -321,6 +333,7 @@ def _matrix(nodes: Sequence[str], pairs: Iterable[Arc]) -> BoolArray:
     for pair in pairs:
         try:
             source, target = pair
+            hash((source, target))
         except (TypeError, ValueError):
             raise GraphError(f"an arc is a pair of nodes. Got {pair!r}.") from None
         for node in (source, target):
@@ -339,6 +352,12 @@ def _pairs(nodes: Sequence[str], matrix: BoolArray) -> tuple[Arc, ...]:
 def _frozen(matrix: BoolArray) -> BoolArray:
     matrix.flags.writeable = False
     return matrix
+
+
+def _refuse_cycle(nodes: Sequence[str], matrix: BoolArray) -> None:
+    if (cycle := _find_cycle(matrix)) is not None:
+        path = " → ".join(nodes[i] for i in cycle)
+        raise GraphError(f"the arcs form a cycle: {path}. Remove or reverse one of them.")
 
 
 def _find_cycle(matrix: BoolArray) -> list[int] | None:

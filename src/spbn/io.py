@@ -10,16 +10,14 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from spbn.atomic import replacing
 from spbn.cpds import CKDE, CPD, LinearGaussian
 from spbn.data import FloatArray
 from spbn.errors import ModelFileError, SpbnError
@@ -45,25 +43,11 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
         "cpds": [_describe(network.cpds[node], columns) for node in network.nodes],
     }
     document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(columns.values())]
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(
-        dir=target.absolute().parent, prefix=f".{target.name}.", suffix=".part"
-    )
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            with zipfile.ZipFile(stream, "w") as archive:
-                text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-                archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
-                for i, column in enumerate(columns.values()):
-                    archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
+        for i, column in enumerate(columns.values()):
+            archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
 
 
 def load(path: str | os.PathLike[str]) -> BayesianNetwork:
@@ -233,12 +217,6 @@ def _npy(column: FloatArray) -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array(stream, np.ascontiguousarray(column, dtype="<f8"), allow_pickle=False)
     return stream.getvalue()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _no_number(text: str) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from spbn import bandwidth as bandwidths
 from spbn import cholesky, kernels
 from spbn.bandwidth import BandwidthRule
-from spbn.data import FloatArray, Missing, Seed, Table, as_table, centred, generator, quoted
+from spbn.data import FloatArray, Missing, Seed, Table, as_table, centre_of, generator, quoted, require_count
 from spbn.errors import FitError
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ class KDE:
     names: tuple[str, ...]
     points: FloatArray
     bandwidth: FloatArray
-    engine: str = field(default="auto")
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        self.points.flags.writeable = False
+        self.bandwidth.flags.writeable = False
 
     @classmethod
     def fit(
@@ -64,8 +68,8 @@ class KDE:
         whitener = cholesky.whitener(self.bandwidth)
         if whitener is None:
             raise FitError(
-                f"the bandwidth matrix of {quoted(self.names)} is singular: a column is constant or a linear "
-                f"combination of others. Drop it."
+                f"the bandwidth matrix of {quoted(self.names)} is singular or not positive definite. Under a "
+                f"named rule that means that a column is constant or a linear combination of others: drop it."
             )
         return whitener
 
@@ -85,7 +89,7 @@ class KDE:
         if chosen != self.names[:d]:
             raise ValueError(f"{chosen} are not the first of {self.names}")
         queries = np.stack([table.column(name) for name in chosen])
-        rows = centred(np.concatenate([self.points[:d], queries], axis=1))
+        rows = np.concatenate([self.points[:d], queries], axis=1) - centre_of(self.points[:d])
         span = np.array([[self.rows, rows.shape[1], 0, self.rows, 0, 0]])
         # The leading block of the whitener whitens the leading block of H.
         whiteners = np.ascontiguousarray(self.whitener[:d, :d])[None, None]
@@ -96,6 +100,7 @@ class KDE:
         """Draw n rows."""
         import pandas as pd
 
+        require_count(n)
         rng = generator(seed)
         centres = self.points[:, rng.integers(self.rows, size=n)]
         noise = np.linalg.solve(self.whitener, rng.standard_normal((len(self.names), n)))

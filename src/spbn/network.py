@@ -12,7 +12,17 @@ import numpy as np
 from spbn import kernels
 from spbn.bandwidth import BandwidthRule, require_rule
 from spbn.cpds import CKDE, CPD, LinearGaussian
-from spbn.data import FloatArray, Missing, Seed, Table, as_table, frame_index, generator, require_variation
+from spbn.data import (
+    FloatArray,
+    Missing,
+    Seed,
+    Table,
+    as_table,
+    frame_index,
+    generator,
+    quoted,
+    require_variation,
+)
 from spbn.errors import ArgumentError, GraphError
 from spbn.structure import Family, NodeType, Structure
 
@@ -34,17 +44,24 @@ class BayesianNetwork:
     """
 
     structure: Structure
-    cpds: Mapping[str, CPD]
     search: Any
 
     def __init__(self, structure: Structure, cpds: Mapping[str, CPD], *, search: Any = None) -> None:
+        unknown = [node for node in cpds if node not in structure.nodes]
+        if unknown:
+            raise GraphError(f"cpds names nodes that the structure has not: {quoted(unknown)}.")
         for family in structure.families():
             if family.node not in cpds:
                 raise GraphError(f"there is no density for node {family.node!r}.")
             _require_fit(family, cpds[family.node])
         self.structure = structure
-        self.cpds = MappingProxyType({node: cpds[node] for node in structure.nodes})
         self.search = search
+        self._cpds = {node: cpds[node] for node in structure.nodes}
+
+    @property
+    def cpds(self) -> Mapping[str, CPD]:
+        """The fitted density of every node."""
+        return MappingProxyType(self._cpds)
 
     @classmethod
     def fit(
@@ -61,6 +78,8 @@ class BayesianNetwork:
 
         Columns that are no nodes are not looked at.
         """
+        if not isinstance(structure, Structure):
+            raise ArgumentError(f"fit takes a Structure. Got {type(structure).__name__}.")
         require_rule(bandwidth)
         kernels.require_engine(engine)
         table = as_table(data, names=structure.nodes, missing=missing, min_rows=2)
@@ -145,7 +164,7 @@ def _require_fit(family: Family, cpd: CPD) -> None:
             f"the density of {family.node!r} must be a LinearGaussian or a CKDE. Got {cpd!r}."
         )
     node_type = NodeType.LG if isinstance(cpd, LinearGaussian) else NodeType.CKDE
-    if (cpd.node, set(cpd.parents), node_type) != (family.node, set(family.parents), family.type):
+    if (cpd.node, sorted(cpd.parents), node_type) != (family.node, sorted(family.parents), family.type):
         raise GraphError(
             f"the density given for {family.node!r} is that of {Family(cpd.node, cpd.parents, node_type)}, "
             f"but the structure says {family}."

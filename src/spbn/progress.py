@@ -32,3 +32,17 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
             display.update(task, description=description)
 
         yield on_step
+
+
+@contextmanager
+def counting_progress(shown: bool, title: str, total: int) -> Iterator[Callable[[], None]]:
+    """Give a function to call after every piece of work, which moves a progress bar."""
+    if not shown:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as display:
+        task = display.add_task(title, total=total)
+        yield lambda: display.advance(task)

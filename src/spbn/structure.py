@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from spbn.data import quoted
 from spbn.errors import ArgumentError, GraphError
-from spbn.graph import DAG, Arc, drawn
+from spbn.graph import DAG, Arc, drawn, require_directed
 
 
 class NodeType(StrEnum):
@@ -58,7 +58,6 @@ class Structure:
     """
 
     dag: DAG
-    types: Mapping[str, NodeType]
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Structure:
         types: NodeType | str | Mapping[str, NodeType | str] = NodeType.LG,
     ) -> None:
         self.dag = DAG(nodes, arcs)
-        self.types = MappingProxyType(_node_types(self.dag.nodes, types))
+        self._types = _node_types(self.dag.nodes, types)
 
     @classmethod
     def from_dag(
@@ -77,12 +76,17 @@ class Structure:
         return cls._of(dag, _node_types(dag.nodes, types))
 
     @classmethod
-    def _of(cls, dag: DAG, types: Mapping[str, NodeType]) -> Structure:
+    def _of(cls, dag: DAG, types: dict[str, NodeType]) -> Structure:
         """Put together what is known to fit."""
         structure = cls.__new__(cls)
         structure.dag = dag
-        structure.types = types if isinstance(types, MappingProxyType) else MappingProxyType(types)
+        structure._types = types
         return structure
+
+    @property
+    def types(self) -> Mapping[str, NodeType]:
+        """The type of every node."""
+        return MappingProxyType(self._types)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -101,7 +105,7 @@ class Structure:
     def type(self, node: str) -> NodeType:
         """Return the type of a node."""
         self.dag.index(node)
-        return self.types[node]
+        return self._types[node]
 
     def family(self, node: str) -> Family:
         """Return a node with its parents and its type."""
@@ -113,12 +117,12 @@ class Structure:
 
     def with_dag(self, dag: DAG) -> Structure:
         """Return the same types on another graph of the same nodes."""
-        return self._of(dag, self.types) if dag.nodes == self.nodes else Structure.from_dag(dag, self.types)
+        return self._of(dag, self._types) if dag.nodes == self.nodes else Structure.from_dag(dag, self.types)
 
     def with_type(self, node: str, type: NodeType | str) -> Structure:
         """Return the same graph with another type for one node."""
         self.dag.index(node)
-        return self._of(self.dag, {**self.types, node: NodeType.parse(type)})
+        return self._of(self.dag, {**self._types, node: NodeType.parse(type)})
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph` whose nodes have the attribute ``type``."""
@@ -130,6 +134,7 @@ class Structure:
     @classmethod
     def from_networkx(cls, graph: Any) -> Structure:
         """Read a `networkx.DiGraph`; nodes without an attribute ``type`` are LG."""
+        require_directed(graph)
         types = {node: graph.nodes[node].get("type", NodeType.LG) for node in graph.nodes}
         return cls(graph.nodes, graph.edges, types)
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn import ArgumentError, Family, NodeType, Structure
-from spbn.data import fold_labels
+from spbn.splits import fold_labels
 
 from naive import ckde_logpdf, cv_rows, logpdf
 from strategies import nonlinear_frame

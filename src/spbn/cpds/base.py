@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spbn.data import FloatArray, Seed, as_table
+from spbn.data import FloatArray, Seed, as_table, require_count
 from spbn.errors import ArgumentError
 
 
@@ -34,8 +34,7 @@ class CPD(Protocol):
 
 def parent_columns(node: str, parents: Sequence[str], n: int, given: Any) -> FloatArray:
     """Return the values of the parents, parents × n, or refuse what cannot be."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ArgumentError(f"the number of samples must be a whole number, 0 or more. Got {n!r} instead.")
+    require_count(n)
     if not parents:
         return np.empty((0, n))
     if given is None:

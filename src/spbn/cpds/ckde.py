@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 
 from spbn.bandwidth import BandwidthRule
 from spbn.cpds.base import parent_columns
-from spbn.data import FloatArray, Missing, Seed, as_table, generator
+from spbn.data import FloatArray, Missing, Seed, as_table, centre_of, generator
 from spbn.kde import KDE
-from spbn.kernels.conditional import choose_rows, conditional_cdf
+from spbn.kernels.conditional import FAR, choose_rows, conditional_cdf, conditional_log_density
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,8 +72,14 @@ class CKDE:
         """Log-density of the node given its parents, for every row."""
         table = as_table(data, names=self.joint.names)
         density = self.joint.log_density(table)
-        if self.parents:
-            density = density - self.joint.log_density(table, self.parents)
+        if not self.parents:
+            return density
+        parents = self.joint.log_density(table, self.parents)
+        far = parents < FAR
+        density = np.where(far, 0.0, density) - np.where(far, 0.0, parents)
+        if far.any():
+            rows = conditional_log_density(*self._whitened(table.columns[:, far]))
+            density[far] = rows + math.log(self.joint.whitener[-1, -1])
         return density
 
     def cdf(self, data: Any) -> FloatArray:
@@ -100,7 +107,7 @@ class CKDE:
 
     def _whitened(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Training rows and queries in the coordinates in which every kernel is a standard normal."""
-        centre = self.joint.points.mean(axis=1)[:, None]
+        centre = centre_of(self.joint.points)
         whitener = self.joint.whitener
         return whitener @ (self.joint.points - centre), whitener @ (columns - centre)
 

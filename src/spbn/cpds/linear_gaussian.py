@@ -12,7 +12,7 @@ import numpy as np
 from spbn.cholesky import SINGULAR
 from spbn.cpds.base import parent_columns
 from spbn.data import FloatArray, Missing, Seed, Table, as_table, generator, quoted
-from spbn.errors import FitError
+from spbn.errors import ArgumentError, FitError
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +37,15 @@ class LinearGaussian:
     coefficients: tuple[float, ...]
     variance: float
 
+    def __post_init__(self) -> None:
+        if len(self.coefficients) != len(self.parents):
+            raise ArgumentError(f"{self.node!r} needs a coefficient for each of {len(self.parents)} parents.")
+        if not 0.0 < self.variance < math.inf:
+            raise FitError(
+                f"the variance of {self.node!r} must be positive and finite. Got {self.variance}: "
+                f"rescale the column if its numbers are that large or small."
+            )
+
     @classmethod
     def fit(
         cls, data: Any, node: str, parents: Sequence[str] = (), *, missing: Missing = "error"
@@ -51,7 +60,9 @@ class LinearGaussian:
         _require_spread(table)
         means = table.columns.mean(axis=1)
         deviations = table.columns - means[:, None]
-        scale = np.sqrt(np.mean(deviations**2, axis=1))
+        # The greatest deviation first, so that squares neither overflow nor vanish.
+        greatest = np.abs(deviations).max(axis=1)
+        scale = greatest * np.sqrt(np.mean((deviations / greatest[:, None]) ** 2, axis=1))
         x, y = (deviations[1:] / scale[1:, None]).T, deviations[0] / scale[0]
         solution, _, rank, _ = np.linalg.lstsq(x, y, rcond=math.sqrt(SINGULAR))
         if rank < len(parents):

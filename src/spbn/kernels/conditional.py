@@ -1,74 +1,136 @@
-"""Weighted sums over the kernels of a conditional density: its distribution function, and draws from it.
+"""Weighted sums over the kernels of a conditional density: density, distribution function, draws.
 
 Rows are given as variables × rows in coordinates whitened together, parents
 first and the child last. In them the kernel centred at training row j gives
 the child a standard normal distribution around the child's coordinate of j,
 and its weight is exp(-|p - p_j|²/2) with p the parents' coordinates.
+
+Weights are taken relative to that of the nearest row, and the difference of two
+squared distances is never computed from the squares: so all is well however
+far away from the training rows the parents are.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numba import prange
 
-from spbn.compiling import compiled
+from spbn.compiling import compiled, launching
 from spbn.data import FloatArray, IntArray
+
+#: Below this log-density of the parents, the difference of two log-densities loses
+#: digits that matter, and `conditional_log_density` has to be used.
+FAR = -1e6
+PAIRS_A_CALL = 2e7  # some 0.2 s: how long an interrupt may have to wait
+
+
+def conditional_log_density(train: FloatArray, queries: FloatArray) -> FloatArray:
+    """Return the log-density of the child's whitened coordinate given the parents', for every query."""
+    out = np.empty(queries.shape[1])
+    _in_parts(train, queries, lambda part, first, end: _log_density(train, part, out[first:end]))
+    return out
+
+
+def conditional_cdf(train: FloatArray, queries: FloatArray) -> FloatArray:
+    """Return P(X ≤ x | parents) for every query."""
+    out = np.empty(queries.shape[1])
+    _in_parts(train, queries, lambda part, first, end: _cdf(train, part, out[first:end]))
+    return out
+
+
+def choose_rows(train: FloatArray, queries: FloatArray, uniforms: FloatArray) -> IntArray:
+    """Draw a training row for every query, with its weight; one uniform number decides."""
+    out = np.empty(queries.shape[1], dtype=np.int64)
+    _in_parts(
+        train, queries, lambda part, first, end: _choose(train, part, uniforms[first:end], out[first:end])
+    )
+    return out
+
+
+def _in_parts(train: FloatArray, queries: FloatArray, run: Callable[[FloatArray, int, int], None]) -> None:
+    """Call a compiled loop for some queries at a time, so that it can be interrupted."""
+    step = max(1, int(PAIRS_A_CALL / max(1, train.shape[1])))
+    for first in range(0, queries.shape[1], step):
+        part = np.ascontiguousarray(queries[:, first : first + step])
+        with launching:
+            run(part, first, first + part.shape[1])
 
 
 @compiled(parallel=True)
-def conditional_cdf(train: FloatArray, queries: FloatArray) -> FloatArray:
-    """Return P(X ≤ x | parents) for every query."""
+def _log_density(train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
     child = len(train) - 1
-    out = np.empty(queries.shape[1])
+    for i in prange(queries.shape[1]):
+        nearest = _nearest(train, queries, i)
+        weights = 0.0
+        least = np.inf
+        for j in range(train.shape[1]):
+            excess = _excess(train, queries, i, j, nearest)
+            weights += math.exp(-0.5 * excess)
+            least = min(least, excess + (queries[child, i] - train[child, j]) ** 2)
+        if least == np.inf:
+            out[i] = -np.inf
+            continue
+        total = 0.0
+        for j in range(train.shape[1]):
+            square = _excess(train, queries, i, j, nearest) + (queries[child, i] - train[child, j]) ** 2
+            total += math.exp(0.5 * (least - square))
+        out[i] = math.log(total / weights) - 0.5 * (least + math.log(2.0 * math.pi))
+
+
+@compiled(parallel=True)
+def _cdf(train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
+    child = len(train) - 1
     for i in prange(queries.shape[1]):
         nearest = _nearest(train, queries, i)
         total = 0.0
         below = 0.0
         for j in range(train.shape[1]):
-            weight = math.exp(0.5 * (nearest - _parents_distance(train, queries, i, j)))
+            weight = math.exp(-0.5 * _excess(train, queries, i, j, nearest))
             total += weight
             below += weight * 0.5 * math.erfc((train[child, j] - queries[child, i]) * math.sqrt(0.5))
         out[i] = below / total
-    return out
 
 
 @compiled(parallel=True)
-def choose_rows(train: FloatArray, queries: FloatArray, uniforms: FloatArray) -> IntArray:
-    """Draw a training row for every query, with its weight; one uniform number decides."""
-    out = np.empty(queries.shape[1], dtype=np.int64)
+def _choose(train: FloatArray, queries: FloatArray, uniforms: FloatArray, out: IntArray) -> None:
     for i in prange(queries.shape[1]):
         nearest = _nearest(train, queries, i)
         total = 0.0
         for j in range(train.shape[1]):
-            total += math.exp(0.5 * (nearest - _parents_distance(train, queries, i, j)))
+            total += math.exp(-0.5 * _excess(train, queries, i, j, nearest))
         target = uniforms[i] * total
         reached = 0.0
-        chosen = 0
+        chosen = nearest
         for j in range(train.shape[1]):
-            weight = math.exp(0.5 * (nearest - _parents_distance(train, queries, i, j)))
+            weight = math.exp(-0.5 * _excess(train, queries, i, j, nearest))
+            reached += weight
             if weight > 0.0:
                 chosen = j
-            reached += weight
             if reached > target:
                 break
         out[i] = chosen
-    return out
 
 
 @compiled()
-def _nearest(train: FloatArray, queries: FloatArray, i: int) -> float:
-    nearest = np.inf
-    for j in range(train.shape[1]):
-        nearest = min(nearest, _parents_distance(train, queries, i, j))
+def _nearest(train: FloatArray, queries: FloatArray, i: int) -> int:
+    """Return the training row whose parents are nearest."""
+    nearest = 0
+    least = 0.0
+    for j in range(1, train.shape[1]):
+        excess = _excess(train, queries, i, j, 0)
+        if excess < least:
+            nearest, least = j, excess
     return nearest
 
 
 @compiled()
-def _parents_distance(train: FloatArray, queries: FloatArray, i: int, j: int) -> float:
-    square = 0.0
+def _excess(train: FloatArray, queries: FloatArray, i: int, j: int, base: int) -> float:
+    """Squared distance of the parents from row j, less that from row `base`."""
+    excess = 0.0
     for k in range(len(train) - 1):
-        z = queries[k, i] - train[k, j]
-        square += z * z
-    return square
+        a, b, x = train[k, j], train[k, base], queries[k, i]
+        excess += (b - a) * ((x - a) + (x - b))
+    return excess

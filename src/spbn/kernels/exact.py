@@ -13,12 +13,11 @@ smallest distance taken out, so far outliers have correct finite values.
 from __future__ import annotations
 
 import math
-import threading
 
 import numpy as np
 from numba import prange
 
-from spbn.compiling import CONTRACT, REORDER, compiled
+from spbn.compiling import CONTRACT, REORDER, compiled, launching
 from spbn.data import FloatArray, IntArray
 from spbn.kernels.exp2 import exp2_negative
 
@@ -30,7 +29,6 @@ PAIRS_A_CALL = 4e8  # some 0.2 s: how long an interrupt may have to wait
 
 _TO_BASE_2 = math.sqrt(0.5 / math.log(2.0))  # exp(-|z|²/2) = 2^-|z·_TO_BASE_2|²
 _LOG_2PI = math.log(2.0 * math.pi)
-_launch = threading.Lock()  # numba's simplest thread pool takes one caller at a time
 
 
 def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: IntArray) -> FloatArray:
@@ -60,7 +58,7 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     cuts = np.searchsorted(pairs, np.arange(PAIRS_A_CALL, pairs[-1] if len(pairs) else 0.0, PAIRS_A_CALL))
     for part in np.split(tasks, np.unique(cuts)):
         if len(part):
-            with _launch:
+            with launching:
                 _run(points, columns, whiteners, spans, part, out)
     return out
 
@@ -205,6 +203,8 @@ def _far_log_sum(
     for part in range(2):
         for j in range(span[2 + 2 * part], span[3 + 2 * part]):
             nearest = min(nearest, _squared_distance(points, columns, whitener, row, j))
+    if nearest == np.inf:
+        return -np.inf
     total = 0.0
     for part in range(2):
         for j in range(span[2 + 2 * part], span[3 + 2 * part]):

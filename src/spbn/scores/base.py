@@ -7,9 +7,9 @@ nowhere else; a concrete score only says how families are computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import NoReturn, final
+from typing import Any, NoReturn, TypeVar, final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from spbn.data import BoolArray, FloatArray, IntArray, quoted
 from spbn.errors import ArgumentError, GraphError
 from spbn.structure import Family, NodeType, Structure
 
+Key = TypeVar("Key", bound=Hashable)
 #: What is taken for a family: one, or the like of it.
 AnyFamily = Family | tuple[str, Iterable[str], NodeType | str]
 
@@ -64,8 +65,7 @@ class FamilyCache:
         asked = [family if isinstance(family, Family) else _as_family(*family) for family in families]
         new = [family for family in asked if family not in self._numbers]
         if new:
-            if len(self._numbers) + len(new) > self._limit:
-                self._forget(keep=set(asked))
+            forget_older_half(self._numbers, limit=self._limit - len(new), keep=set(asked))
             batch = self._checked(new)
             self._numbers.update(zip(new, self._compute(batch).tolist(), strict=True))
         return np.array([self._numbers[family] for family in asked])
@@ -75,6 +75,8 @@ class FamilyCache:
         position = self._position
         try:
             flat = [position[name] for node, parents, _ in families for name in (*parents, node)]
+        except TypeError:
+            raise GraphError(f"a family is (node, parents, type), by name. Got {families!r:.200}.") from None
         except KeyError as error:
             columns = quoted(position)
             raise GraphError(f"the score's data has no column {error.args[0]!r}. It has {columns}.") from None
@@ -113,11 +115,9 @@ class FamilyCache:
         allowed = " or ".join(sorted(self._types))
         raise ArgumentError(f"this score is defined for nodes of type {allowed} only. Got {family}.")
 
-    def _forget(self, keep: set[Family]) -> None:
-        old = list(self._numbers)[: len(self._numbers) // 2]
-        for family in old:
-            if family not in keep:
-                del self._numbers[family]
+    def checked(self, family: AnyFamily) -> Family:
+        """Return one family as the computation gets it."""
+        return self._checked([family if isinstance(family, Family) else _as_family(*family)]).families[0]
 
 
 class Score(ABC):
@@ -157,3 +157,11 @@ class Score(ABC):
 
 def _as_family(node: str, parents: Iterable[str] = (), node_type: NodeType | str = NodeType.LG) -> Family:
     return Family(node, tuple(parents), NodeType.parse(node_type))
+
+
+def forget_older_half(cache: dict[Key, Any], *, limit: int, keep: Set[Key]) -> None:
+    """Make room in a cache that has grown beyond its limit."""
+    if len(cache) > limit:
+        for key in list(cache)[: (len(cache) + 1) // 2]:
+            if key not in keep:
+                del cache[key]

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from spbn.cpds import LinearGaussian
-from spbn.data import FloatArray, Missing, Table, as_table, centred, require_variation
+from spbn.data import FloatArray, Missing, Table, quoted, training_table
 from spbn.errors import ArgumentError, FitError
 from spbn.moments import Moments
 from spbn.scores.base import FamilyBatch, Score
@@ -25,8 +25,8 @@ class BIC(Score):
     """
 
     def __init__(self, data: Any, *, missing: Missing = "error") -> None:
-        self._table = _table(data, missing)
-        self._moments = MomentStack.of([Moments.of(centred(self._table.columns))])
+        self._table = training_table(data, missing)
+        self._moments = MomentStack.of([Moments.of(self._table.columns)])
         super().__init__(self._table.names, [NodeType.LG])
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
@@ -70,13 +70,13 @@ class BGe(Score):
         nu: Any = None,
         missing: Missing = "error",
     ) -> None:
-        table = _table(data, missing)
+        table = training_table(data, missing)
         n = len(table.names)
-        if not iss_mu > 0:
+        if not isinstance(iss_mu, int | float) or not 0 < iss_mu < math.inf:
             raise ArgumentError(f"iss_mu must be positive. Got {iss_mu!r} instead.")
         if iss_w is None:
             iss_w = n + 2
-        if not iss_w > n + 1:
+        if not isinstance(iss_w, int | float) or not n + 1 < iss_w < math.inf:
             raise ArgumentError(
                 f"iss_w must be greater than the number of variables + 1 ({n + 1}). Got {iss_w!r}."
             )
@@ -84,6 +84,7 @@ class BGe(Score):
         prior_scale = iss_mu * (iss_w - n - 1) / (iss_mu + 1)
         shift = np.zeros(n) if nu is None else _prior_mean(nu, table) - moments.mean
         weight = table.rows * iss_mu / (table.rows + iss_mu)
+        self._scatter = moments.scatter
         self._posterior_scatter = moments.scatter + prior_scale * np.eye(n) + weight * np.outer(shift, shift)
         self._freedom = iss_w - n  # of the prior, for a block of one variable less 1
         self._rows = table.rows
@@ -106,10 +107,13 @@ class BGe(Score):
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         sizes = batch.sizes
         parents, node = log_pivots(self._posterior_scatter, batch.members, sizes).T
+        # The prior can make up for what the data lacks, but a network has to be fitted to the data.
+        _, fitted = log_pivots(self._scatter, batch.members, sizes).T
+        unfit = np.isneginf(node) | np.isneginf(fitted) | (self._rows < sizes + 1)
         # The marginal likelihood of node and parents over that of the parents.
         posterior = self._freedom + self._rows + sizes
         score = self._constants[sizes] - self._constants[sizes - 1] - 0.5 * (posterior * node + parents)
-        return np.where(np.isneginf(node), -np.inf, score)
+        return np.where(unfit, -np.inf, score)
 
 
 def _log_multigamma(x: float, size: int) -> float:
@@ -118,19 +122,17 @@ def _log_multigamma(x: float, size: int) -> float:
     return 0.25 * size * (size - 1) * math.log(math.pi) + terms
 
 
-def _table(data: Any, missing: Missing) -> Table:
-    table = as_table(data, missing=missing, min_rows=2)
-    require_variation(table)
-    return table
-
-
 def _prior_mean(nu: Any, table: Table) -> FloatArray:
     if isinstance(nu, Mapping):
-        absent = [name for name in table.names if name not in nu]
-        if absent:
-            raise ArgumentError(f"nu must give the prior mean of every column. It lacks {absent}.")
+        if set(nu) != set(table.names):
+            raise ArgumentError(
+                f"nu must give the prior mean of the columns {quoted(table.names)}. Got {nu!r}."
+            )
         nu = [nu[name] for name in table.names]
-    mean = np.asarray(nu, dtype=np.float64)
+    try:
+        mean = np.asarray(nu, dtype=np.float64)
+    except (TypeError, ValueError):
+        mean = np.array(np.nan)
     if mean.shape != (len(table.names),) or not np.isfinite(mean).all():
         raise ArgumentError(
             f"nu must give the prior mean of each of the {len(table.names)} columns. Got {nu!r}."

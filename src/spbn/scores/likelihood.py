@@ -9,20 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn.bandwidth import BandwidthRule
-from spbn.data import (
-    FloatArray,
-    IntArray,
-    Missing,
-    Seed,
-    Table,
-    as_table,
-    fold_labels,
-    generator,
-    holdout_rows,
-    require_variation,
-)
+from spbn.data import FloatArray, IntArray, Missing, Seed, Table, as_table, generator, training_table
 from spbn.scores.base import FamilyBatch, FamilyCache, Score
-from spbn.scores.predictive import Partition, PredictiveLikelihood
+from spbn.scores.partition import Partition
+from spbn.scores.predictive import PredictiveLikelihood
+from spbn.splits import fold_labels, holdout_rows
 from spbn.structure import Family, NodeType, Structure
 
 
@@ -55,7 +46,7 @@ class CVLikelihood(Score):
         missing: Missing = "error",
         engine: str = "auto",
     ) -> None:
-        table = _table(data, missing)
+        table = training_table(data, missing)
         self.folds = fold_labels(table.rows, folds, seed)
         partition = Partition.folds(table, self.folds)
         self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
@@ -66,7 +57,7 @@ class CVLikelihood(Score):
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every row under parameters fitted without its fold."""
-        return self._likelihood.rows(family)
+        return self._likelihood.rows(self._cache.checked(family))
 
 
 @final
@@ -93,7 +84,7 @@ class HoldoutLikelihood(Score):
         missing: Missing = "error",
         engine: str = "auto",
     ) -> None:
-        train, test = _split(_table(data, missing), validation, seed, missing)
+        train, test = _split(training_table(data, missing), validation, seed, missing)
         partition = Partition.holdout(train, test)
         self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
         super().__init__(train.names, NodeType)
@@ -103,7 +94,7 @@ class HoldoutLikelihood(Score):
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every held-out row."""
-        return self._likelihood.rows(family)
+        return self._likelihood.rows(self._cache.checked(family))
 
 
 @final
@@ -136,7 +127,7 @@ class ValidatedLikelihood(Score):
         engine: str = "auto",
     ) -> None:
         split_seed, fold_seed = generator(seed).spawn(2)
-        train, test = _split(_table(data, missing), validation, split_seed, missing)
+        train, test = _split(training_table(data, missing), validation, split_seed, missing)
         labels = fold_labels(train.rows, folds, fold_seed)
         self._training = PredictiveLikelihood(
             Partition.folds(train, labels), bandwidth=bandwidth, engine=engine
@@ -152,11 +143,11 @@ class ValidatedLikelihood(Score):
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every training row under parameters fitted without its fold."""
-        return self._training.rows(family)
+        return self._training.rows(self._cache.checked(family))
 
     def validation_rows(self, family: Family) -> FloatArray:
         """Log-density of every validation row under parameters fitted to the training rows."""
-        return self._validation.rows(family)
+        return self._validation.rows(self._cache.checked(family))
 
     def validation_local(
         self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG
@@ -171,12 +162,6 @@ class ValidatedLikelihood(Score):
     def validation_total(self, structure: Structure) -> float:
         """Validation log-likelihood of a structure."""
         return float(self.validation_local_many(structure.families()).sum())
-
-
-def _table(data: Any, missing: Missing) -> Table:
-    table = as_table(data, missing=missing, min_rows=2)
-    require_variation(table)
-    return table
 
 
 def _split(table: Table, validation: Any, seed: Seed, missing: Missing) -> tuple[Table, Table]:

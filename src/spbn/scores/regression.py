@@ -49,7 +49,7 @@ def log_likelihoods(
     Returns
     -------
     The log-likelihoods, -inf where a regression is singular or has too few rows; and
-    the least share of variance that any regression left unexplained.
+    the least share of variance that any regression left unexplained, in training or test rows.
     """
     out, shares = np.empty(len(members)), np.empty(len(members))
     _log_likelihoods(
@@ -107,16 +107,21 @@ def _log_likelihoods(
                     value -= lower[k, i] * direction[k]
                 direction[i] = value / lower[i, i]
             squares = 0.0
+            magnitude = 0.0  # of the terms that squares is the sum of
             shift = 0.0
             for i in range(d):
                 a = columns[i]
                 shift += direction[i] * (test_means[g, a] - train_means[g, a])
                 for j in range(d):
-                    squares += direction[i] * direction[j] * test_scatters[g, a, columns[j]]
+                    term = direction[i] * direction[j] * test_scatters[g, a, columns[j]]
+                    squares += term
+                    magnitude += abs(term)
+            if squares < shares[f] * magnitude:
+                shares[f] = max(0.0, squares / magnitude)
             squares += test_counts[g] * shift * shift
             variance = lower[d - 1, d - 1] ** 2 / freedom
             total -= 0.5 * (test_counts[g] * math.log(2.0 * math.pi * variance) + squares / variance)
-        out[f] = total
+        out[f] = total if total == total else -np.inf  # NaN: numbers too large to be squared
 
 
 @compiled()

@@ -66,18 +66,18 @@ def constrain(
     forbidden = _matrix(start, forbidden_arcs, "forbidden_arcs")
     _refuse_arcs(start, required & forbidden, "required_arcs and forbidden_arcs contradict each other")
     _refuse_arcs(start, start.dag.matrix & forbidden, "start has forbidden arcs")
-    DAG(start.nodes, DAG.from_matrix(start.nodes, required).arcs)  # refuses cycles among themselves
-    dag = DAG(start.nodes, DAG.from_matrix(start.nodes, start.dag.matrix | required).arcs)
+    DAG.checked(start.nodes, required)
+    dag = DAG.checked(start.nodes, start.dag.matrix | required)
     limit = len(start.nodes) if max_parents is None else max_parents
     crowded = [node for node in dag.nodes if len(dag.parents(node)) > limit]
     if crowded:
         raise ArgumentError(f"start gives more than max_parents={max_parents} parents to {quoted(crowded)}.")
     types = dict(start.types)
-    fixed = [fixed_types] if isinstance(fixed_types, str) else fixed_types
+    fixed = {fixed_types} if isinstance(fixed_types, str) else set(fixed_types)
     for node in fixed:
         start.dag.index(node)
-        if isinstance(fixed, Mapping):
-            types[node] = NodeType.parse(fixed[node])
+        if isinstance(fixed_types, Mapping):
+            types[node] = NodeType.parse(fixed_types[node])
     changeable = np.array(["types" in kinds and node not in fixed for node in dag.nodes], dtype=bool)
     constraints = Constraints("arcs" in kinds, changeable, required, forbidden, limit)
     return Structure.from_dag(dag, types), constraints

@@ -17,8 +17,8 @@ from spbn.search.constraints import Constraints
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
 from spbn.structure import Family, NodeType, Structure
 
-#: Deltas closer than this share of the score are equal: rounding must not decide.
-TIE = 1e-13
+#: Rounding may carry a delta by this share of the local scores that it is made of.
+ROUNDING = 1e-13
 
 
 @final
@@ -71,32 +71,31 @@ class Deltas:
         for (j, t, _), value in zip(retyped, retyped_scores, strict=True):
             self._retyped[j, t] = _change(value, self.local[j])
 
-    def best(self, tabu: Iterable[Operator]) -> tuple[Operator, float] | None:
-        """Return the operator with the greatest delta and that delta; None where there is no operator.
+    def best(self, tabu: Iterable[Operator], epsilon: float) -> tuple[Operator, float] | None:
+        """Return the operator with the greatest delta and that delta; None where none exceeds `epsilon`.
 
-        Ties go to the first by kind (add, remove, reverse, change of type) and column order.
+        What rounding may decide does not count: neither as an improvement nor as a
+        difference. Ties go to the first by kind (add, remove, reverse, change of
+        type) and column order.
         """
         deltas = self._by_kind()
         for operator in tabu:
             kind, i, j = self._locate(operator)
             deltas[kind][i, j] = -np.inf
         flat = np.concatenate([kind.ravel() for kind in deltas])
-        greatest = flat.max(initial=-np.inf)
-        if greatest == -np.inf:
+        noise = np.concatenate([kind.ravel() for kind in self._noise_by_kind()])
+        flat[~(flat > epsilon + noise)] = -np.inf
+        greatest = int(flat.argmax())
+        if flat[greatest] == -np.inf:
             return None
-        position = int(np.flatnonzero(flat >= greatest - self.noise)[0])
+        tied = flat >= flat[greatest] - noise[greatest]
+        position = int(np.flatnonzero(tied)[0])
         return self._operator(position), float(flat[position])
 
     @property
     def total(self) -> float:
         """Score of the structure."""
         return math.fsum(self.local)
-
-    @property
-    def noise(self) -> float:
-        """How far rounding may carry a delta."""
-        finite = self.local[np.isfinite(self.local)]
-        return TIE * max(1.0, float(np.abs(finite).sum()))
 
     def _by_kind(self) -> list[FloatArray]:
         """Deltas of all operators: arcs to add, to remove, to reverse, and types; -inf where not allowed."""
@@ -108,6 +107,13 @@ class Deltas:
             _masked(turned, self._reversible),
             self._retyped.copy(),
         ]
+
+    def _noise_by_kind(self) -> list[FloatArray]:
+        """How far rounding may carry the deltas of `_by_kind`."""
+        local = _finite_size(self.local)
+        one = ROUNDING * np.maximum(1.0, 2.0 * local + _finite_size(self._toggled))
+        retyped = ROUNDING * np.maximum(1.0, 2.0 * local[:, None] + _finite_size(self._retyped))
+        return [one, one, one + one.T, retyped]
 
     def _operator(self, position: int) -> Operator:
         nodes = self._structure.nodes
@@ -148,6 +154,10 @@ def _change(new: FloatArray, old: FloatArray) -> FloatArray:
     """Difference of local scores; a family that cannot be fitted is never an improvement."""
     with np.errstate(invalid="ignore"):  # -inf - -inf
         return np.where(new > -np.inf, new - old, -np.inf)
+
+
+def _finite_size(numbers: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(numbers), np.abs(numbers), 0.0)
 
 
 def _masked(deltas: FloatArray, allowed: BoolArray) -> FloatArray:

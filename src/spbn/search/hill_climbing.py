@@ -101,9 +101,14 @@ def hill_climb(
     on_step
         Called with every `Step` as it is taken.
     """
+    if not isinstance(score, Score) or not isinstance(start, Structure):
+        raise ArgumentError(
+            f"hill_climb takes a score and a Structure to start from. "
+            f"Got {type(score).__name__} and {type(start).__name__}."
+        )
     require_whole("patience", patience, least=0)
     require_whole("max_steps", max_steps, least=0, optional=True)
-    if not 0 <= epsilon < math.inf:
+    if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
         raise ArgumentError(f"epsilon must be 0 or more. Got {epsilon!r} instead.")
     _require_columns(score, start)
     structure, constraints = constrain(
@@ -127,8 +132,8 @@ def hill_climb(
         if max_steps is not None and len(steps) >= max_steps:
             stop_reason = OUT_OF_STEPS
             break
-        choice = deltas.best(tabu)
-        if choice is None or choice[1] <= epsilon + deltas.noise:
+        choice = deltas.best(tabu, epsilon)
+        if choice is None:
             stop_reason = NO_IMPROVEMENT
             break
         operator, delta = choice
