@@ -76,7 +76,7 @@ def test_import_is_light():
     )
 
 
-def test_public_names_are_one_sorted_list():
+def test_public_names_are_one_list_without_repeats():
     assert all(hasattr(spbn, name) for name in spbn.__all__)
     assert len(set(spbn.__all__)) == len(spbn.__all__)
 

@@ -37,6 +37,32 @@ def test_a_large_offset_costs_no_digits():
     np.testing.assert_allclose(KDE.fit(moved).logpdf(moved), KDE.fit(back).logpdf(back), rtol=1e-10)
 
 
+def test_a_row_does_not_depend_on_the_others_in_the_query():
+    frame = nonlinear_frame(60, 2)
+    kde = KDE.fit(frame)
+    row = {"a": [0.1], "b": [0.2]}
+    crowd = {"a": [0.1] + [1e18] * 100, "b": [0.2] + [1e18] * 100}
+    assert kde.logpdf(crowd)[0] == kde.logpdf(row)[0]
+
+
+def test_numbers_too_large_to_be_squared_have_no_density():
+    kde = KDE.fit(nonlinear_frame(60, 2))
+    assert kde.logpdf({"a": [1e160], "b": [0.0]}) == -np.inf
+
+
+def test_points_cannot_be_changed():
+    kde = KDE.fit(nonlinear_frame(60, 2))
+    for array in (kde.points, kde.bandwidth):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1.0
+
+
+def test_samples_have_the_covariance_of_points_and_kernels():
+    kde = KDE.fit(nonlinear_frame(100, 3))
+    expected = np.cov(kde.points, ddof=0) + kde.bandwidth
+    np.testing.assert_allclose(np.cov(kde.sample(100_000, seed=0).T), expected, atol=0.05)
+
+
 def test_samples_have_the_density():
     kde = KDE.fit(nonlinear_frame(200, 1))
     grid = np.linspace(-8, 8, 4001)
@@ -67,6 +93,11 @@ def test_refusals():
         KDE.fit(nonlinear_frame(50, 1), bandwidth=0.3)
     with pytest.raises(DataError, match="at least 2 rows"):
         KDE.fit({"a": [1.0]})
+    with pytest.raises(DataError, match="no columns are named"):
+        KDE.fit(nonlinear_frame(50, 1), [])
+    for wrong in (-1, 1.5, True):
+        with pytest.raises(ArgumentError, match="number of samples"):
+            KDE.fit(nonlinear_frame(50, 1)).sample(wrong)
 
 
 @pytest.mark.skipif(

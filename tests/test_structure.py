@@ -1,3 +1,7 @@
+import copy
+import pickle
+
+import networkx as nx
 import pytest
 from hypothesis import given
 
@@ -47,3 +51,14 @@ def test_networkx_round_trip(graph):
     nodes, arcs = graph
     structure = Structure(nodes, arcs, {node: "ckde" if i % 2 else "lg" for i, node in enumerate(nodes)})
     assert Structure.from_networkx(structure.to_networkx()) == structure
+
+
+def test_structures_can_be_copied_and_sent_to_other_processes():
+    structure = Structure("ab", [("a", "b")], {"a": "lg", "b": "ckde"})
+    assert pickle.loads(pickle.dumps(structure)) == structure
+    assert copy.deepcopy(structure) == structure
+
+
+def test_undirected_graphs_are_refused():
+    with pytest.raises(GraphError, match=r"DiGraph is needed\. Got a Graph"):
+        Structure.from_networkx(nx.Graph([("a", "b")]))

@@ -84,12 +84,10 @@ class BayesianNetwork:
         kernels.require_engine(engine)
         table = as_table(data, names=structure.nodes, missing=missing, min_rows=2)
         require_variation(table)
-        cpds: dict[str, CPD] = {}
-        for node, parents, node_type in structure.families():
-            if node_type is NodeType.LG:
-                cpds[node] = LinearGaussian.fit(table, node, parents)
-            else:
-                cpds[node] = CKDE.fit(table, node, parents, bandwidth=bandwidth, engine=engine)
+        cpds = {
+            family.node: fit_cpd(table, family, bandwidth=bandwidth, engine=engine)
+            for family in structure.families()
+        }
         return cls(structure, cpds, search=search)
 
     @property
@@ -156,6 +154,13 @@ class BayesianNetwork:
 
     def _by_node(self, table: Table) -> FloatArray:
         return np.stack([self.cpds[node].logpdf(table) for node in self.nodes])
+
+
+def fit_cpd(table: Table, family: Family, *, bandwidth: BandwidthRule, engine: str) -> CPD:
+    """Fit the density of one node."""
+    if family.type is NodeType.LG:
+        return LinearGaussian.fit(table, family.node, family.parents)
+    return CKDE.fit(table, family.node, family.parents, bandwidth=bandwidth, engine=engine)
 
 
 def _require_fit(family: Family, cpd: CPD) -> None:

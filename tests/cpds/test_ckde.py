@@ -47,13 +47,23 @@ def test_integrates_to_one_and_cdf_is_that_integral(parents, seed, row):
     np.testing.assert_allclose(at(cpd.cdf, grid), below, atol=1e-7)
 
 
-def test_far_from_all_parents_the_nearest_kernel_decides():
+@pytest.mark.parametrize("distance", [1e3, 1e6, 1e9, 1e12, 1e160])
+def test_far_from_all_parents_the_nearest_kernel_decides(distance):
+    """There the density is the normal distribution that the kernel of the nearest row gives."""
     frame = nonlinear_frame(50, 2)
     cpd = CKDE.fit(frame, "b", ["a"])
-    far = {"a": [1e6], "b": [0.0]}
-    assert np.isfinite(cpd.logpdf(far)).all()
-    assert 0 <= cpd.cdf(far)[0] <= 1
-    assert np.isfinite(cpd.sample(1, given={"a": [1e6]}, seed=0)).all()
+    (h_aa, h_ab), (_, h_bb) = cpd.bandwidth
+    nearest = frame["a"].argmax()
+    mean = frame["b"][nearest] + h_ab / h_aa * (distance - frame["a"][nearest])
+    normal = stats.norm(mean, np.sqrt(h_bb - h_ab**2 / h_aa))
+    x = mean + np.array([-1.0, 0.0, 2.0]) * max(1.0, 1e-12 * distance)
+    far = {"a": np.full(3, distance), "b": x}
+    if distance <= 1e9:  # beyond, x and the mean themselves are rounded too much to compare
+        np.testing.assert_allclose(cpd.logpdf(far), normal.logpdf(x), rtol=1e-5)
+        np.testing.assert_allclose(cpd.cdf(far), normal.cdf(x), atol=1e-5)
+    assert not np.isnan(cpd.logpdf(far)).any()
+    assert not np.isnan(cpd.cdf(far)).any()
+    assert np.isfinite(cpd.sample(3, given=far, seed=0)).all()
 
 
 @pytest.mark.parametrize("names", [[], ["b"], ["b", "c"]])

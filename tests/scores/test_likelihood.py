@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,12 +83,16 @@ def test_a_function_as_bandwidth():
     )
 
 
-def test_silverman_differs_from_scott():
-    frame = nonlinear_frame(60, 3)
-    family = ("a", ["b", "c"], "ckde")
-    assert spbn.CVLikelihood(frame).local(*family) != spbn.CVLikelihood(frame, bandwidth="silverman").local(
-        *family
-    )
+def test_silverman():
+    frame = nonlinear_frame(100, 3)
+
+    def silverman(data):
+        rows, d = data.shape
+        return (4 / (rows * (d + 2))) ** (2 / (d + 4)) * np.cov(data.T)
+
+    expected = ckde_logpdf(frame[70:], frame[:70], "a", ["b", "c"], silverman).sum()
+    score = spbn.HoldoutLikelihood(frame[:70], validation=frame[70:], bandwidth="silverman")
+    assert score.local("a", ["b", "c"], "ckde") == pytest.approx(expected, rel=1e-11)
 
 
 def test_offsets_and_units_change_nothing_that_matters():
@@ -107,6 +112,64 @@ def test_an_outlier_in_a_fold_is_survived():
     for node_type in NodeType:
         expected = cv_rows(frame, labels, "b", ["a"], node_type).sum()
         assert score.local("b", ["a"], node_type) == pytest.approx(expected, rel=1e-7)
+
+
+def test_parents_that_are_absurdly_far_away_leave_the_density_right():
+    """The density there is that of the nearest kernel, not the difference of two huge numbers."""
+    train, test = nonlinear_frame(60, 2), nonlinear_frame(20, 2, 1)
+    test.loc[3, "a"] = 1e9
+    cpd = spbn.CKDE.fit(train, "b", ["a"])
+    (h_aa, h_ab), (_, h_bb) = cpd.bandwidth
+    nearest = train["a"].argmax()
+    test.loc[3, "b"] = train["b"][nearest] + h_ab / h_aa * (1e9 - train["a"][nearest])
+    expected = ckde_logpdf(test.drop(index=3), train, "b", ["a"]).sum()
+    expected -= 0.5 * np.log(2 * np.pi * (h_bb - h_ab**2 / h_aa))
+    score = spbn.HoldoutLikelihood(train, validation=test)
+    assert score.local("b", ["a"], "ckde") == pytest.approx(expected, rel=1e-6)
+    assert score.rows(Family("b", ("a",), NodeType.CKDE)).sum() == pytest.approx(expected, rel=1e-6)
+
+
+def test_validation_rows_that_spread_far_more_than_training_rows(rng):
+    """Sums of squares of such rows cancel; the rows themselves do not."""
+    x = rng.normal(size=50)
+    train = pd.DataFrame({"x": x, "y": 2 * x + 0.01 * rng.normal(size=50)})
+    cpd = spbn.LinearGaussian.fit(train, "y", ["x"])
+    far = rng.normal(size=30) * 1e6
+    test = pd.DataFrame({"x": far, "y": cpd.intercept + cpd.coefficients[0] * far})
+    score = spbn.HoldoutLikelihood(train, validation=test)
+    expected = -15 * np.log(2 * np.pi * cpd.variance)
+    assert score.local("y", ["x"]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_rows_are_checked_and_ordered_like_local():
+    frame = nonlinear_frame(60, 3)
+
+    def lopsided(data):
+        return np.diag(np.linspace(0.1, 0.5, data.shape[1]))
+
+    score = spbn.CVLikelihood(frame, folds=3, bandwidth=lopsided)
+    family = Family("a", ("c", "b"), NodeType.CKDE)
+    assert score.rows(family).sum() == pytest.approx(score.local("a", ["c", "b"], "ckde"), rel=1e-12)
+    assert score.rows(("a", ["b", "c"], "ckde")).sum() == pytest.approx(score.rows(family).sum(), rel=1e-12)
+    with pytest.raises(spbn.GraphError, match="no column 'z'"):
+        score.rows(Family("z"))
+    with pytest.raises(ArgumentError, match="'lg' or 'ckde'"):
+        score.rows(Family("a", (), "normal"))
+
+
+def test_a_bandwidth_function_that_finds_none_scores_minus_infinity():
+    frame = nonlinear_frame(60, 2)
+    for useless in (np.nan, -1.0, 0.0):
+        score = spbn.CVLikelihood(frame, folds=3, bandwidth=lambda data, h=useless: h * np.eye(data.shape[1]))
+        assert score.local("a", ["b"], "ckde") == -np.inf
+
+
+def test_leaving_one_out():
+    frame = nonlinear_frame(25, 2)
+    score = spbn.CVLikelihood(frame, folds=25)
+    for node_type in NodeType:
+        expected = cv_rows(frame, score.folds, "b", ["a"], node_type).sum()
+        assert score.local("b", ["a"], node_type) == pytest.approx(expected, rel=1e-10)
 
 
 def test_a_column_that_is_constant_outside_of_a_fold_scores_minus_infinity():
