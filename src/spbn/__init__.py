@@ -1,12 +1,14 @@
 """Semiparametric Bayesian networks: learned from data, fitted, evaluated, sampled."""
 
-from spbn import datasets
+from spbn import datasets, metrics
 from spbn.cpds import CKDE, LinearGaussian
 from spbn.errors import ArgumentError, DataError, FitError, GraphError, ModelFileError, SpbnError
 from spbn.graph import DAG, PDAG
+from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
 from spbn.kde import KDE
 from spbn.learn import learn
 from spbn.network import BayesianNetwork
+from spbn.pc import PCResult, pc
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
 from spbn.structure import Family, NodeType, Structure
@@ -22,6 +24,7 @@ __all__ = [
     "ArgumentError",
     "BGe",
     "BayesianNetwork",
+    "CMIknn",
     "CVLikelihood",
     "DataError",
     "Family",
@@ -31,6 +34,10 @@ __all__ = [
     "LinearGaussian",
     "ModelFileError",
     "NodeType",
+    "Oracle",
+    "PCResult",
+    "PartialCorrelation",
+    "RCoT",
     "SearchResult",
     "SpbnError",
     "Structure",
@@ -38,4 +45,6 @@ __all__ = [
     "datasets",
     "hill_climb",
     "learn",
+    "metrics",
+    "pc",
 ]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from spbn.bandwidth import BandwidthRule
-from spbn.data import Missing, Seed, Table, as_table, require_variation
-from spbn.errors import ArgumentError
+from spbn.data import Missing, Seed, Table, quoted, training_table
+from spbn.errors import ArgumentError, FitError
 from spbn.graph import Arc
-from spbn.network import BayesianNetwork
+from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
+from spbn.network import BayesianNetwork, fit_cpd
+from spbn.pc import PCResult, pc
 from spbn.progress import search_progress
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
-from spbn.search import hill_climb
+from spbn.search import SearchResult, hill_climb
 from spbn.structure import NodeType, Structure
 
 MODELS = ("spbn", "gbn", "kdebn")
 ALGORITHMS = ("hc", "pc")
+TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
 SCORES = ("cv", "bic", "bge")
 
 
@@ -76,48 +80,112 @@ def learn(
     """
     _require_choice("model", model, MODELS)
     _require_choice("algorithm", algorithm, ALGORITHMS)
-    table = as_table(data, missing=missing, min_rows=2)
-    require_variation(table)
+    _require_choice("test", test, tuple(TESTS))
+    table = training_table(data, missing)
+    begin = _start(table, model, start)
     likelihood = {
         "folds": folds,
         "validation": validation,
         "seed": seed,
         "bandwidth": bandwidth,
+        "missing": missing,
         "engine": engine,
     }
-    criterion = _score(table, model, score, missing, likelihood)
-    with search_progress(progress, patience) as on_step:
-        search = hill_climb(
-            criterion,
-            _start(table, model, start),
-            operators=("arcs", "types") if model == "spbn" else ("arcs",),
-            patience=patience,
-            epsilon=epsilon,
-            max_parents=max_parents,
+    climbing = {"patience": patience, "epsilon": epsilon}
+    search: SearchResult | PCResult
+    if algorithm == "hc":
+        criterion = _score(table, model, score, likelihood)
+        with search_progress(progress, patience) as on_step:
+            search = hill_climb(
+                criterion,
+                begin,
+                operators=("arcs", "types") if model == "spbn" else ("arcs",),
+                max_parents=max_parents,
+                required_arcs=required_arcs,
+                forbidden_arcs=forbidden_arcs,
+                on_step=on_step,
+                **climbing,
+            )
+        structure = search.structure
+    else:
+        _refuse_for_pc(score=score, max_parents=max_parents, start=start)
+        # Made first, so that what is wrong with its arguments shows before the tests are run.
+        criterion = ValidatedLikelihood(table, **likelihood) if model == "spbn" else None
+        search = pc(
+            _test(test, table, seed),
+            alpha=alpha,
             required_arcs=required_arcs,
             forbidden_arcs=forbidden_arcs,
-            on_step=on_step,
+            progress=progress,
         )
-    return BayesianNetwork.fit(search.structure, table, bandwidth=bandwidth, engine=engine, search=search)
+        structure = begin.with_dag(search.pdag.to_dag())
+        if criterion is not None:
+            with search_progress(progress, patience) as on_step:
+                found = hill_climb(criterion, structure, operators=("types",), on_step=on_step, **climbing)
+            structure = found.structure
+    return _fit(structure, table, search, bandwidth=bandwidth, engine=engine)
 
 
-def _score(
-    table: Table, model: str, score: str | None, missing: Missing, likelihood: dict[str, Any]
-) -> Score:
+def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:
     chosen = score or ("bic" if model == "gbn" else "cv")
     _require_choice("score", chosen, SCORES)
     if chosen == "cv":
-        return ValidatedLikelihood(table, missing=missing, **likelihood)
+        return ValidatedLikelihood(table, **likelihood)
     if model != "gbn":
         raise ArgumentError(f"score={chosen!r} is for model='gbn' only. Got model={model!r}: use score='cv'.")
     return BIC(table) if chosen == "bic" else BGe(table)
 
 
-def _start(table: Table, model: str, start: NodeType | str | Structure) -> Structure:
+def _test(test: str, table: Table, seed: Seed) -> IndependenceTest:
+    return PartialCorrelation(table) if test == "plc" else TESTS[test](table, seed=seed)
+
+
+def _refuse_for_pc(*, score: object, max_parents: object, start: object) -> None:
+    """Refuse what only hill climbing can heed, rather than pass over it."""
+    given = {"score": score, "max_parents": max_parents}
+    unheeded = [name for name, value in given.items() if value is not None]
     if isinstance(start, Structure):
-        return start
+        unheeded.append("start (as a structure)")
+    if unheeded:
+        raise ArgumentError(f"{' and '.join(unheeded)} can be given with algorithm='hc' only, not with 'pc'.")
+
+
+def _start(table: Table, model: str, start: NodeType | str | Structure) -> Structure:
     only = {"gbn": NodeType.LG, "kdebn": NodeType.CKDE}
-    return Structure(table.names, types=only.get(model, NodeType.parse(start)))
+    if not isinstance(start, Structure):
+        return Structure(table.names, types=only.get(model, NodeType.parse(start)))
+    if set(start.nodes) != set(table.names):
+        raise ArgumentError(
+            f"the nodes of start must be the columns of the data. Got {quoted(start.nodes)}, "
+            f"and the columns {quoted(table.names)}."
+        )
+    if model in only and set(start.types.values()) != {only[model]}:
+        raise ArgumentError(f"all nodes of a {model} are of type {only[model]}, but start has others.")
+    return start
+
+
+def _fit(
+    structure: Structure, table: Table, search: Any, *, bandwidth: BandwidthRule, engine: str
+) -> BayesianNetwork:
+    """Fit a network to all rows; arcs that they do not bear are left out, with a warning.
+
+    A search looks at parts of the rows, and PC at none of the densities: all rows
+    together can have columns that are collinear where a part of them has not.
+    """
+    cpds = {}
+    for family in structure.families():
+        while True:
+            try:
+                cpds[family.node] = fit_cpd(table, family, bandwidth=bandwidth, engine=engine)
+                break
+            except FitError as error:
+                if not family.parents:
+                    raise
+                *kept, dropped = family.parents
+                family = family._replace(parents=tuple(kept))
+                structure = structure.with_dag(structure.dag.without_arc(dropped, family.node))
+                warnings.warn(f"the arc {dropped} → {family.node} is left out: {error}", stacklevel=3)
+    return BayesianNetwork(structure, cpds, search=search)
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

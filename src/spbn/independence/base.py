@@ -1,0 +1,126 @@
+"""What every independence test has in common: names in, p-values out.
+
+A question is "are x and y independent, given these?". Answers must not depend
+on how they are asked for: neither on which of x and y comes first, nor on the
+order of the condition or of the columns, nor on what was asked before. So the
+variables are numbered by the alphabet, not by the columns, a question is put
+into rising numbers before a test sees it, and a test draws its random numbers
+from a `stream` named after the question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spbn.data import (
+    FloatArray,
+    IntArray,
+    Missing,
+    Seed,
+    Table,
+    as_table,
+    generator,
+    quoted,
+    require_variation,
+)
+from spbn.errors import ArgumentError, DataError
+
+
+class IndependenceTest(ABC):
+    """A test of conditional independence.
+
+    A new test sets `nodes` by calling ``super().__init__`` and writes
+    `answer`; validation and the order of names are taken care of.
+
+    Parameters
+    ----------
+    nodes
+        Names of the variables, in the order of the columns.
+    """
+
+    #: How many questions are worth asking at once. PC asks ahead, for answers that it may not
+    #: need, until a batch has this size: 1 for tests that are expensive.
+    batch_size: ClassVar[int] = 1
+
+    #: Names of the variables, in the order of the columns.
+    nodes: tuple[str, ...]
+    #: The same names by the alphabet: the order that `answer` counts in.
+    names: tuple[str, ...]
+
+    def __init__(self, nodes: Iterable[str]) -> None:
+        self.nodes = tuple(nodes)
+        self.names = tuple(sorted(self.nodes))
+        self._number = {name: i for i, name in enumerate(self.names)}
+
+    @abstractmethod
+    def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
+        """Return the p-values of questions whose conditions have the same size.
+
+        Variables are numbers into `names`. Row i asks about ``x[i]`` and
+        ``y[i]``, ``x[i] < y[i]``, given ``given[i]``, whose members rise.
+        """
+
+    def pvalue(self, x: str, y: str, given: Iterable[str] = ()) -> float:
+        """Return how likely data at least this dependent are, if x and y are independent given `given`."""
+        return float(self.pvalues([(x, y, given)])[0])
+
+    def pvalues(self, questions: Iterable[tuple[str, str, Iterable[str]]]) -> FloatArray:
+        """Answer many questions (x, y, given) at once; the same numbers as one by one, but faster."""
+        numbers = [self._numbers(question) for question in questions]
+        by_size: dict[int, list[int]] = defaultdict(list)
+        for place, question in enumerate(numbers):
+            by_size[len(question)].append(place)
+        pvalues = np.empty(len(numbers))
+        for places in by_size.values():
+            columns = np.array([numbers[place] for place in places], dtype=np.int64)
+            pvalues[places] = self.answer(columns[:, 0], columns[:, 1], columns[:, 2:])
+        return pvalues
+
+    def _numbers(self, question: tuple[str, str, Iterable[str]]) -> list[int]:
+        """Put a question into numbers (x, y, given), in an order that does not depend on how it was asked."""
+        x, y, given = question
+        asked = [x, y, *((given,) if isinstance(given, str) else given)]
+        for name in asked:
+            if name not in self._number:
+                raise ArgumentError(f"there is no variable {name!r}. The variables are {quoted(self.nodes)}.")
+        if len(set(asked)) < len(asked):
+            raise ArgumentError(
+                f"x, y and given must be different variables. Got {x!r}, {y!r} and {asked[2:]}."
+            )
+        numbers = [self._number[name] for name in asked]
+        return [*sorted(numbers[:2]), *sorted(numbers[2:])]
+
+
+def sorted_table(data: Any, missing: Missing) -> tuple[tuple[str, ...], Table]:
+    """Return the names of the columns in their order, and the table in the order of the alphabet."""
+    table = as_table(data, missing=missing, min_rows=3)
+    if len(table.names) < 2:
+        raise DataError(f"an independence test needs at least 2 columns. Got {quoted(table.names)}.")
+    require_variation(table)
+    return table.names, table.select(sorted(table.names))
+
+
+def root_seed(seed: Seed) -> int:
+    """Return the number that a test derives all its random streams from."""
+    return int(generator(seed).integers(2**63))
+
+
+def stream(seed: int, purpose: str, *names: str) -> np.random.Generator:
+    """Return the random generator that belongs to a seed, a purpose and some names, on every machine."""
+    digest = hashlib.blake2b(repr((purpose, names)).encode(), digest_size=16).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest, "little")])
+
+
+def require_rows(rows: int, needed: int, size: int) -> None:
+    """Refuse a condition that is too large for the rows."""
+    if rows < needed:
+        raise DataError(
+            f"a condition of {size} variable{'s' if size != 1 else ''} needs at least {needed} rows. "
+            f"Got {rows}: add rows, or limit the condition (max_conditioning in pc)."
+        )

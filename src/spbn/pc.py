@@ -1,0 +1,150 @@
+"""PC-stable: a partially directed graph from tests of conditional independence.
+
+Three steps (Colombo and Maathuis, 2014):
+
+1. *Skeleton.* Start with every pair joined, and take an edge away once a
+   condition is found that makes its ends independent. Conditions grow level by
+   level, and within a level the adjacencies are frozen.
+2. *Colliders.* Decide for every unshielded triple whether it is x → z ← y.
+3. *Meek's rules* orient what follows from those.
+
+Inside, nodes are numbered by the alphabet (``test.names``), so that whatever is
+broken by order is broken by names, and the order of the columns changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from spbn.colliders import ColliderRule, judge_triples, orient_colliders
+from spbn.data import BoolArray
+from spbn.errors import ArgumentError
+from spbn.graph import PDAG, Arc
+from spbn.independence.base import IndependenceTest
+from spbn.inquiry import Inquiry, Report
+from spbn.knowledge import Knowledge
+from spbn.orientation import meek
+from spbn.skeleton import Skeleton, find_skeleton
+
+
+@dataclass(frozen=True)
+class PCResult:
+    """What PC found, and how."""
+
+    #: The graph: arcs where the direction is known, edges where it is not.
+    pdag: PDAG
+    #: For every pair that a test took apart, the condition that makes it independent.
+    separating_sets: Mapping[frozenset[str], frozenset[str]]
+    #: ``tests_run[k]``: how many tests with k variables in the condition it took.
+    tests_run: tuple[int, ...]
+
+
+def pc(
+    test: IndependenceTest,
+    *,
+    alpha: float = 0.05,
+    max_conditioning: int | None = None,
+    orientation: ColliderRule = "majority",
+    required_edges: Iterable[Arc] = (),
+    forbidden_edges: Iterable[Arc] = (),
+    required_arcs: Iterable[Arc] = (),
+    forbidden_arcs: Iterable[Arc] = (),
+    progress: bool = False,
+) -> PCResult:
+    """Learn the graph of the variables of a test by PC-stable.
+
+    If the tests are right and the true graph is a DAG without hidden common
+    causes, this is its equivalence class. The number of tests grows
+    exponentially with the number of neighbours of a node: `max_conditioning`
+    limits it, and so does ``orientation="sepset"``, which needs none beyond
+    those of the skeleton.
+
+    Parameters
+    ----------
+    test
+        An independence test on the data, such as ``RCoT(data)``.
+    alpha
+        A pair is independent if its p-value is greater than this.
+    max_conditioning
+        Most variables in a condition; no limit by default.
+    orientation
+        Rule by which colliders are told: see `spbn.colliders`.
+    required_edges, forbidden_edges
+        Pairs that are joined, or are not, whatever the tests say.
+    required_arcs, forbidden_arcs
+        Pairs (parent, child). A forbidden arc leaves the opposite direction.
+    progress
+        Show a progress bar.
+    """
+    _check(test, alpha, max_conditioning, orientation)
+    knowledge = Knowledge.of(
+        test.names,
+        required_edges=required_edges,
+        forbidden_edges=forbidden_edges,
+        required_arcs=required_arcs,
+        forbidden_arcs=forbidden_arcs,
+    )
+    with _reporting(progress) as report:
+        inquiry = Inquiry(test, alpha, max_conditioning, report)
+        allowed = ~(knowledge.forbidden | np.eye(len(test.names), dtype=bool))
+        skeleton = find_skeleton(inquiry, adjacent=allowed, required=knowledge.required)
+        known = knowledge.arcs_among(skeleton.adjacent)
+        verdicts = judge_triples(inquiry, skeleton, orientation)
+    directed = orient_colliders(known, verdicts.colliders)
+    undirected = skeleton.adjacent & ~(directed | directed.T)
+    directed, undirected = meek(directed, undirected, ambiguous=verdicts.ambiguous)
+    return _result(inquiry, skeleton, directed, undirected)
+
+
+def _result(inquiry: Inquiry, skeleton: Skeleton, directed: BoolArray, undirected: BoolArray) -> PCResult:
+    """Put names for numbers, and the nodes into the order of the columns."""
+    nodes, names, tests_run = inquiry.test.nodes, inquiry.test.names, inquiry.tests_run
+    columns = [names.index(node) for node in nodes]
+    shuffle = np.ix_(columns, columns)
+    separating_sets = {
+        frozenset((names[x], names[y])): frozenset(names[i] for i in separation.given)
+        for (x, y), separation in skeleton.separations.items()
+    }
+    return PCResult(
+        PDAG.from_matrices(nodes, directed[shuffle], undirected[shuffle]),
+        MappingProxyType(separating_sets),
+        tuple(tests_run[size] for size in range(max(tests_run, default=-1) + 1)),
+    )
+
+
+def _check(test: IndependenceTest, alpha: float, max_conditioning: int | None, orientation: str) -> None:
+    if not isinstance(test, IndependenceTest):
+        raise ArgumentError(
+            f"test must be an independence test on the data, for example RCoT(data). "
+            f"Got {type(test).__name__} instead."
+        )
+    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
+        raise ArgumentError(f"alpha must be between 0 and 1. Got {alpha!r} instead.")
+    if max_conditioning is not None and (not isinstance(max_conditioning, int) or max_conditioning < 0):
+        raise ArgumentError(
+            f"max_conditioning must be None or a count, 0 or more. Got {max_conditioning!r} instead."
+        )
+    if orientation not in ("majority", "conservative", "sepset"):
+        raise ArgumentError(
+            f"orientation must be 'majority', 'conservative' or 'sepset'. Got {orientation!r} instead."
+        )
+
+
+@contextmanager
+def _reporting(progress: bool) -> Iterator[Report]:
+    """Give what the algorithm reports to: nothing, or a progress bar."""
+    if not progress:
+        yield lambda what, done, total: None
+        return
+    from rich.progress import Progress
+
+    with Progress(transient=True) as bar:
+        task = bar.add_task("PC")
+        yield lambda what, done, total: bar.update(
+            task, description=f"PC: {what}", completed=done, total=total
+        )
