@@ -15,6 +15,16 @@ from spbn.structure import Family, NodeType, Structure
 
 __version__ = "0.1.0"
 
+
+def __getattr__(name: str) -> object:
+    """Import what needs scikit-learn only when it is asked for."""
+    if name == "SPBNDensity":
+        from spbn.estimators import SPBNDensity
+
+        return SPBNDensity
+    raise AttributeError(f"module 'spbn' has no attribute {name!r}")
+
+
 __all__ = [
     "BIC",
     "CKDE",
@@ -38,6 +48,7 @@ __all__ = [
     "PCResult",
     "PartialCorrelation",
     "RCoT",
+    "SPBNDensity",
     "SearchResult",
     "SpbnError",
     "Structure",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -36,3 +37,18 @@ def compiled(
 
 #: Held around every call of a parallel function: numba's simplest thread pool takes one caller at a time.
 launching = threading.Lock()
+
+
+@contextmanager
+def launching_for(tasks: int) -> Iterator[None]:
+    """Hold `launching` for a call that has so many tasks, and start no thread that would have none.
+
+    On a busy machine, waiting for an idle thread takes longer than a small task.
+    """
+    with launching:
+        threads = numba.get_num_threads()
+        numba.set_num_threads(max(1, min(tasks, threads)))
+        try:
+            yield
+        finally:
+            numba.set_num_threads(threads)

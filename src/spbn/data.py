@@ -229,7 +229,7 @@ def _to_floats(name: str, values: Any) -> FloatArray:
 
 def _array(name: str, values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
-        return values.astype(np.float64).filled(np.nan)
+        return np.ma.filled(values.astype(np.float64), np.nan)
     try:
         array = np.asarray(values)
         if array.dtype == object and all(value is None or isinstance(value, int | float) for value in array):

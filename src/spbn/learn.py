@@ -91,7 +91,7 @@ def learn(
         "missing": missing,
         "engine": engine,
     }
-    climbing = {"patience": patience, "epsilon": epsilon}
+    climbing: dict[str, Any] = {"patience": patience, "epsilon": epsilon}
     search: SearchResult | PCResult
     if algorithm == "hc":
         criterion = _score(table, model, score, likelihood)
@@ -110,7 +110,7 @@ def learn(
     else:
         _refuse_for_pc(score=score, max_parents=max_parents, start=start)
         # Made first, so that what is wrong with its arguments shows before the tests are run.
-        criterion = ValidatedLikelihood(table, **likelihood) if model == "spbn" else None
+        validated = ValidatedLikelihood(table, **likelihood) if model == "spbn" else None
         search = pc(
             _test(test, table, seed),
             alpha=alpha,
@@ -119,9 +119,9 @@ def learn(
             progress=progress,
         )
         structure = begin.with_dag(search.pdag.to_dag())
-        if criterion is not None:
+        if validated is not None:
             with search_progress(progress, patience) as on_step:
-                found = hill_climb(criterion, structure, operators=("types",), on_step=on_step, **climbing)
+                found = hill_climb(validated, structure, operators=("types",), on_step=on_step, **climbing)
             structure = found.structure
     return _fit(structure, table, search, bandwidth=bandwidth, engine=engine)
 

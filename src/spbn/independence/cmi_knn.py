@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 from scipy import special
 
-from spbn.compiling import launching
+from spbn.compiling import launching_for
 from spbn.data import FloatArray, IntArray, Missing, Seed, Table
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
@@ -113,7 +113,7 @@ class CMIknn(IndependenceTest):
         step = max(1, int(PAIRS_A_CALL / (x.size * ROWS_A_TASK))) * ROWS_A_TASK
         for first in range(0, self.rows, step):
             end = min(first + step, self.rows)
-            with launching:
+            with launching_for(end - first):
                 terms = information_terms(x, y, given, self.neighbours, self._digamma, first, end)
             for part in terms:  # one by one, so that the sum does not depend on how the rows were cut
                 total += part

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn.compiling import launching
+from spbn.compiling import launching_for
 from spbn.data import FloatArray, IntArray, Missing, Seed
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
@@ -99,7 +99,7 @@ class RCoT(IndependenceTest):
         for questions, tasks, members in _calls(given[order]):
             chosen = order[questions]
             conditions, factors = self._conditions(members)
-            with launching:
+            with launching_for(len(tasks)):
                 statistic[chosen], power_sums[chosen] = statistics(
                     self._columns, self._variables, conditions, factors, tasks, x[chosen], y[chosen]
                 )
@@ -115,7 +115,7 @@ class RCoT(IndependenceTest):
             for name, column in zip(self.names, self._columns, strict=True)
         ]
         projections = Projections(np.arange(len(drawn))[:, None], *map(np.stack, zip(*drawn, strict=True)))
-        with launching:
+        with launching_for(len(drawn)):
             centres, scales, _ = standardise(self._columns, projections)
         return Features(*projections, centres, scales)
 
@@ -148,7 +148,7 @@ class RCoT(IndependenceTest):
             for row in members
         ]
         weights, phases = map(np.stack, zip(*drawn, strict=True))
-        with launching:
+        with launching_for(len(keys)):
             fitted = standardise(self._columns, Projections(members, weights, phases))
         for key, *arrays in zip(keys, weights, phases, *fitted, strict=True):
             self._remembered[key] = tuple(arrays)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import prange
 
-from spbn.compiling import compiled, launching
+from spbn.compiling import compiled, launching_for
 from spbn.data import FloatArray, IntArray
 
 #: Below this log-density of the parents, the difference of two log-densities loses
@@ -55,7 +55,7 @@ def _in_parts(train: FloatArray, queries: FloatArray, run: Callable[[FloatArray,
     step = max(1, int(PAIRS_A_CALL / max(1, train.shape[1])))
     for first in range(0, queries.shape[1], step):
         part = np.ascontiguousarray(queries[:, first : first + step])
-        with launching:
+        with launching_for(part.shape[1]):
             run(part, first, first + part.shape[1])
 
 

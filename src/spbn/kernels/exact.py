@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numba import prange
 
-from spbn.compiling import CONTRACT, REORDER, compiled, launching
+from spbn.compiling import CONTRACT, REORDER, compiled, launching_for
 from spbn.data import FloatArray, IntArray
 from spbn.kernels.exp2 import exp2_negative
 
@@ -58,7 +58,7 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     cuts = np.searchsorted(pairs, np.arange(PAIRS_A_CALL, pairs[-1] if len(pairs) else 0.0, PAIRS_A_CALL))
     for part in np.split(tasks, np.unique(cuts)):
         if len(part):
-            with launching:
+            with launching_for(len(part)):
                 _run(points, columns, whiteners, spans, part, out)
     return out
 

@@ -1,0 +1,222 @@
+import os
+import re
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spbn
+from spbn import BayesianNetwork
+from spbn.cli import main
+
+from strategies import nonlinear_frame
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    nonlinear_frame(150, 3).to_csv("data.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    spbn.learn(nonlinear_frame(150, 3)).save("model.spbn")
+    return folder
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command; return its exit code, and what it printed to both streams."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["spbn", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_learn_writes_a_model_that_learn_would_give(folder, run):
+    code, out, err = run("learn", "data.csv", "--out", "m.spbn", "--seed", "3", "--patience", "1")
+    assert (code, err) == (0, "")
+    assert "model written to m.spbn" in out
+    assert BayesianNetwork.load("m.spbn") == spbn.learn(pd.read_csv("data.csv"), seed=3, patience=1)
+
+
+def test_learn_takes_constraints_and_columns(folder, run):
+    code, out, _ = run(
+        "learn", "data.csv", "--columns", "a,c", "--require", "c:a", "--model", "gbn", "--out", "m.spbn"
+    )
+    assert code == 0
+    network = BayesianNetwork.load("m.spbn")
+    assert network.nodes == ("a", "c")
+    assert network.structure.arcs == (("c", "a"),)
+    assert "a = " in out
+
+
+def test_learn_by_pc(folder, run):
+    code, _, _ = run("learn", "data.csv", "--algorithm", "pc", "--test", "plc", "--out", "m.spbn")
+    assert code == 0
+    assert BayesianNetwork.load("m.spbn").structure.arcs
+
+
+def test_missing_rows(folder, run):
+    frame = nonlinear_frame(150, 3)
+    frame.loc[7, "b"] = np.nan
+    frame.to_csv("holes.csv", index=False)
+    code, _, err = run("learn", "holes.csv")
+    assert code == 2
+    assert "column 'b' has 1 missing value (row 7)" in err
+    assert run("learn", "holes.csv", "--missing", "drop", "--out", "m.spbn")[0] == 0
+    assert BayesianNetwork.load("m.spbn") == spbn.learn(frame.drop(index=7))
+
+
+def test_show(model, run):
+    code, out, _ = run("show", "model.spbn")
+    assert code == 0
+    network = BayesianNetwork.load("model.spbn")
+    for node in network.nodes:
+        assert repr(network.cpds[node]) in out
+    assert "bandwidth" in out
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
+def test_score(model, run, kind):
+    frame = nonlinear_frame(150, 3)
+    frame.loc[4, "b"] = 25.0
+    spbn.tables.write_table(frame, f"new.{kind}")
+    code, out, _ = run(
+        "score", "model.spbn", f"new.{kind}", "--top", "2", "--by-node", "--out", f"scores.{kind}"
+    )
+    assert code == 0
+    rows = [line.split() for line in out.splitlines() if re.match(r"\s+\d+ ", line)]
+    assert len(rows) == 2
+    assert rows[0][0] == "4"
+    assert rows[0][2] in ("a", "b", "c")
+    scores = spbn.tables.read_table(f"scores.{kind}")
+    network = BayesianNetwork.load("model.spbn")
+    np.testing.assert_allclose(scores["logpdf"], network.logpdf(frame))
+    np.testing.assert_allclose(scores[["a", "b", "c"]], network.logpdf_by_node(frame))
+
+
+def test_sample(model, run):
+    code, out, _ = run("sample", "model.spbn", "-n", "4", "--seed", "1")
+    assert code == 0
+    assert len(out.splitlines()) == 5
+    assert run("sample", "model.spbn", "-n", "4", "--seed", "1", "--out", "s.csv")[0] == 0
+    expected = BayesianNetwork.load("model.spbn").sample(4, seed=1)
+    pd.testing.assert_frame_equal(pd.read_csv("s.csv"), expected)
+
+
+def test_compare(folder, run):
+    code, out, _ = run("compare", "data.csv", "--folds", "2")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} == {"model", "gbn", "kdebn", "spbn"}
+
+
+MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF", "dot": b"digraph"}
+
+
+@pytest.mark.parametrize(("kind", "start"), MAGIC.items())
+def test_plot(model, run, kind, start):
+    assert run("plot", "model.spbn", "--out", f"graph.{kind}")[0] == 0
+    first = (model / f"graph.{kind}").read_bytes()
+    assert first.startswith(start)
+    run("plot", "model.spbn", "--out", f"graph.{kind}")
+    assert (model / f"graph.{kind}").read_bytes() == first
+
+
+def test_report(model, run):
+    assert run("report", "model.spbn", "--data", "data.csv", "--out", "r.html")[0] == 0
+    assert "<html" in (model / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["learn", "show", "score", "sample", "compare", "plot", "report", "demo"])
+def test_every_command_has_help_with_an_example(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert f"spbn {command}" in out
+
+
+def binary():
+    return bytes(range(256)) * 20
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "does not exist"),
+        (b"", "is empty"),
+        (b"\n", "no columns"),
+        (b"a,b\n", "no rows"),
+        (binary(), "no text|binary"),
+        (b"a,b\n1,2\n3,4,5\n", "line 3"),
+        (b"a,b\n1,2,3\n1,2,3\n", "more fields"),
+        (b"a,b\nx,y\n", "no column of numbers"),
+        (b"a,b\n1,2\n3,oops\n", "column 'b' holds text, first in line 3: 'oops'"),
+        (b"a,a\n1,2\n", "'a' stand more than once|distinct"),
+        (b"a,b\n1,2\n1,3\n1,4\n", "'a' is constant"),
+    ],
+)
+def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
+    if content is not None:
+        (folder / "bad.csv").write_bytes(content)
+    code, out, err = run("learn", "bad.csv")
+    assert (code, out) == (2, "")
+    assert re.search(message, err)
+    assert err.startswith("spbn: ")
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["learn", "data.csv", "--columns", "a,z"], "no column 'z'"),
+        (["learn", "data.csv", "--out", "nowhere/m.spbn"], "nowhere does not exist"),
+        (["learn", "data.csv", "--report", "nowhere/r.html"], "nowhere does not exist"),
+        (["learn", "data.csv", "--require", "ab"], "written A:B"),
+        (["learn", "data.csv", "--model", "bn"], "model must be one of"),
+        (["learn", "data.csv", "--folds", "many"], "--folds"),
+        (["learn", "data.xlsx"], "must end in one of .csv, .tsv, .parquet"),
+        (["learn"], "Missing argument"),
+        (["fly"], "fly"),
+        (["show", "nothing.spbn"], "does not exist"),
+        (["show", "data.csv"], "no .spbn file"),
+        (["score", "model.spbn", "short.csv"], "no column 'c'"),
+        (["sample", "model.spbn", "-n", "-3"], "number of samples"),
+        (["plot", "model.spbn", "--out", "graph.gif"], "must end in"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_exit_code_2(model, run, arguments, message):
+    nonlinear_frame(20, 2).to_csv("short.csv", index=False)
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_an_interrupt_leaves_nothing_half_written(model, run, monkeypatch):
+    def interrupt(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", interrupt)
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupt)
+    before = sorted(os.listdir())
+    assert run("sample", "model.spbn", "--out", "s.csv")[0] == 130
+    assert run("learn", "data.csv", "--out", "new.spbn")[0] == 130
+    assert sorted(os.listdir()) == before
+
+
+def test_the_installed_command():
+    command = os.path.join(os.path.dirname(sys.executable), "spbn")
+    out = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == f"spbn {spbn.__version__}"
