@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from spbn.data import FloatArray
-from spbn.graph import Arc
+from spbn.graph import DAG, Arc
 
 Point = tuple[float, float]
 GAP = 2.0  # characters between neighbours
@@ -51,42 +52,61 @@ def node_width(name: str) -> float:
 def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     """Place nodes in layers so that arcs point downwards and cross little.
 
-    Nodes without arcs go to rows of their own below.
+    Parts of the graph that are not connected stand side by side, and nodes without
+    arcs in rows of their own below.
     """
-    joined = [node for node in nodes if any(node in arc for arc in arcs)]
-    layout = _sugiyama(joined, arcs) if joined else Layout({}, {})
-    alone = [node for node in nodes if node not in joined]
-    if not alone:
-        return layout
-    (left, _), (right, bottom) = layout.corners if joined else ((0.0, 0.0), (60.0, -1.0))
-    centres = dict(layout.centres)
+    centres: dict[str, Point] = {}
+    routes: dict[Arc, tuple[Point, ...]] = {}
+    right = bottom = -1.0
+    alone = []
+    for part in _components(nodes, arcs):
+        if len(part) == 1:
+            alone += part
+            continue
+        layout = _sugiyama(part, [arc for arc in arcs if arc[0] in part])
+        (left, _), (end, low) = layout.corners
+        shift = right + 2.0 * GAP - left if centres else 0.0
+        centres |= {node: (x + shift, y) for node, (x, y) in layout.centres.items()}
+        routes |= {arc: tuple((x + shift, y) for x, y in route) for arc, route in layout.routes.items()}
+        right, bottom = end + shift, max(bottom, low)
+    left = Layout(centres, routes).corners[0][0] if centres else 0.0
     x, y = left, bottom + 1.0
     for node in alone:
         width = node_width(node)
-        if x > left and x + width > max(right, left + 40.0):
+        if x > left and x + width > max(right, left + 60.0):
             x, y = left, y + 1.0
         centres[node] = (x + 0.5 * width, y)
         x += width + GAP
-    return Layout(centres, layout.routes)
+    return Layout(centres, routes)
+
+
+def _components(nodes: Sequence[str], arcs: Sequence[Arc]) -> list[list[str]]:
+    """Return the connected parts of a graph, the largest first."""
+    import igraph
+
+    number = {node: i for i, node in enumerate(nodes)}
+    graph = igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs])
+    parts = [[nodes[i] for i in part] for part in graph.connected_components()]
+    return sorted(parts, key=len, reverse=True)
 
 
 def _sugiyama(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
+    """Place the nodes of a connected graph."""
     import igraph
 
     number = {node: i for i, node in enumerate(nodes)}
     graph = igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs], directed=True)
-    placed = graph.layout_sugiyama(maxiter=1000)
+    placed = graph.layout_sugiyama(layers=_layers(nodes, arcs), maxiter=1000)
     # Items are the nodes, then the bends of long arcs; chains run along every arc.
-    points = [tuple(point) for point in placed.coords]
+    points = [(x, y) for x, y in placed.coords]
     widths = [node_width(node) for node in nodes]
     chains = []
     for (a, b), bends in zip(arcs, placed.edge_routing, strict=True):
-        down = sorted(
-            map(tuple, bends), key=lambda point: point[1], reverse=points[number[a]][1] > points[number[b]][1]
-        )
-        chains.append([number[a], *range(len(points), len(points) + len(down)), number[b]])
-        points += down
-        widths += [BEND] * len(down)
+        upwards = points[number[a]][1] > points[number[b]][1]
+        ordered = sorted(((x, y) for x, y in bends), key=lambda point: point[1], reverse=upwards)
+        chains.append([number[a], *range(len(points), len(points) + len(ordered)), number[b]])
+        points += ordered
+        widths += [BEND] * len(ordered)
     xs = _straightened(np.array(points), np.array(widths), chains)
     centres = {node: (float(xs[i]), float(points[i][1])) for node, i in number.items()}
     routes = {
@@ -96,13 +116,32 @@ def _sugiyama(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     return Layout(centres, routes)
 
 
+def _layers(nodes: Sequence[str], arcs: Sequence[Arc]) -> list[int]:
+    """Put every node below its parents, and roots right above their first child.
+
+    Arcs that would make a cycle with those before them have no say.
+    """
+    dag = DAG(nodes)
+    for source, target in arcs:
+        i, j = dag.index(source), dag.index(target)
+        if not dag.reachability[j, i]:
+            dag = dag.with_arc(source, target)
+    layer: dict[str, int] = {}
+    for node in dag.topological_order():
+        layer[node] = max((layer[parent] + 1 for parent in dag.parents(node)), default=0)
+    for node in nodes:
+        if not dag.parents(node) and dag.children(node):
+            layer[node] = min(layer[child] for child in dag.children(node)) - 1
+    return [layer[node] for node in nodes]
+
+
 def _straightened(points: FloatArray, widths: FloatArray, chains: list[list[int]]) -> FloatArray:
     """Choose places within the layers, keeping their order."""
     from scipy.optimize import isotonic_regression
 
     neighbours: list[list[int]] = [[] for _ in points]
     for chain in chains:
-        for upper, lower in zip(chain[:-1], chain[1:], strict=True):
+        for upper, lower in pairwise(chain):
             neighbours[upper].append(lower)
             neighbours[lower].append(upper)
     layers = [np.flatnonzero(points[:, 1] == y) for y in np.unique(points[:, 1])]

@@ -28,6 +28,7 @@ from spbn.structure import Family, NodeType, Structure
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 class BayesianNetwork:
@@ -133,6 +134,21 @@ class BayesianNetwork:
         from spbn import io
 
         return io.load(path)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the graph; see `spbn.plots.plot_structure`."""
+        from spbn.plots import plot_structure
+
+        return plot_structure(self, ax)
+
+    def _repr_svg_(self) -> str | None:
+        """Draw the graph in a notebook, where the packages for that are installed."""
+        try:
+            from spbn.pictures import to_svg
+
+            return to_svg(self.structure)
+        except ImportError:
+            return None
 
     def __eq__(self, other: object) -> bool:
         return (

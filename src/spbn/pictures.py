@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from spbn.atomic import replacing
 from spbn.errors import ArgumentError
 from spbn.structure import NodeType, Structure
 
-DRAWN = (".svg", ".png", ".pdf")
+#: Kinds of pictures, and what to leave out of each so that the same graph gives the same bytes.
+DRAWN: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
 
 
 def save_structure(structure: Structure, path: Path) -> None:
     """Write a picture of the kind that the file's name says."""
-    suffix = path.suffix.lower()
-    if suffix == ".dot":
-        with replacing(path) as temporary:
-            temporary.write_text(to_dot(structure), encoding="utf-8")
-    elif suffix in DRAWN:
-        _draw(structure, path)
-    else:
-        raise ArgumentError(f"a picture's name must end in {', '.join(DRAWN)} or .dot. Got {path.name!r}.")
+    kind = path.suffix.lower().removeprefix(".")
+    if kind != "dot" and kind not in DRAWN:
+        known = ", ".join(f".{name}" for name in (*DRAWN, "dot"))
+        raise ArgumentError(f"a picture's name must end in one of {known}. Got {path.name!r}.")
+    content = to_dot(structure).encode() if kind == "dot" else _drawn(structure, kind)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def to_svg(structure: Structure) -> str:
+    """Draw a structure as SVG."""
+    return _drawn(structure, "svg").decode()
 
 
 def to_dot(structure: Structure) -> str:
@@ -38,17 +44,16 @@ def _dot_quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def _draw(structure: Structure, path: Path) -> None:
+def _drawn(structure: Structure, kind: str) -> bytes:
     import matplotlib
+    from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({"backend": "agg", "svg.hashsalt": "spbn"}):
-        import matplotlib.pyplot as plt
+    from spbn.plots import graph_inches, plot_structure
 
-        from spbn.plots import plot_structure
-
-        figure = plot_structure(structure).get_figure(root=True)
-        assert figure is not None
-        metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix.lower()]
-        with replacing(path) as temporary:
-            figure.savefig(temporary, dpi=200, metadata=metadata, format=path.suffix.lower()[1:])
-        plt.close(figure)
+    stream = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none"}):
+        figure = Figure(layout="constrained")
+        ax = plot_structure(structure, figure.subplots())
+        figure.set_size_inches(graph_inches(ax))
+        figure.savefig(stream, format=kind, dpi=200, metadata=DRAWN[kind])
+    return stream.getvalue()

@@ -47,11 +47,11 @@ def plot_structure(
     styles = (
         dict.fromkeys(found.arcs, (COMMON, "-")) if compare_to is None else _arc_styles(found, compare_to)
     )
-    drawn = _acyclic_first(found, list(styles))
-    layout = layered(found.nodes, drawn)
+    # Arcs of the structure itself come first: they decide the layers.
+    layout = layered(found.nodes, sorted(styles, key=lambda arc: arc not in found.arcs))
+    made = ax is None
     if ax is None:
-        (left, top), (right, bottom) = layout.corners
-        ax = _new_axes(max(2.5, 0.085 * (right - left) + 0.4), max(1.2, 0.8 * (bottom - top) + 0.8))
+        ax = _new_axes(4.0, 3.0)
     for arc, (colour, line) in styles.items():
         _draw_arc(ax, layout, arc, colour, line)
     for node, (x, y) in layout.centres.items():
@@ -60,7 +60,15 @@ def plot_structure(
     _frame(ax, layout)
     if compare_to is not None:
         _draw_legend(ax, {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED})
+    if made:
+        ax.figure.set_size_inches(graph_inches(ax))  # type: ignore[union-attr]
     return ax
+
+
+def graph_inches(ax: Axes) -> tuple[float, float]:
+    """Return the size that a figure needs for the graph in `ax` to be readable."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    return max(2.5, 0.085 * (right - left) + 0.2), max(1.2, 0.8 * (bottom - top) + 0.2)
 
 
 def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
@@ -200,11 +208,6 @@ def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, str]
     return styles
 
 
-def _acyclic_first(found: Structure, arcs: list[Arc]) -> list[Arc]:
-    """Order arcs so that those of the structure itself decide the layers."""
-    return sorted(arcs, key=lambda arc: arc not in found.arcs)
-
-
 def _draw_node(ax: Axes, node: str, x: float, y: float, node_type: NodeType, outline: str) -> None:
     from matplotlib.patches import Ellipse
 
@@ -247,16 +250,14 @@ def _on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node:
 
 
 def _smooth(points: list[tuple[float, float]]) -> Any:
-    """Return a curve through points: cubic pieces with tangents along the neighbours."""
+    """Return a curve through points that never swings beyond them: x is a monotone cubic in y."""
     from matplotlib.path import Path
+    from scipy.interpolate import PchipInterpolator
 
-    p = np.array(points)
-    tangents = np.gradient(p, axis=0)
-    vertices, codes = [p[0]], [Path.MOVETO]
-    for k in range(len(p) - 1):
-        vertices += [p[k] + tangents[k] / 3.0, p[k + 1] - tangents[k + 1] / 3.0, p[k + 1]]
-        codes += [Path.CURVE4] * 3
-    return Path(vertices, codes)
+    xs, ys = np.array(points).T
+    down = 1.0 if ys[-1] > ys[0] else -1.0
+    fine = np.linspace(ys[0], ys[-1], 16 * (len(points) - 1) + 1)
+    return Path(np.stack([PchipInterpolator(down * ys, xs)(down * fine), fine], axis=1))
 
 
 def _frame(ax: Axes, layout: Layout) -> None:
