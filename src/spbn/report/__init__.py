@@ -1,0 +1,45 @@
+"""A report on a network: one HTML file that needs nothing else, to read and to show around.
+
+What it says is computed in `content` and drawn by the other modules, so that
+each can be read and tested without the other. matplotlib and igraph come with
+the extra ``spbn[plot]``.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+from spbn.atomic import replacing
+from spbn.network import BayesianNetwork
+from spbn.report.content import describe
+from spbn.report.page import page
+
+__all__ = ["render", "write_report"]
+
+
+def render(network: BayesianNetwork, *, data: Any = None, title: str | None = None) -> str:
+    """Return the report as the text of an HTML page; the same input gives the same text.
+
+    Parameters
+    ----------
+    data
+        Rows to check the network on: those it was learned from, or others. Without them the
+        report uses the training rows that CKDE nodes keep, and leaves out what these cannot tell.
+    title
+        The heading; by default it names the kind of network.
+    """
+    for package in ("matplotlib", "igraph"):
+        if find_spec(package) is None:
+            raise ImportError(f"a report needs {package}: install it with pip install 'spbn[plot]'.")
+    return page(describe(network, data=data, title=title))
+
+
+def write_report(
+    network: BayesianNetwork, path: str | os.PathLike[str], *, data: Any = None, title: str | None = None
+) -> None:
+    """Write the report to a file, which appears whole or not at all; see `render`."""
+    text = render(network, data=data, title=title)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")

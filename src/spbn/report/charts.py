@@ -1,0 +1,151 @@
+"""Small charts as SVG, coloured by the style sheet so that they follow light and dark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from spbn.report.fit import FitCheck
+from spbn.report.markup import Html, tag
+from spbn.report.numbers import MINUS, number
+from spbn.report.unusual import Unusual
+
+
+def line_chart(
+    values: Sequence[float], *, first: int, best: int | None, titles: Sequence[str], name: str, colour: str
+) -> Html:
+    """Draw a value after every step, with the best one marked.
+
+    Parameters
+    ----------
+    first
+        Number of the first step.
+    best
+        Number of the step to mark.
+    titles
+        What to show over a point, one for each.
+    colour
+        Class of the line: "c1" or "c2".
+    """
+    left, right, top, bottom = 74.0, 16.0, 22.0, 30.0
+    last = first + len(values) - 1
+    # Steps close up as they become many, down to three pixels.
+    width, height = max(460.0, left + right + last * min(15.0, max(3.0, 640.0 / max(1, last)))), 210.0
+    steps = np.arange(first, last + 1)
+    finite = [value for value in values if np.isfinite(value)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
+    if low == high:
+        low, high = low - 1.0, high + 1.0
+    xs = left + (width - left - right) * steps / max(1, last)
+    ys = top + (height - top - bottom) * (high - np.array(values)) / (high - low)
+    shown = [(x, y, title) for x, y, title in zip(xs, ys, titles, strict=True) if np.isfinite(y)]
+    parts = []
+    for value, label in _round_values(low, high):
+        y = top + (height - top - bottom) * (high - value) / (high - low)
+        parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, class_="grid"))
+        parts.append(tag("text", label, x=left - 8, y=y, dy="0.35em", class_="end"))
+    for step in _ticks(last):
+        x = left + (width - left - right) * step / max(1, last)
+        parts.append(tag("text", str(step), x=float(x), y=height - 10, class_="middle"))
+    if best is not None and len(values) > 1:
+        x = float(left + (width - left - right) * best / max(1, last))
+        parts.append(tag("line", x1=x, x2=x, y1=top - 4, y2=height - bottom, class_="best"))
+        anchor = "end" if x > width - 60 else "start" if x < left + 30 else "middle"
+        parts.append(tag("text", "best", x=x, y=top - 9, class_=anchor))
+    line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in shown)
+    parts.append(tag("path", d=f"M{line}" if line else "", class_="line"))
+    radius = 3.0 if last < 60 else 2.0
+    parts += [tag("circle", tag("title", title), cx=float(x), cy=float(y), r=radius) for x, y, title in shown]
+    return tag(
+        "svg",
+        *parts,
+        class_=f"chart {colour}",
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        style=f"max-width:{max(1.25 * width, 640):.0f}px;min-width:{0.7 * width:.0f}px",
+        role="img",
+        aria_label=f"{name} by step, from {number(float(values[0]), 5)} to {number(float(values[-1]), 5)}",
+    )
+
+
+def _round_values(low: float, high: float) -> list[tuple[float, str]]:
+    """Return three to six round numbers in a range, and how they are written."""
+    power = math.floor(math.log10((high - low) / 3.0))
+    step = 10.0**power * next(s for s in (5.0, 2.0, 1.0) if (high - low) / (10.0**power * s) >= 3.0)
+    values = (step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)).tolist()
+    return [(value, f"{value:,.{max(0, -power)}f}".replace("-", MINUS)) for value in values]
+
+
+def _ticks(last: int) -> list[int]:
+    stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if last / s <= 12)
+    return list(range(0, last + 1, stride))
+
+
+def uniform_histogram(check: FitCheck, name: str) -> Html:
+    """Draw a histogram that ought to be flat, with the band that chance allows."""
+    width, height = 200.0, 74.0
+    low, high = check.band
+    top = max(*check.counts, high * 1.15)
+    scale = (height - 2.0) / top
+    each = width / len(check.counts)
+    bars = []
+    for i, counted in enumerate(check.counts):
+        outside = not low <= counted <= high
+        bars.append(
+            tag(
+                "rect",
+                x=i * each + 0.75,
+                y=height - scale * counted,
+                width=each - 1.5,
+                height=scale * counted,
+                class_="bar out" if outside else "bar",
+            )
+        )
+    return tag(
+        "svg",
+        tag("rect", x=0, y=height - scale * high, width=width, height=scale * (high - low), class_="band"),
+        *bars,
+        tag("line", x1=0, x2=width, y1=height - 0.5, y2=height - 0.5, class_="axis"),
+        class_="chart pit",
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        role="img",
+        aria_label=f"Histogram of {name}: distance from uniform {check.distance:.3f}",
+    )
+
+
+def density_histogram(unusual: Unusual) -> Html:
+    """Draw how the log-densities of all rows are spread, with the least likely rows marked."""
+    width, height, bottom = 560.0, 140.0, 34.0
+    low, high = unusual.edges[0], unusual.edges[-1]
+    scale = width / (high - low)
+    top = max(unusual.counts)
+    parts = [
+        tag(
+            "rect",
+            x=(a - low) * scale + 0.5,
+            y=(height - bottom) * (1 - counted / top),
+            width=max(0.5, (b - a) * scale - 1.0),
+            height=(height - bottom) * counted / top,
+            class_="bar",
+        )
+        for a, b, counted in zip(unusual.edges[:-1], unusual.edges[1:], unusual.counts, strict=True)
+    ]
+    axis = height - bottom
+    parts.append(tag("line", x1=0, x2=width, y1=axis, y2=axis, class_="axis"))
+    for row in unusual.rows:
+        x = (max(low, row.logpdf) - low) * scale
+        title = tag("title", f"{row.label}: {number(row.logpdf)}")
+        parts.append(tag("path", title, d=f"M{x:.1f} {axis + 2:.1f}l-4 9h8z", class_="mark"))
+    for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
+        value = number(low + share * (high - low))
+        beyond = "≤ " if share == 0.0 and unusual.rows[0].logpdf < low else ""
+        parts.append(tag("text", beyond + value, x=share * width, y=height - 6, class_=anchor))
+    return tag(
+        "svg",
+        *parts,
+        class_="chart spread",
+        viewBox=f"-6 0 {width + 12:.0f} {height:.0f}",
+        role="img",
+        aria_label=f"Log-densities of all rows, from {number(low)} to {number(high)}",
+    )

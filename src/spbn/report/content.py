@@ -1,0 +1,71 @@
+"""What a report says, computed and not yet drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spbn.cpds import CKDE
+from spbn.network import BayesianNetwork
+from spbn.report import fit, importance, unusual
+from spbn.report.evidence import Evidence, gather
+from spbn.report.fit import FitCheck
+from spbn.report.importance import Importance
+from spbn.report.unusual import Unusual
+from spbn.structure import NodeType
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Everything that the sections of a report show.
+
+    Attributes
+    ----------
+    model
+        What kind of network it is, in words.
+    training_rows
+        How many rows it was fitted to, where the network tells.
+    importance
+        Scores and losses, or the reason why there are none.
+    checks
+        The fit of the nodes that could be checked.
+    unusual
+        The least likely rows, if rows were given.
+    """
+
+    network: BayesianNetwork
+    title: str
+    model: str
+    evidence: Evidence
+    training_rows: int | None
+    importance: Importance | str
+    checks: dict[str, FitCheck]
+    unusual: Unusual | None
+
+    def count(self, node_type: NodeType) -> int:
+        """Return how many nodes have a type."""
+        return sum(other is node_type for other in self.network.structure.types.values())
+
+
+def describe(network: BayesianNetwork, *, data: Any = None, title: str | None = None) -> Content:
+    """Compute all that the report on a network says."""
+    evidence = gather(network, data)
+    model = model_name(network)
+    return Content(
+        network=network,
+        title=model if title is None else title,
+        model=model,
+        evidence=evidence,
+        training_rows=next((cpd.rows for cpd in network.cpds.values() if isinstance(cpd, CKDE)), None),
+        importance=importance.measure(network, evidence),
+        checks=fit.check(network, evidence),
+        unusual=unusual.find(network, evidence),
+    )
+
+
+def model_name(network: BayesianNetwork) -> str:
+    """Say what kind of network it is."""
+    kinds = set(network.structure.types.values())
+    if kinds == {NodeType.LG}:
+        return "Gaussian Bayesian network"
+    return "KDE Bayesian network" if kinds == {NodeType.CKDE} else "Semiparametric Bayesian network"

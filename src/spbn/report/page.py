@@ -1,0 +1,63 @@
+"""The page: its sections in order, with style and script inside."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from string import Template
+
+from spbn.report.content import Content
+from spbn.report.fit_section import fit_section
+from spbn.report.graph_section import graph_section
+from spbn.report.importance_section import importance_section
+from spbn.report.learning_section import learning_section
+from spbn.report.markup import Html, join, safe, tag
+from spbn.report.summary_section import summary
+from spbn.report.unusual_section import unusual_section
+
+
+def page(content: Content) -> str:
+    """Write the whole report."""
+    sections = {
+        "graph": ("Graph", graph_section(content)),
+        "learning": ("Learning", learning_section(content)),
+        "importance": ("What matters", importance_section(content)),
+        "fit": ("Fit", fit_section(content)),
+        "unusual": ("Unusual rows", unusual_section(content)),
+    }
+    links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
+    body = join(
+        summary(content),
+        tag("nav", tag("ul", *links), aria_label="Sections"),
+        tag(
+            "main",
+            *(
+                tag("section", part, id=key, aria_labelledby=f"{key}-heading")
+                for key, (_, part) in sections.items()
+            ),
+            id="main",
+        ),
+        tag("footer", tag("p", "Written by spbn. Logarithms are natural. This file needs no connection.")),
+    )
+    script = _resource("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return Template(_resource("page.html")).substitute(
+        title=safe(content.title),
+        css=_resource("report.css"),
+        js=script,
+        body=_with_lines(body),
+        # Only the script of this file may run, whatever else a name may hold.
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def _resource(name: str) -> str:
+    return files("spbn.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _with_lines(body: Html) -> str:
+    """Begin a line with every block, so that the source can be read and compared."""
+    for name in ("<section", "<article", "<nav", "<main", "<tr", "<footer", "<h2", "<li"):
+        body = Html(body.replace(name, f"\n{name}"))
+    return body

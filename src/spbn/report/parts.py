@@ -1,0 +1,44 @@
+"""What several sections are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from spbn.report.content import Content
+from spbn.report.evidence import Source
+from spbn.report.markup import Html, join, tag
+from spbn.report.numbers import count
+
+
+def heading(key: str, text: str, hint: str) -> Html:
+    """Write the heading of a section, and below it what to look for."""
+    return join(tag("h2", text, id=f"{key}-heading"), tag("p", hint, class_="hint"))
+
+
+def node_link(content: Content, node: str) -> Html:
+    """Write a node's name as a link to its panel."""
+    number = content.network.nodes.index(node)
+    return tag("a", node, href=f"#node-{number}", data_node=number)
+
+
+def node_links(content: Content, nodes: Iterable[str]) -> Html:
+    """Write names of nodes as links, with commas between."""
+    return Html(", ".join(node_link(content, node) for node in nodes))
+
+
+def table(heads: Sequence[tuple[str, str]], rows: Iterable[Html]) -> Html:
+    """Make a table in a box of its own that scrolls; a head is its text and its class."""
+    cells = [tag("th", text, class_=kind or None, scope="col") for text, kind in heads]
+    return tag(
+        "div",
+        tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows)),
+        class_="scroll",
+    )
+
+
+def rows_used(content: Content, used: int) -> str:
+    """Say which rows something was computed from."""
+    source = content.evidence.source
+    if used < content.evidence.rows:
+        return f"{count(used)} of {source.value} (drawn at random from {count(content.evidence.rows)})"
+    return f"{source.value} ({count(used)})" if source is not Source.NONE else source.value

@@ -1,0 +1,176 @@
+"""The report in a browser: Debian's chromium, driven by playwright."""
+
+import os
+import re
+import shutil
+
+import pytest
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM, reason="browser tests need chromium: apt-get install chromium, or set CHROMIUM to its path"
+)
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def url(rendered, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(rendered, encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def opened(browser, url):
+    """Open the report; whatever the page complains about fails the test."""
+    contexts, complaints = [], []
+
+    def open_(fragment="", **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda request: None if re.match("file:|data:", request.url) else complaints.append(request.url),
+        )
+        page.goto(url + fragment)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def shown(page):
+    """Numbers of the nodes whose panels can be seen."""
+    return [int(panel.get_attribute("id")[5:]) for panel in page.locator(".panel:visible").all()]
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def overflow(page):
+    return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+
+
+def test_a_click_on_a_node_shows_its_panel(opened, network):
+    page = opened()
+    assert len(shown(page)) == 1
+    for number in range(len(network.nodes)):
+        page.locator(f".graph .node[data-node='{number}']").click()
+        assert shown(page) == [number]
+        assert page.locator(f"#node-{number} svg.figure").is_visible()
+        assert page.locator(".node[aria-current]").get_attribute("data-node") == str(number)
+
+
+def test_the_arcs_of_the_chosen_node_stand_out(opened, network):
+    page = opened()
+    source, target = network.structure.arcs[0]
+    i, j = network.nodes.index(source), network.nodes.index(target)
+    page.locator(f".graph .node[data-node='{i}']").click()
+    near = page.locator(".arc.near")
+    assert near.count() == sum(source in arc for arc in network.structure.arcs)
+    assert "near" in page.locator(f".graph .node[data-node='{j}']").get_attribute("class")
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_keys_choose_a_node(opened, network, key):
+    page = opened()
+    for number in (0, 4):
+        page.locator(f".graph .node[data-node='{number}']").focus()
+        page.keyboard.press(key)
+        assert shown(page) == [number]
+
+
+def test_tab_reaches_the_nodes_and_shows_where_it_is(opened, network):
+    page = opened()
+    reached, widths = [], set()
+    for _ in range(12 + len(network.nodes)):
+        page.keyboard.press("Tab")
+        number = page.evaluate("document.activeElement.closest('.graph .node')?.dataset.node")
+        if number is not None:
+            reached.append(int(number))
+            widths.add(
+                page.evaluate(
+                    "getComputedStyle(document.activeElement.querySelector('ellipse')).strokeDasharray"
+                )
+            )
+    assert sorted(reached) == list(range(len(network.nodes)))
+    assert "none" not in widths
+
+
+def test_a_link_elsewhere_leads_to_the_panel(opened):
+    page = opened()
+    link = page.locator("#unusual [data-node]").last
+    number = int(link.get_attribute("data-node"))
+    link.click()
+    assert shown(page) == [number]
+    page.wait_for_function(
+        "panel => { const top = panel.getBoundingClientRect().top; return top >= 0 && top < innerHeight; }",
+        arg=page.locator(f"#node-{number}").element_handle(),
+    )
+    assert page.evaluate("document.activeElement.id") == f"node-{number}"
+
+
+def test_an_address_can_name_a_node(opened):
+    assert shown(opened("#node-3")) == [3]
+
+
+@pytest.mark.parametrize("width", [380, 320])
+def test_nothing_sticks_out(opened, network, width):
+    page = opened(viewport={"width": width, "height": 800})
+    for summary in page.locator("summary").all():
+        summary.click()
+    for number in range(len(network.nodes)):
+        page.locator(f".graph .node[data-node='{number}']").dispatch_event("click")
+        assert overflow(page) <= 0
+
+
+def test_light_and_dark(opened):
+    light, dark = opened(color_scheme="light"), opened(color_scheme="dark")
+    brightness = [sum(map(int, re.findall(r"\d+", background(page))[:3])) for page in (light, dark)]
+    assert brightness[0] > 600
+    assert brightness[1] < 150
+    axis = "getComputedStyle(document.querySelector('.panel.open .figure text')).fill"
+    assert light.evaluate(axis) != dark.evaluate(axis)
+
+
+def test_all_panels_are_printed(opened, network):
+    page = opened()
+    page.emulate_media(media="print")
+    assert shown(page) == list(range(len(network.nodes)))
+    assert overflow(page) <= 0
+
+
+def test_all_panels_are_there_without_scripts(opened, network):
+    assert shown(opened(java_script_enabled=False)) == list(range(len(network.nodes)))
+
+
+def test_names_do_nothing(opened, network):
+    page = opened()
+    titles = page.evaluate("[...document.querySelectorAll('.panel h3')].map(h => h.textContent)")
+    assert titles[0] == network.nodes[0] == "<script>alert(1)</script>"

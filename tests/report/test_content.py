@@ -1,0 +1,184 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import spbn
+from spbn.report.content import describe, model_name
+from spbn.report.evidence import Evidence, Source, gather
+from spbn.report.fit import FitCheck
+from spbn.report.importance import Loss, bandwidth_rule, measure
+
+import naive
+
+
+@pytest.fixture(scope="module")
+def content(plain_network, plain_frame):
+    return describe(plain_network, data=plain_frame)
+
+
+def test_losses_are_differences_of_scores(content, plain_frame):
+    labels = spbn.CVLikelihood(plain_frame, folds=10, seed=0).folds
+
+    def score(*family):
+        return naive.cv_rows(plain_frame, labels, *family).sum()
+
+    importance = content.importance
+    before = score("b", ["a"], "ckde")
+    assert importance.arcs["a", "b"].total == pytest.approx(before - score("b", [], "ckde"))
+    assert importance.types["b"].total == pytest.approx(before - score("b", ["a"], "lg"))
+    assert importance.types["a"].total == pytest.approx(score("a", [], "lg") - score("a", [], "ckde"))
+    assert importance.scores["b"] == pytest.approx(before / len(plain_frame))
+    assert importance.arcs["a", "b"].is_clear
+
+
+def test_the_error_of_a_loss_is_that_of_a_sum_of_rows():
+    """Over many samples, losses vary by about as much as one sample says."""
+    structure = spbn.Structure("ab", [("a", "b")])
+    losses = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        a = rng.normal(size=200)
+        frame = pd.DataFrame({"a": a, "b": 0.5 * a + rng.normal(size=200)})
+        network = spbn.BayesianNetwork.fit(structure, frame)
+        losses.append(measure(network, gather(network, frame)).arcs["a", "b"])
+    spread = np.std([loss.total for loss in losses])
+    assert 0.6 < np.mean([loss.error for loss in losses]) / spread < 1.6
+
+
+def test_what_cannot_be_fitted_is_lost_without_end():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=60)
+    frame = pd.DataFrame({"a": a, "b": 2 * a, "c": a + rng.normal(size=60)})
+    network = spbn.BayesianNetwork.fit(spbn.Structure("abc", [("a", "c")]), frame)
+    both = spbn.Structure("abc", [("a", "c"), ("b", "c")])
+    cpds = {**network.cpds, "c": spbn.LinearGaussian("c", ("a", "b"), 0.0, (1.0, 0.0), 1.0)}
+    network = spbn.BayesianNetwork(both, cpds)
+    importance = measure(network, gather(network, frame))
+    assert importance.arcs["a", "c"].total == -math.inf
+    assert importance.arcs["a", "c"].is_gain
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman"])
+def test_the_rule_of_a_bandwidth_is_recognised(plain_frame, rule):
+    structure = spbn.Structure("abc", [("a", "b")], "ckde")
+    assert bandwidth_rule(spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)) == rule
+
+
+def test_fit_checks_agree_with_scipy(content, plain_network, plain_frame):
+    for node, check in content.checks.items():
+        uniform = plain_network.cpds[node].cdf(plain_frame)
+        assert check.distance == pytest.approx(stats.kstest(uniform, "uniform").statistic)
+        assert sum(check.counts) == len(plain_frame)
+
+
+def test_chance_and_band_hold_what_they_say():
+    rng = np.random.default_rng(0)
+    within = exceeded = 0
+    for _ in range(400):
+        uniform = np.sort(rng.random(500))
+        counts = np.histogram(uniform, bins=20, range=(0, 1))[0]
+        check = FitCheck(tuple(counts.tolist()), stats.kstest(uniform, "uniform").statistic, 500)
+        low, high = check.band
+        within += np.sum((counts >= low) & (counts <= high))
+        exceeded += check.distance > check.chance
+    assert 0.92 < within / (400 * 20) < 0.97
+    assert 0.02 < exceeded / 400 < 0.09
+
+
+@pytest.mark.parametrize(("distance", "verdict"), [(0.01, "good"), (0.07, "fair"), (0.2, "poor")])
+def test_verdicts(distance, verdict):
+    assert FitCheck((5_000,) * 20, distance, 100_000).verdict == verdict
+
+
+def test_a_wrong_node_is_found(plain_frame):
+    structure = spbn.Structure("abc")
+    network = spbn.BayesianNetwork.fit(structure, plain_frame)
+    wrong = {**network.cpds, "c": spbn.LinearGaussian("c", (), 1.5, (), 1.0)}
+    checks = describe(spbn.BayesianNetwork(structure, wrong), data=plain_frame).checks
+    assert checks["c"].verdict == "poor"
+    assert checks["a"].verdict == "good"
+
+
+def test_unusual_rows_are_the_least_likely(plain_network, plain_frame):
+    frame = plain_frame.set_axis([f"row {i}" for i in range(len(plain_frame))])
+    frame.loc["row 17", "c"] = 40.0
+    frame.loc["row 23", "b"] = -9.0
+    unusual = describe(plain_network, data=frame).unusual
+    logpdf = pd.Series(plain_network.logpdf(frame), frame.index)
+    assert [row.label for row in unusual.rows] == list(logpdf.nsmallest(10).index)
+    first, second = unusual.rows[:2]
+    assert (first.label, first.reasons[0].node, first.reasons[0].value) == ("row 17", "c", 40.0)
+    assert (second.label, second.reasons[0].node) == ("row 23", "b")
+    by_node = plain_network.logpdf_by_node(frame)
+    assert first.reasons[0].drop == pytest.approx(by_node["c"].median() - by_node.loc["row 17", "c"])
+    assert sum(unusual.counts) == len(frame)
+    assert unusual.mean == pytest.approx(plain_network.loglik(frame) / len(frame))
+
+
+def test_without_data_the_rows_of_ckde_nodes_are_used(plain_network, plain_frame):
+    evidence = gather(plain_network, None)
+    assert evidence.source is Source.TRAINING
+    assert evidence.absent == ("c",)
+    np.testing.assert_array_equal(evidence.table.column("b"), plain_frame["b"])
+    content = describe(plain_network)
+    assert set(content.checks) == {"a", "b"}
+    assert content.importance.left_out == ("c",)
+    assert content.unusual is None
+    assert content.training_rows == 120
+
+
+def test_rows_of_different_fits_are_not_mixed(plain_frame):
+    structure = spbn.Structure("ab", [("a", "b")], "ckde")
+    cpds = {
+        "a": spbn.CKDE.fit(plain_frame[:60], "a"),
+        "b": spbn.CKDE.fit(plain_frame[60:], "b", ["a"]),
+    }
+    assert gather(spbn.BayesianNetwork(structure, cpds), None).source is Source.NONE
+
+
+def test_a_network_without_rows(plain_frame):
+    content = describe(spbn.BayesianNetwork.fit(spbn.Structure("abc"), plain_frame))
+    assert isinstance(content.importance, str)
+    assert content.checks == {}
+
+
+@pytest.mark.parametrize(("rows", "reason"), [(1, "too few"), (19, "too few")])
+def test_few_rows_have_a_reason(plain_network, plain_frame, rows, reason):
+    assert reason in describe(plain_network, data=plain_frame[:rows]).importance
+
+
+def test_constant_columns_have_a_reason(plain_network, plain_frame):
+    assert "constant" in describe(plain_network, data=plain_frame.assign(c=1.0)).importance
+
+
+def test_thinning_is_the_same_every_time():
+    table = spbn.data.as_table({"a": np.arange(1000.0)})
+    evidence = Evidence(Source.GIVEN, table)
+    thinned = evidence.thinned(100)
+    assert thinned.rows == 100
+    assert (np.diff(thinned.column("a")) > 0).all()
+    np.testing.assert_array_equal(thinned.columns, evidence.thinned(100).columns)
+    assert evidence.thinned(1000) is table
+
+
+def test_bad_data_is_refused(plain_network, plain_frame):
+    with pytest.raises(spbn.DataError, match="lacks column 'c'"):
+        describe(plain_network, data=plain_frame[["a", "b"]])
+
+
+@pytest.mark.parametrize(
+    ("types", "name"), [("lg", "Gaussian"), ("ckde", "KDE"), ({"a": "lg", "b": "ckde"}, "Semiparametric")]
+)
+def test_kinds_of_networks(plain_frame, types, name):
+    network = spbn.BayesianNetwork.fit(spbn.Structure("ab", types=types), plain_frame)
+    assert model_name(network) == f"{name} Bayesian network"
+
+
+def test_losses_know_what_is_clear():
+    assert Loss(5.0, 2.0, 10).is_clear
+    assert not Loss(5.0, 3.0, 10).is_clear
+    assert Loss(-5.0, 2.0, 10).is_gain
+    assert Loss(5.0, 2.0, 10).per_row == 0.5
