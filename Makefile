@@ -7,7 +7,7 @@ STAMPS := .venv/.stamps
 .PHONY: help demo test check format bench clean
 
 help:
-	@echo "make demo    fit the paper's synthetic network, compare with the published figures, draw samples"
+	@echo "make demo    learn the paper's synthetic network, compare with the published figures, write a report"
 	@echo "make test    run the tests"
 	@echo "make check   lint, check the format and the types"
 	@echo "make format  put the code into the format that 'make check' wants"
@@ -15,7 +15,7 @@ help:
 	@echo "make clean   remove .venv and everything else that was made"
 
 demo: $(STAMPS)/dev
-	$(BIN)/python examples/synthetic.py
+	$(BIN)/spbn demo
 
 test: $(STAMPS)/dev
 	$(BIN)/python -m pytest

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import spbn
 from spbn import BayesianNetwork, ModelFileError, Structure
 
 from strategies import arcs_of_dag, nonlinear_frame
@@ -62,6 +63,29 @@ def test_names_may_be_any_text(tmp_path):
     network = BayesianNetwork.fit(Structure(frame.columns, types="ckde"), frame)
     network.save(tmp_path / "m.spbn")
     assert BayesianNetwork.load(tmp_path / "m.spbn") == network
+
+
+def test_the_search_comes_along(tmp_path):
+    frame = nonlinear_frame(120, 3).assign(rare=np.eye(1, 120, 3)[0])  # a column that scores -inf
+    for network in (spbn.learn(frame), spbn.learn(frame, max_parents=0, start="lg", patience=0)):
+        network.save(tmp_path / "m.spbn")
+        assert BayesianNetwork.load(tmp_path / "m.spbn").search == network.search
+
+
+def test_a_search_that_makes_no_sense_is_refused(tmp_path):
+    path = tmp_path / "model.spbn"
+    spbn.learn(nonlinear_frame(120, 3)).save(path)
+    for change in (
+        lambda d: d.update(search=[]),
+        lambda d: d["search"].update(best=99),
+        lambda d: d["search"]["steps"][0].update(delta="much"),
+        lambda d: d["search"]["steps"][0]["operator"].update(kind="explode"),
+        lambda d: d["search"]["steps"].append(d["search"]["steps"][0]),
+    ):
+        spbn.learn(nonlinear_frame(120, 3)).save(path)
+        rewritten(path, change)
+        with pytest.raises(ModelFileError, match="description of the search makes no sense"):
+            BayesianNetwork.load(path)
 
 
 def rewritten(path, change=None, members=None):

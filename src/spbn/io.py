@@ -22,6 +22,8 @@ from spbn.data import FloatArray
 from spbn.errors import ModelFileError, SpbnError
 from spbn.kde import KDE
 from spbn.network import BayesianNetwork
+from spbn.search import SearchResult
+from spbn.search.records import from_record, to_record
 from spbn.structure import NodeType, Structure
 
 VERSION = 1
@@ -41,6 +43,8 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
         "cpds": [_describe(network.cpds[node], columns) for node in network.nodes],
     }
     document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(columns.values())]
+    if isinstance(network.search, SearchResult):
+        document["search"] = to_record(network.search)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
@@ -100,8 +104,9 @@ def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
             _refuse(f"it describes {cpd.node!r} more than once.")
         cpds[cpd.node] = cpd
     types = {node: _type_of(cpd) for node, cpd in cpds.items()}
+    search = from_record(document["search"], nodes) if "search" in document else None
     try:
-        return BayesianNetwork(Structure(nodes, arcs, types), cpds)
+        return BayesianNetwork(Structure(nodes, arcs, types), cpds, search=search)
     except SpbnError as error:
         raise ModelFileError(f"its network makes no sense: {error}") from error
 
