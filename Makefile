@@ -4,12 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check docs format bench clean
 
 help:
 	@echo "make demo    learn the paper's synthetic network, compare with the published figures, write a report"
 	@echo "make test    run the tests"
 	@echo "make check   lint, check the format and the types"
+	@echo "make docs    build the documentation into site/"
 	@echo "make format  put the code into the format that 'make check' wants"
 	@echo "make bench   run the benchmarks beside the peers (minutes to hours)"
 	@echo "make clean   remove .venv and everything else that was made"
@@ -25,6 +26,9 @@ check: $(STAMPS)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(STAMPS)/docs
+	$(BIN)/mkdocs build --quiet --strict
+
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -32,6 +36,9 @@ format: $(STAMPS)/dev
 bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/hill_climbing.py
+	$(BIN)/python benchmarks/pc.py
+	$(BIN)/python benchmarks/independence.py
+	$(BIN)/python benchmarks/large.py
 
 # The stamps are newer than what they depend on, so nothing is installed twice.
 $(BIN)/python:
@@ -41,11 +48,15 @@ $(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot]"
 	mkdir -p $(STAMPS) && touch $@
 
+$(STAMPS)/docs: $(STAMPS)/dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot,docs]"
+	touch $@
+
 # PyBNesian reaches the processor through OpenCL: Debian has a driver in pocl-opencl-icd.
 $(STAMPS)/bench: $(STAMPS)/dev
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot,bench]"
 	touch $@
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
