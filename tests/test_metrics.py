@@ -55,12 +55,12 @@ def test_structures_and_what_has_one():
 
 @pytest.mark.parametrize("distance", [hmd, shd, thmd])
 def test_different_nodes_are_an_error(distance):
-    with pytest.raises(GraphError, match="different nodes.*'c' and 'd'"):
+    with pytest.raises(GraphError, match=r"different nodes.*'c' and 'd'"):
         distance(Structure("abc"), Structure(["a", "b", "d"]))
 
 
 def test_what_has_no_graph_or_no_types():
-    with pytest.raises(ArgumentError, match="DAG, a PDAG, a Structure or a fitted network. Got str"):
+    with pytest.raises(ArgumentError, match=r"DAG, a PDAG, a Structure or a fitted network. Got str"):
         hmd("abc", DAG("abc"))
-    with pytest.raises(ArgumentError, match="Got DAG"):
+    with pytest.raises(ArgumentError, match=r"Got DAG"):
         thmd(DAG("abc"), DAG("abc"))

@@ -142,5 +142,5 @@ def test_options_that_make_no_sense(options, message):
 
 
 def test_too_few_rows_to_permute():
-    with pytest.raises(DataError, match="needs at least 6 rows. Got 5"):
+    with pytest.raises(DataError, match=r"needs at least 6 rows. Got 5"):
         CMIknn(nonlinear_frame(5, 3)).pvalue("a", "b", ["c"])

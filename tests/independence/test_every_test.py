@@ -8,6 +8,7 @@ import pytest
 from spbn.data import as_table
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
+from spbn.independence.base import stream
 
 from strategies import nonlinear_frame
 
@@ -51,7 +52,7 @@ def test_rows_may_come_in_any_form(make):
         assert make(data).pvalue("a", "c", ["b"]) == expected
     assert make(FRAME).pvalue("a", "c", "b") == expected  # one name for a condition of one
     holes = pd.concat([FRAME, pd.DataFrame({name: [np.nan] for name in FRAME})], ignore_index=True)
-    with pytest.raises(DataError, match="missing='drop'"):
+    with pytest.raises(DataError, match=r"missing='drop'"):
         make(holes)
     assert make(holes, missing="drop").pvalue("a", "c", ["b"]) == expected
 
@@ -131,8 +132,17 @@ def test_questions_that_make_no_sense(make, question, message):
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_seeds_that_make_no_sense(name):
-    with pytest.raises(ArgumentError, match="seed must be an int"):
+    with pytest.raises(ArgumentError, match=r"seed must be an int"):
         TESTS[name](FRAME, seed="0")
+
+
+def test_random_streams_belong_to_purpose_and_names():
+    drawn = {
+        question: stream(0, *question).integers(2**31)
+        for question in [("ties", "a"), ("ties", "b"), ("variable", "a"), ("ties", "a", "b"), ("ties", "ab")]
+    }
+    assert len(set(drawn.values())) == len(drawn)
+    assert drawn["ties", "a"] == 973966837  # on every machine
 
 
 def test_no_questions_no_answers():

@@ -25,5 +25,5 @@ def test_answers_are_d_separation(graph, data):
 
 
 def test_needs_a_graph():
-    with pytest.raises(ArgumentError, match="must be a DAG or a Structure. Got list"):
+    with pytest.raises(ArgumentError, match=r"must be a DAG or a Structure. Got list"):
         Oracle([("a", "b")])

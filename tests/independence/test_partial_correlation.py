@@ -22,7 +22,9 @@ def by_regression(frame, x, y, given_names):
 
 
 @settings(max_examples=50)
-@given(rows=st.integers(9, 60), size=st.integers(0, 5), seed=st.integers(0, 99), offset=st.sampled_from([0, 1e6]))
+@given(
+    rows=st.integers(9, 60), size=st.integers(0, 5), seed=st.integers(0, 99), offset=st.sampled_from([0, 1e6])
+)
 def test_agrees_with_regression(rows, size, seed, offset):
     frame = nonlinear_frame(rows, 7, seed)
     x, y, *rest = np.random.default_rng(seed).permutation(list(frame))
@@ -86,10 +88,10 @@ def test_what_the_condition_determines_is_independent_of_all(rng):
 def test_too_few_rows_for_the_condition(rng):
     test = PartialCorrelation(pd.DataFrame(rng.normal(size=(6, 6)), columns=list("abcdef")))
     assert 0 <= test.pvalue("a", "b", list("cde")) <= 1
-    with pytest.raises(DataError, match="condition of 4 variables needs at least 7 rows. Got 6: add rows"):
+    with pytest.raises(DataError, match=r"condition of 4 variables needs at least 7 rows. Got 6: add rows"):
         test.pvalue("a", "b", list("cdef"))
 
 
 def test_degrees_must_be_known(rng):
-    with pytest.raises(ArgumentError, match="'exact' or 'pybnesian'. Got 'other'"):
+    with pytest.raises(ArgumentError, match=r"'exact' or 'pybnesian'. Got 'other'"):
         PartialCorrelation(nonlinear_frame(10, 2), degrees="other")

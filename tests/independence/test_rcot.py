@@ -52,16 +52,16 @@ def test_numbers_of_features():
     assert RCoT(frame).condition_features == 100
     assert RCoT(frame.head(200)).condition_features == 40  # a fifth of the rows
     for wrong in (0, 2.5, "5"):
-        with pytest.raises(ArgumentError, match="features must be a count"):
+        with pytest.raises(ArgumentError, match=r"features must be a count"):
             RCoT(frame, features=wrong)
-        with pytest.raises(ArgumentError, match="condition_features must be a count"):
+        with pytest.raises(ArgumentError, match=r"condition_features must be a count"):
             RCoT(frame, condition_features=wrong)
 
 
 def test_too_few_rows_for_the_condition():
     test = RCoT(nonlinear_frame(12, 5))
     assert 0 <= test.pvalue("a", "b", ["c"]) <= 1
-    with pytest.raises(DataError, match="condition of 2 variables needs at least 15 rows. Got 12"):
+    with pytest.raises(DataError, match=r"condition of 2 variables needs at least 15 rows. Got 12"):
         test.pvalue("a", "b", ["c", "d"])
 
 
@@ -107,7 +107,8 @@ def test_agrees_in_kind_with_the_reference(shared):
 
 def pvalues_of(make, data_sets, given):
     return [
-        RCoT(make(np.random.default_rng(seed)), seed=seed).pvalue("x", "y", given) for seed in range(data_sets)
+        RCoT(make(np.random.default_rng(seed)), seed=seed).pvalue("x", "y", given)
+        for seed in range(data_sets)
     ]
 
 

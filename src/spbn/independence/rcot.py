@@ -21,8 +21,9 @@ from spbn.independence.weighted_chi_square import POWERS, upper_tail
 ROWS_A_FEATURE = 5
 #: Conditions whose factorisation is kept.
 REMEMBERED = 512
-#: Conditions in one compiled call: a fraction of a second, so that an interrupt has not long to wait.
+#: Conditions, and rows of all of them, in one compiled call: an interrupt has not long to wait.
 CONDITIONS_A_CALL = 64
+ROWS_A_CALL = 1 << 18
 #: Questions that one thread answers together; they share the features of their condition.
 QUESTIONS_A_TASK = 32
 #: If products of residuals are smaller than this, on average, then they are rounding.
@@ -54,10 +55,10 @@ class RCoT(IndependenceTest):
     data
         A data frame or a dict of columns.
     features
-        Random features of x and of y; 5 as by its authors.
+        Random features of x and of y; 5, as in the authors' R package.
     condition_features
-        Random features of the condition; 100 as by its authors, but never more
-        than a fifth of the rows.
+        Random features of the condition; 100, as in PyBNesian, but never more than
+        a fifth of the rows.
     seed
         Fixes the features: those of a variable, or of a condition, depend on the
         seed and on the names alone.
@@ -96,7 +97,8 @@ class RCoT(IndependenceTest):
         # Questions with the same condition stand together, and within it those with the same x.
         order = np.lexsort((y, x, *given.T[::-1]))
         statistic, power_sums = np.empty(len(x)), np.empty((len(x), POWERS))
-        for questions, tasks, members in _calls(given[order]):
+        conditions_a_call = min(CONDITIONS_A_CALL, max(2, ROWS_A_CALL // self.rows))
+        for questions, tasks, members in _calls(given[order], conditions_a_call):
             chosen = order[questions]
             conditions, factors = self._conditions(members)
             with launching_for(len(tasks)):
@@ -154,15 +156,15 @@ class RCoT(IndependenceTest):
             self._remembered[key] = tuple(arrays)
 
 
-def _calls(given: IntArray) -> Iterator[tuple[slice, IntArray, IntArray]]:
+def _calls(given: IntArray, conditions: int) -> Iterator[tuple[slice, IntArray, IntArray]]:
     """Cut questions, sorted by condition, into calls: their questions, tasks and distinct conditions.
 
-    A task is (number of the condition, first question, end), counted within the call.
+    A call has so many conditions at most. A task is (number of the condition, first question, end), counted within the call.
     """
     changes = np.flatnonzero((given[1:] != given[:-1]).any(axis=1)) + 1
     starts = [0, *changes.tolist(), len(given)]
-    for i in range(0, len(starts) - 1, CONDITIONS_A_CALL):
-        ends = starts[i : i + CONDITIONS_A_CALL + 1]
+    for i in range(0, len(starts) - 1, conditions):
+        ends = starts[i : i + conditions + 1]
         tasks = [
             (number, first - ends[0], min(first + QUESTIONS_A_TASK, end) - ends[0])
             for number, (start, end) in enumerate(pairwise(ends))

@@ -86,8 +86,7 @@ def _number_record(number: float) -> float | str:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or (
-        not isinstance(value, int | float) and value not in ("inf", "-inf", "nan")
-    ):
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number and value not in ("inf", "-inf"):
         raise ValueError(f"{value!r} is no number")
     return float(value)

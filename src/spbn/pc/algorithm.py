@@ -1,16 +1,4 @@
-"""PC-stable: a partially directed graph from tests of conditional independence.
-
-Three steps (Colombo and Maathuis, 2014):
-
-1. *Skeleton.* Start with every pair joined, and take an edge away once a
-   condition is found that makes its ends independent. Conditions grow level by
-   level, and within a level the adjacencies are frozen.
-2. *Colliders.* Decide for every unshielded triple whether it is x → z ← y.
-3. *Meek's rules* orient what follows from those.
-
-Inside, nodes are numbered by the alphabet (``test.names``), so that whatever is
-broken by order is broken by names, and the order of the columns changes nothing.
-"""
+"""The three steps of PC, one after the other, and what comes out of them."""
 
 from __future__ import annotations
 
@@ -21,15 +9,15 @@ from types import MappingProxyType
 
 import numpy as np
 
-from spbn.colliders import ColliderRule, judge_triples, orient_colliders
 from spbn.data import BoolArray
 from spbn.errors import ArgumentError
 from spbn.graph import PDAG, Arc
 from spbn.independence.base import IndependenceTest
-from spbn.inquiry import Inquiry, Report
-from spbn.knowledge import Knowledge
 from spbn.orientation import meek
-from spbn.skeleton import Skeleton, find_skeleton
+from spbn.pc.colliders import ColliderRule, judge_triples, orient_colliders
+from spbn.pc.inquiry import Inquiry, Report
+from spbn.pc.knowledge import Knowledge
+from spbn.pc.skeleton import Skeleton, find_skeleton
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,7 @@ def pc(
     max_conditioning
         Most variables in a condition; no limit by default.
     orientation
-        Rule by which colliders are told: see `spbn.colliders`.
+        Rule by which colliders are told: see `spbn.pc.colliders`.
     required_edges, forbidden_edges
         Pairs that are joined, or are not, whatever the tests say.
     required_arcs, forbidden_arcs
@@ -141,9 +129,10 @@ def _reporting(progress: bool) -> Iterator[Report]:
     if not progress:
         yield lambda what, done, total: None
         return
+    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(transient=True) as bar:
+    with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("PC")
         yield lambda what, done, total: bar.update(
             task, description=f"PC: {what}", completed=done, total=total

@@ -28,11 +28,11 @@ from typing import Literal
 
 import numpy as np
 
-from spbn.conditions import Conditions
 from spbn.data import BoolArray, FloatArray, IntArray
-from spbn.inquiry import Inquiry
 from spbn.orientation import Triple, reaches, unshielded_triples
-from spbn.skeleton import Pair, Skeleton
+from spbn.pc.conditions import Conditions
+from spbn.pc.inquiry import Inquiry
+from spbn.pc.skeleton import Pair, Skeleton
 
 ColliderRule = Literal["majority", "conservative", "sepset"]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spbn.conditions import Conditions
 from spbn.data import BoolArray
-from spbn.inquiry import Inquiry
+from spbn.pc.conditions import Conditions
+from spbn.pc.inquiry import Inquiry
 
 Pair = tuple[int, int]
 
