@@ -74,7 +74,7 @@ def test_import_is_light():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    heavy = {"matplotlib", "typer", "sklearn", "rich", "pandas", "networkx", "polars", "pyarrow", "igraph"}
+    heavy = {"matplotlib", "typer", "sklearn", "rich", "pandas", "networkx", "polars", "igraph", "scipy"}
     assert not heavy & set(loaded)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, final
 
 import numpy as np
-from scipy import special
 
 from spbn.compiling import launching_for
 from spbn.data import FloatArray, IntArray, Missing, Seed, Table
@@ -87,7 +86,9 @@ class CMIknn(IndependenceTest):
         noise = [stream(self._seed, "ties", name).random(table.rows) for name in table.names]
         to_grid = _ranks if transform == "ranks" else _standardised
         self._grid = to_grid(table, np.stack(noise))
-        self._digamma = np.concatenate([[0.0], special.digamma(np.arange(1, table.rows + 1))])
+        from scipy.special import digamma  # not at the top: it takes a third of a second
+
+        self._digamma = np.concatenate([[0.0], digamma(np.arange(1, table.rows + 1))])
 
     def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
         """Return the p-values, question by question."""

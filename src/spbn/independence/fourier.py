@@ -12,7 +12,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from spbn.compiling import CONTRACT, compiled
 from spbn.data import FloatArray, IntArray
@@ -71,7 +70,9 @@ def project_one(column: FloatArray, features: int, rng: np.random.Generator) -> 
     so positive weights and phases of half a turn are all there are.
     """
     width = median_distance(column[None, :])
-    weights = special.ndtri(0.5 + 0.5 * _one_of_each_part(features, rng))
+    from scipy.special import ndtri  # not at the top: it takes a third of a second
+
+    weights = ndtri(0.5 + 0.5 * _one_of_each_part(features, rng))
     return weights[:, None] / (width * _TURN), 0.5 * _one_of_each_part(features, rng)
 
 

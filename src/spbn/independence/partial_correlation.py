@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, final
 
 import numpy as np
-from scipy import special
 
 from spbn.compiling import compiled
 from spbn.data import FloatArray, IntArray, Missing
@@ -69,7 +68,9 @@ class PartialCorrelation(IndependenceTest):
         lost = 4 if self.degrees == "pybnesian" and size else 2
         require_rows(self.rows, size + lost + 1, size)
         unexplained, rank = _unexplained_shares(self._correlations, x, y, given)
-        pvalues: FloatArray = special.betainc((self.rows - lost - rank) / 2, 0.5, unexplained)
+        from scipy.special import betainc  # not at the top: it takes a third of a second
+
+        pvalues: FloatArray = betainc((self.rows - lost - rank) / 2, 0.5, unexplained)
         return pvalues
 
 

@@ -16,7 +16,6 @@ one. One is the approximation of Satterthwaite and Welch.
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
 
 from spbn.compiling import compiled
 from spbn.data import FloatArray
@@ -54,7 +53,9 @@ def upper_tail(statistics: FloatArray, power_sums: FloatArray) -> FloatArray:
     means[failed], weights[failed], inverse_shapes[failed] = 1.0, 1.0 / POINTS, 2.0 * relative[failed, 1]
     means = np.where(weights > 0, means, 1.0)
     inverse_shapes = inverse_shapes[:, None]
-    tails = special.gammaincc(1 / inverse_shapes, (statistics / scale)[:, None] / (means * inverse_shapes))
+    from scipy.special import gammaincc  # not at the top: it takes a third of a second
+
+    tails = gammaincc(1 / inverse_shapes, (statistics / scale)[:, None] / (means * inverse_shapes))
     total: FloatArray = np.clip((weights * tails).sum(axis=1), 0.0, 1.0)
     return total
 
