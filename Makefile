@@ -27,7 +27,7 @@ check: $(STAMPS)/dev
 	$(BIN)/mypy
 
 docs: $(STAMPS)/docs
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .

@@ -22,10 +22,10 @@ def log_densities(tumours: pd.DataFrame, malignant: pd.Series, model: str) -> pd
     parts = []
     for train, test in FOLDS.split(tumours, malignant):
         rows, label, unseen = tumours.iloc[train], malignant.iloc[train], tumours.iloc[test]
-        networks = {
-            kind: spbn.learn(rows[label == kind], model=model, max_parents=2) for kind in (False, True)
-        }
-        densities = {kind: network.logpdf(unseen) for kind, network in networks.items()}
+        densities = {}
+        for kind in (False, True):
+            network = spbn.learn(rows[label == kind], model=model, max_parents=2)
+            densities[kind] = network.logpdf(unseen)
         parts.append(pd.DataFrame(densities, index=unseen.index))
     return pd.concat(parts).sort_index()
 
@@ -49,7 +49,7 @@ def main() -> None:
         print(f"{model:8}{own.mean():13.3f}{accuracy:10.3f}{area:10.3f}")
     print("\nlog-density: mean of a tumour under its own class; more is better.")
     error = np.sqrt(accuracy * (1 - accuracy) / len(tumours))
-    print(f"The standard error of an accuracy is {error:.3f}: smaller differences say nothing.")
+    print(f"The standard error of an accuracy is {error:.3f}: differences below twice that say nothing.")
 
 
 if __name__ == "__main__":

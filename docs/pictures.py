@@ -1,0 +1,102 @@
+"""Draw the pictures of the documentation: ``python docs/pictures.py`` writes docs/img/*.svg.
+
+The same version of matplotlib gives the same bytes.
+"""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import spbn
+from spbn.datasets import synthetic, synthetic_structure
+from spbn.plots import LINES, plot_contributions, plot_cpd, plot_search, plot_structure
+
+FOLDER = Path(__file__).parent / "img"
+
+
+def save(figure: plt.Figure, name: str) -> None:
+    """Write one picture, on white so that it can be read on any background."""
+    figure.savefig(FOLDER / f"{name}.svg", metadata={"Date": None}, facecolor="white", dpi=72)
+    plt.close(figure)
+
+
+def structure() -> None:
+    """The synthetic network of the paper."""
+    save(plot_structure(synthetic_structure()).figure, "structure")
+
+
+def kernels() -> None:
+    """A kernel density estimate is the mean of normal densities on the rows."""
+    rows = np.array([-2.6, -2.2, -1.7, -1.5, 0.9, 1.6, 1.8, 2.1, 2.6])
+    xs = np.linspace(-5.0, 5.0, 200)
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 2.6), layout="constrained", sharey=True)
+    for ax, factor, title in zip(
+        axes, (1.0, 0.15), ("Scott's rule", "0.15 times that bandwidth"), strict=True
+    ):
+        kde = spbn.KDE.fit({"x": rows}, bandwidth=lambda x, c=factor: c * np.cov(x.T) * len(x) ** -0.4)
+        width = float(kde.bandwidth[0, 0])
+        for row in rows:
+            bump = np.exp(-0.5 * (xs - row) ** 2 / width) / np.sqrt(2 * np.pi * width) / len(rows)
+            ax.plot(xs, bump, color="#9aa0a8", linewidth=0.8)
+        ax.plot(xs, np.exp(kde.logpdf({"x": xs})), color=LINES[0], linewidth=1.8)
+        ax.plot(rows, np.zeros_like(rows), "|", color="black", markersize=9)
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel("x")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("density")
+    save(figure, "kernels")
+
+
+def node_types() -> None:
+    """The same two families, linear Gaussian and CKDE."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(np.where(rng.random(1000) < 0.5, -2.0, 2.0), 1.0)
+    data = {"x": x, "y": 2.0 * np.sin(x) + 0.4 * rng.standard_normal(1000)}
+    figure, axes = plt.subplots(2, 2, figsize=(6.2, 4.2), layout="constrained", sharey="row")
+    for column, (node_type, title) in enumerate((("lg", "linear Gaussian"), ("ckde", "CKDE"))):
+        network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], node_type), data)
+        plot_cpd(network, "x", axes[0, column], data=data)
+        plot_cpd(network, "y", axes[1, column], data=data, points=120)
+        axes[0, column].set_title(title, fontsize=10)
+    save(figure, "node-types")
+
+
+def search() -> None:
+    """A search on rows of the synthetic network."""
+    network = spbn.learn(synthetic(2000, seed=0), patience=3)
+    save(plot_search(network.search).figure, "search")
+
+
+def comparison() -> None:
+    """What few rows find, beside the truth."""
+    found = spbn.learn(synthetic(200, seed=1)).structure
+    figure, ax = plt.subplots(figsize=(3.6, 3.4), layout="constrained")
+    plot_structure(found, ax, compare_to=synthetic_structure())
+    save(figure, "comparison")
+
+
+def contributions() -> None:
+    """A fault in one variable, seen in the contributions of the nodes."""
+    network = spbn.BayesianNetwork.fit(synthetic_structure(), synthetic(2000, seed=0))
+    rows = synthetic(120, seed=1)
+    rows.loc[80:, "D"] += np.linspace(0.0, 4.0, 40)  # the sensor of D begins to drift
+    ax = plot_contributions(network.logpdf_by_node(rows), nodes=["C", "D", "E"])
+    ax.set_xlabel("row")
+    save(ax.figure, "contributions")
+
+
+def main() -> None:
+    """Draw all of them."""
+    FOLDER.mkdir(exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
+        for draw in (structure, kernels, node_types, search, comparison, contributions):
+            draw()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Whatever the documentation shows is run: Python, commands, changes to the package, and what they print."""
+
+import contextlib
+import importlib.util
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+import spbn
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+#: Pages whose changes to the package are made in a copy of it.
+PATCHING = "new-node-type.md"
+LARGEST_PICTURE = 150_000
+#: The file that is changed, the one that it becomes, and the changes.
+CHANGED_FILE = re.compile(r"^--- (\S+)\n\+\+\+ (\S+)\n((?:[ +\-@].*\n|\n)*?)(?=^--- |\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, and the line that it begins on."""
+
+    language: str
+    text: str
+    line: int
+
+    @property
+    def padded(self) -> str:
+        """The text with its line numbers in the page."""
+        return "\n" * (self.line - 1) + self.text
+
+
+def blocks(page):
+    """Return the fenced blocks of a page; those that include a file are tested with that file."""
+    content = (DOCS / page).read_text(encoding="utf-8")
+    found = []
+    for match in re.finditer(r"^```(\w*).*\n((?:.*\n)*?)```$", content, flags=re.MULTILINE):
+        line = content[: match.start(2)].count("\n") + 1
+        found.append(Block(match[1], match[2], line))
+    return found
+
+
+def outputs(page):
+    """Pairs of a Python block and the text block that stands right behind it, or None."""
+    found = blocks(page)
+    for block, following in zip_longest(found, found[1:]):
+        if block.language != "python":
+            yield block, None
+            continue
+        end = block.line + block.text.count("\n") + 1
+        shown = following is not None and following.language == "text" and following.line - end <= 2
+        yield block, following if shown else None
+
+
+def require_same(page, printed, shown):
+    """Compare what is printed with what the page shows, but for spaces at the ends of lines."""
+    printed, shown = ("\n".join(line.rstrip() for line in text.splitlines()) for text in (printed, shown))
+    assert printed.strip() == shown.strip(), f"{page} shows\n{shown}\nbut this is printed:\n{printed}"
+
+
+def run_command(line, page):
+    """Run a command of a page as the shell would."""
+    from typer.testing import CliRunner
+
+    from spbn.cli import app
+
+    name, *arguments = shlex.split(line, comments=True)
+    assert name == "spbn", f"{page}: only commands of spbn can be tested. Got {line!r}"
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, f"{page}: {line}\n{result.output}\n{result.exception!r}"
+    return result.output
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to run a page in, without a screen."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
+    pyplot.switch_backend("Agg")
+    yield tmp_path
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != PATCHING])
+def test_page_runs(page, folder):
+    """The blocks of a page, in order, in one namespace and one folder."""
+    namespace = {"__name__": page}
+    for block, shown in outputs(page):
+        if block.language == "python":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(block.padded, str(DOCS / page), "exec"), namespace)
+            if shown is not None:
+                require_same(page, printed.getvalue(), shown.text)
+        elif block.language == "sh":
+            for line in block.text.splitlines():
+                run_command(line, page)
+
+
+@pytest.fixture
+def copy(request, tmp_path):
+    """A folder with a copy of the package, always the same one: what is compiled in it is kept."""
+    cache = getattr(request.config, "cache", None)
+    folder = tmp_path if cache is None else cache.mkdir("changed-package")
+    package = folder / "src" / "spbn"
+    for left in package.rglob("*.py"):
+        left.unlink()
+    shutil.copytree(
+        Path(spbn.__file__).parent,
+        package,
+        ignore=shutil.ignore_patterns("__pycache__"),
+        dirs_exist_ok=True,
+    )
+    return folder
+
+
+def test_the_new_node_type_works(tmp_path, copy):
+    """The changes of the page make a package that does what the page says."""
+    code = []
+    expected = ""
+    for block, shown in outputs(PATCHING):
+        if block.language == "diff":
+            apply(block.text, copy)
+        elif block.language == "python":
+            code.append(block.text)
+            expected += shown.text if shown is not None else ""
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(code), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    require_same(PATCHING, done.stdout, expected)
+
+
+def apply(diff, root):
+    """Apply a diff without line numbers: what a hunk takes away or keeps must stand in the file once."""
+    for old, new, body in CHANGED_FILE.findall(diff):
+        path = root / new
+        content = "" if old == "/dev/null" else path.read_text(encoding="utf-8")
+        for hunk in re.split(r"^@@.*\n", body, flags=re.MULTILINE)[1:]:
+            lines = hunk.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line[0] in " -")
+            after = "".join(line[1:] for line in lines if line[0] in " +")
+            if before:
+                assert content.count(before) == 1, f"{new} has this {content.count(before)} times:\n{before}"
+            content = content.replace(before, after, 1) if before else after
+        path.write_text(content, encoding="utf-8")
+
+
+def test_pictures_are_there_and_small():
+    pages = [(DOCS / page).read_text(encoding="utf-8") for page in PAGES]
+    shown = {name for page in pages for name in re.findall(r"\]\((img/[^)]+)\)", page)}
+    drawn = {f"img/{path.name}" for path in (DOCS / "img").iterdir()}
+    assert shown == drawn
+    assert all((DOCS / name).stat().st_size < LARGEST_PICTURE for name in drawn)
+
+
+@pytest.mark.filterwarnings("default")  # what mkdocs and its plugins do among themselves is theirs
+def test_the_site_builds(tmp_path):
+    """Strictly: a broken link, an unknown name or a page that is not in the menu is an error."""
+    for module in ("mkdocs", "material", "mkdocstrings"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"needs {module}: pip install 'spbn[docs]'")
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = list(site.rglob("index.html"))
+    assert len(pages) >= len(PAGES)
+    # Nothing is loaded from elsewhere when a page is read.
+    from_elsewhere = re.compile(r"<(?:script|img|link)\b[^>]*\b(?:src|href)=[\"']?(https?:[^\"' >]+)")
+    for path in pages:
+        loaded = from_elsewhere.findall(path.read_text(encoding="utf-8"))
+        assert loaded == [], f"{path} loads {loaded}"
