@@ -11,7 +11,7 @@ SOURCE = Path(spbn.__file__).parent
 #: Modules and packages from the bottom to the top; each imports only from the layers below its own.
 LAYERS = [
     {"errors", "compiling"},
-    {"data"},
+    {"data", "extras"},
     {"atomic", "cholesky", "moments", "orientation", "splits"},
     {"bandwidth", "graph", "kernels"},
     {"kde", "structure"},

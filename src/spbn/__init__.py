@@ -2,7 +2,15 @@
 
 from spbn import datasets, metrics
 from spbn.cpds import CKDE, LinearGaussian
-from spbn.errors import ArgumentError, DataError, FitError, GraphError, ModelFileError, SpbnError
+from spbn.errors import (
+    ArgumentError,
+    DataError,
+    FitError,
+    GraphError,
+    ModelFileError,
+    PackageError,
+    SpbnError,
+)
 from spbn.graph import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
 from spbn.kde import KDE
@@ -46,6 +54,7 @@ __all__ = [
     "NodeType",
     "Oracle",
     "PCResult",
+    "PackageError",
     "PartialCorrelation",
     "RCoT",
     "SPBNDensity",

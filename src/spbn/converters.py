@@ -14,7 +14,7 @@ from typing import Any
 
 from spbn.cpds import CPD, LinearGaussian
 from spbn.data import quoted
-from spbn.errors import ArgumentError, GraphError, SpbnError
+from spbn.errors import ArgumentError, GraphError, PackageError
 from spbn.network import BayesianNetwork
 from spbn.structure import NodeType, Structure
 
@@ -83,5 +83,5 @@ def _pgmpy() -> SimpleNamespace:
         factors = import_module("pgmpy.factors.continuous")
         models = import_module("pgmpy.models")
     except ImportError as error:
-        raise SpbnError(f"this needs the package pgmpy ({error}): pip install 'pgmpy>=1.1'.") from None
+        raise PackageError(f"this needs the package pgmpy ({error}): pip install 'pgmpy>=1.1'.") from None
     return SimpleNamespace(CPD=factors.LinearGaussianCPD, Network=models.LinearGaussianBayesianNetwork)

@@ -7,7 +7,8 @@
     ├── DataError        a table cannot be used as it is                  (also a ValueError)
     ├── GraphError       a graph or a structure is not what it has to be  (also a ValueError)
     ├── FitError         a node cannot be fitted to these rows            (also a ValueError)
-    └── ModelFileError   a file is not a model, or is damaged             (also a ValueError)
+    ├── ModelFileError   a file is not a model, or is damaged             (also a ValueError)
+    └── PackageError     a package that this needs is not installed       (also an ImportError)
 
 Every message says what is wrong, what was got, and what to do about it. A
 family that cannot be fitted during a search is no error: it scores -inf.
@@ -36,3 +37,7 @@ class FitError(SpbnError, ValueError):
 
 class ModelFileError(SpbnError, ValueError):
     """A file is not a model, or is damaged."""
+
+
+class PackageError(SpbnError, ImportError):
+    """A package that this needs is not installed."""

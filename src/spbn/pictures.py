@@ -7,6 +7,7 @@ from pathlib import Path
 
 from spbn.atomic import replacing
 from spbn.errors import ArgumentError
+from spbn.extras import require_plot_packages
 from spbn.structure import NodeType, Structure
 
 #: Kinds of pictures, and what to leave out of each so that the same graph gives the same bytes.
@@ -45,6 +46,7 @@ def _dot_quoted(name: str) -> str:
 
 
 def _drawn(structure: Structure, kind: str) -> bytes:
+    require_plot_packages()
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from spbn.data import FloatArray, as_table
 from spbn.errors import ArgumentError, GraphError
+from spbn.extras import require_plot_packages
 from spbn.graph import Arc
 from spbn.layout import Layout, layered, node_width
 from spbn.network import BayesianNetwork
@@ -190,6 +191,7 @@ def plot_contributions(
 
 
 def _new_axes(width: float, height: float) -> Axes:
+    require_plot_packages()
     import matplotlib.pyplot as plt
 
     _, ax = plt.subplots(figsize=(width, height), layout="constrained")
@@ -216,7 +218,7 @@ def _draw_node(ax: Axes, node: str, x: float, y: float, node_type: NodeType, out
     ax.add_patch(
         Ellipse((x, y), node_width(node), 0.5, facecolor=fill, edgecolor=outline, linewidth=width, zorder=3)
     )
-    ax.text(x, y, node, ha="center", va="center", fontsize=9, color=INK, zorder=4)
+    ax.text(x, y, node, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
 
 
 def _draw_arc(ax: Axes, layout: Layout, arc: Arc, colour: str, line: str) -> None:

@@ -8,10 +8,10 @@ the extra ``spbn[plot]``.
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from typing import Any
 
 from spbn.atomic import replacing
+from spbn.extras import require_plot_packages
 from spbn.network import BayesianNetwork
 from spbn.report.content import describe
 from spbn.report.page import page
@@ -30,9 +30,7 @@ def render(network: BayesianNetwork, *, data: Any = None, title: str | None = No
     title
         The heading; by default it names the kind of network.
     """
-    for package in ("matplotlib", "igraph"):
-        if find_spec(package) is None:
-            raise ImportError(f"a report needs {package}: install it with pip install 'spbn[plot]'.")
+    require_plot_packages()
     return page(describe(network, data=data, title=title))
 
 

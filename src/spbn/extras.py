@@ -1,0 +1,14 @@
+"""Packages that only some of spbn needs."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from spbn.errors import PackageError
+
+
+def require_plot_packages() -> None:
+    """Refuse to draw where the packages for it are not installed, and say how to get them."""
+    for package in ("matplotlib", "igraph"):
+        if find_spec(package) is None:
+            raise PackageError(f"drawing needs {package}: install it with pip install 'spbn[plot]'.")
