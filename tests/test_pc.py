@@ -243,8 +243,17 @@ def test_knowledge_that_is_true_keeps_the_true_graph_possible(graph, data):
 )
 def test_knowledge_that_contradicts_itself(knowledge, message):
     pairs = {name: [tuple(pair) for pair in value] for name, value in knowledge.items()}
+    test = Recorded(Oracle(DAG("abc")))
     with pytest.raises(GraphError, match=message):
-        pc(Oracle(DAG("abc")), **pairs)
+        pc(test, **pairs)
+    assert not test.asked  # refused before the work begins
+
+
+def test_forbidden_arcs_that_only_the_data_bring_into_a_circle():
+    forbidden = [("b", "a"), ("c", "b"), ("a", "c")]
+    assert pc(Oracle(DAG("abc", [("a", "b")])), forbidden_arcs=forbidden).pdag.arcs == (("a", "b"),)
+    with pytest.raises(GraphError, match="leave no acyclic graph"):
+        pc(Oracle(DAG("abc", [("a", "b"), ("b", "c"), ("a", "c")])), forbidden_arcs=forbidden)
 
 
 @pytest.mark.parametrize(

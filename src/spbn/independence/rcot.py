@@ -159,7 +159,8 @@ class RCoT(IndependenceTest):
 def _calls(given: IntArray, conditions: int) -> Iterator[tuple[slice, IntArray, IntArray]]:
     """Cut questions, sorted by condition, into calls: their questions, tasks and distinct conditions.
 
-    A call has so many conditions at most. A task is (number of the condition, first question, end), counted within the call.
+    A call has `conditions` at most. A task is (number of the condition, first
+    question, end), counted within the call.
     """
     changes = np.flatnonzero((given[1:] != given[:-1]).any(axis=1)) + 1
     starts = [0, *changes.tolist(), len(given)]

@@ -6,15 +6,38 @@ fold (see `exact.log_density` for the arrays). It knows nothing of networks.
 ``exact``
     Every pair of rows, in compiled loops. Relative error of a density about
     1e-15 in any dimension; the time grows with the square of the rows.
+``spectral``
+    Through Fourier space, in one to three dimensions; the time grows about in
+    proportion to the rows. The log-density of every row is within 1e-6 of the exact one.
+    In four and five dimensions, if there are very many rows, ``pruned`` takes its
+    place: pairs of rows that are too far apart to matter are left out, within the same
+    error. All else goes to ``exact``.
+``auto``
+    ``spectral`` where it is expected to be faster, else ``exact``. With ten folds
+    that is beyond some ten thousand rows in one and two dimensions, forty thousand in
+    three, 200,000 in four and 500,000 in five. The same goes for queries of many rows
+    against a large KDE; a few rows, however large the KDE, are sooner done exactly.
 """
 
 from __future__ import annotations
 
 from spbn.data import FloatArray, IntArray
 from spbn.errors import ArgumentError
-from spbn.kernels import exact
+from spbn.kernels import exact, pruned, spectral
+from spbn.kernels.estimates import training_rows
 
-ENGINES = ("auto", "exact")
+ENGINES = ("auto", "exact", "spectral")
+
+# Seconds on two cores of 3 GHz, by dimension (`benchmarks/large.py`). The decision needs
+# their ratios only, and those are much the same on other machines.
+SECONDS_A_PAIR = {1: 0.23e-9, 2: 0.27e-9, 3: 0.33e-9}
+SECONDS_A_SPAN = {1: 1.2e-3, 2: 3e-3, 3: 12e-3}
+SECONDS_A_ROW = {1: 0.5e-6, 2: 0.8e-6, 3: 4e-6}
+ADVANTAGE = 1.5  # how much faster an engine has to be before `auto` takes it
+
+# Rows from which on pruning halves the work, by dimension: see docs/large-data.md.
+PRUNING_TRAIN = {4: 200_000, 5: 500_000}
+PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
 
 
 def require_engine(engine: str) -> None:
@@ -31,4 +54,29 @@ def log_density(
     The arrays are those of `exact.log_density`.
     """
     require_engine(engine)
+    d = columns.shape[1]
+    if engine != "exact":
+        if d <= spectral.DIMENSIONS and (engine == "spectral" or spectral_pays(d, spans)):
+            return spectral.log_density(points, columns, whiteners, spans, thrifty=engine == "auto")
+        if pruning_pays(d, spans):
+            return pruned.log_density(points, columns, whiteners, spans)
     return exact.log_density(points, columns, whiteners, spans)
+
+
+def spectral_pays(d: int, spans: IntArray) -> bool:
+    """Tell whether Fourier space is expected to be faster than all pairs, by the numbers of rows."""
+    if d > spectral.DIMENSIONS:
+        return False
+    queries, train = spans[:, 1] - spans[:, 0], training_rows(spans)
+    rows = int(queries.sum() + train.max(initial=0))
+    through_grid = SECONDS_A_SPAN[d] * len(spans) + SECONDS_A_ROW[d] * rows / 2
+    pair_by_pair = SECONDS_A_PAIR[d] * float((queries * train).sum())
+    return ADVANTAGE * through_grid < pair_by_pair
+
+
+def pruning_pays(d: int, spans: IntArray) -> bool:
+    """Tell whether leaving out pairs is expected to save half of the time, by the numbers of rows."""
+    if d not in PRUNING_TRAIN:
+        return False
+    many = (training_rows(spans) >= PRUNING_TRAIN[d]) & (spans[:, 1] - spans[:, 0] >= PRUNING_QUERIES)
+    return bool(many.all())

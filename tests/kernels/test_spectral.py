@@ -1,0 +1,191 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
+from spbn import cholesky
+from spbn.kernels import boxes, completing, spectral
+from spbn.kernels.fields import Field
+from spbn.kernels.threads import started_threads
+
+from naive import kde_logpdf
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def exact_rows(monkeypatch):
+    """How many rows were left to the exact kernel."""
+    counts = []
+    original = completing.exact_rows
+
+    def spy(rows, spans, estimates, wanted):
+        counts.append(sum(map(len, wanted)))
+        return original(rows, spans, estimates, wanted)
+
+    monkeypatch.setattr(completing, "exact_rows", spy)
+    return counts
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_cross_validation_keeps_the_promise(shape, d, exact_rows):
+    arrays = cross_validation(table(shape, d, ROWS))
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+    assert sum(exact_rows) < 0.2 * ROWS
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_plain_queries_keep_the_promise(shape, d, exact_rows):
+    queries = table(shape, d, 2000, seed=1)
+    queries[:20] *= 3  # some where there is nothing
+    arrays = plain(table(shape, d, ROWS), queries)
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+    assert sum(exact_rows) < 0.5 * len(queries)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_agrees_with_the_definition(rng, d):
+    root = rng.normal(size=(d, d))
+    bandwidth = 0.05 * (root @ root.T + 0.1 * np.eye(d))
+    train, queries = rng.normal(size=(3000, d)), rng.normal(size=(200, d)) * 1.5
+    points = np.ascontiguousarray(np.concatenate([train, queries]).T)
+    whitener = cholesky.whitener(bandwidth)[None, None]
+    out = spectral.log_density(points, np.arange(d)[None], whitener, np.array([[3000, 3200, 0, 3000, 0, 0]]))
+    np.testing.assert_allclose(out[0, 3000:], kde_logpdf(queries, train, bandwidth), rtol=0, atol=1e-6)
+
+
+@settings(max_examples=40)
+@given(
+    d=st.integers(1, 3),
+    rows=st.integers(20, 1500),
+    folds=st.integers(2, 6),
+    shape=st.sampled_from(SHAPES),
+    width=st.floats(0.4, 4),
+    offset=st.floats(-1e4, 1e4),
+    seed=st.integers(0, 10_000),
+)
+def test_small_tables_of_all_shapes(d, rows, folds, shape, width, offset, seed):
+    points, columns, whiteners, spans = cross_validation(table(shape, d, rows, seed) + offset, folds)
+    arrays = points, columns, whiteners / width, spans
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+
+
+@settings(max_examples=25)
+@given(
+    d=st.integers(1, 3),
+    near=st.floats(0, 9),
+    share=st.floats(0.5, 0.999),
+    seed=st.integers(0, 10_000),
+)
+def test_a_dense_cluster_far_from_the_queries(d, near, share, seed):
+    """The worst case of the error analysis: most of a sum comes from a single distance."""
+    rng = np.random.default_rng(seed)
+    train = 12 * rng.normal(size=(50_000, d))
+    train[: int(share * len(train))] = 0.0
+    direction = rng.normal(size=(300, d))
+    queries = direction / np.linalg.norm(direction, axis=1)[:, None] * rng.normal(near, 0.1, size=(300, 1))
+    arrays = plain(train, queries, np.eye(d))
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+
+
+def test_spans_of_every_kind(rng):
+    """Rows that are queried twice or trained on by their own span, gaps, and spans without rows."""
+    x = rng.normal(size=(4000, 2))
+    points = np.ascontiguousarray(x.T)
+    spans = np.array([[0, 900, 300, 2000, 2500, 4000], [900, 900, 0, 10, 0, 0], [950, 3000, 950, 3000, 0, 0]])
+    whiteners = np.array([[scott(x), scott(x) * 1.1, scott(x) * 5]])
+    arrays = points, np.array([[1, 0]]), whiteners, spans
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+
+
+def test_sets_of_the_same_variables_share_the_grid(monkeypatch):
+    arrays = cross_validation(table("bimodal", 2, 5000), widened=(1.0, 1.4))
+    fields = []
+    original = Field.of.__func__
+    monkeypatch.setattr(Field, "of", classmethod(lambda cls, *args: fields.append(1) or original(cls, *args)))
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+    assert len(fields) == 1
+
+
+def test_a_fold_without_the_outlier_gets_a_grid_of_its_own(monkeypatch):
+    arrays = cross_validation(table("outlier", 2, 5000))
+    spacings = []
+    original = boxes.cheapest_grid
+    monkeypatch.setattr(
+        spectral.boxes,
+        "cheapest_grid",
+        lambda u, *a, **k: spacings.append(u.shape[1]) or original(u, *a, **k),
+    )
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+    assert sorted(spacings) == [500, 4500]
+
+
+def test_rows_below_the_threshold_are_exact():
+    arrays = cross_validation(table("student", 2, 5000))
+    found, expected = spectral.log_density(*arrays), exactly(arrays)
+    least = np.argsort(expected[0])[:20]
+    np.testing.assert_array_equal(found[0, least], expected[0, least])
+
+
+@pytest.mark.parametrize("error", [1e-5, 1e-3])
+@pytest.mark.parametrize("wrong_below", [1e-3, 1.0])
+def test_it_notices_a_broken_promise(monkeypatch, exact_rows, error, wrong_below):
+    """With sums that are wrong where they are small, or everywhere, the results are right all the same."""
+    arrays = cross_validation(table("normal", 2, 5000))
+    original = Field.sums
+
+    def wrong(self, *args):
+        sums = original(self, *args)
+        return np.where(sums < wrong_below * 5000, sums * (1 + error), sums)
+
+    monkeypatch.setattr(Field, "sums", wrong)
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+    assert len(exact_rows) > 1
+    assert (sum(exact_rows) >= 5000) == (wrong_below == 1.0)
+
+
+def test_a_grid_that_does_not_fit_is_left_to_the_exact_kernel(monkeypatch):
+    arrays = cross_validation(table("normal", 3, 1000))
+    monkeypatch.setattr(boxes, "MAX_CELLS", 1000)
+    np.testing.assert_array_equal(spectral.log_density(*arrays), exactly(arrays))
+
+
+def test_thrift_leaves_to_the_exact_kernel_what_it_does_sooner():
+    arrays = cross_validation(table("normal", 3, 1000))
+    np.testing.assert_array_equal(spectral.log_density(*arrays, thrifty=True), exactly(arrays))
+    assert (spectral.log_density(*arrays) != exactly(arrays)).any()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, d):
+    arrays = cross_validation(table("bimodal", d, 12_000), folds=3)
+    results = []
+    for count in (1, 2, 3, 8):
+        monkeypatch.setattr(spectral, "started_threads", partial(started_threads, count))
+        results.append(spectral.log_density(*arrays))
+        np.testing.assert_array_equal(results[-1], results[0])
+
+
+def test_the_same_input_gives_the_same_bits():
+    arrays = cross_validation(table("lognormal", 2, 5000))
+    np.testing.assert_array_equal(spectral.log_density(*arrays), spectral.log_density(*arrays))
+
+
+def test_rows_that_no_span_queries_are_nan(rng):
+    arrays = plain(rng.normal(size=(500, 1)), rng.normal(size=(20, 1)))
+    out = spectral.log_density(*arrays)
+    assert np.isnan(out[0, :500]).all()
+    assert np.isfinite(out[0, 500:]).all()
+
+
+def test_the_arguments_are_left_alone():
+    arrays = cross_validation(table("normal", 2, 1000))
+    before = [array.copy() for array in arrays]
+    spectral.log_density(*arrays)
+    for array, copy in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
