@@ -231,12 +231,11 @@ def test_any_changed_byte_is_refused_or_harmless(tmp_path):
     network.save(path)
     content = path.read_bytes()
     for position in range(len(content)):
-        for value in (0, 255, content[position] ^ 1):
-            changed = bytearray(content)
-            changed[position] = value
-            path.write_bytes(changed)
-            with suppress(ModelFileError):
-                assert BayesianNetwork.load(path) == network
+        changed = bytearray(content)
+        changed[position] ^= 1 + position % 255
+        path.write_bytes(changed)
+        with suppress(ModelFileError):
+            assert BayesianNetwork.load(path) == network
 
 
 def test_a_failed_save_leaves_the_old_file_and_no_other(network, path, monkeypatch):

@@ -38,8 +38,8 @@ def learning_section(content: Content) -> Html:
     if _is_pc(search):
         return _pc(search)
     hint = (
-        "Not shown: the network does not carry its search. It was loaded from a file, which keeps the model "
-        "only, or its structure was given. A report written right after learning has the curve."
+        "Not shown: the network does not carry its search. Its structure was given, or it was learned by PC "
+        "and loaded from a file, which keeps the steps of hill climbing only."
     )
     return heading("learning", "How it was learned", hint)
 
