@@ -1,4 +1,5 @@
 import json
+import pickle
 from collections import Counter
 from itertools import combinations
 
@@ -185,6 +186,14 @@ def test_the_surer_of_two_colliders_wins(first_is_surer):
     assert ("c", "b") in pdag.arcs if first_is_surer else ("b", "c") in pdag.arcs
     assert (("a", "b") in pdag.arcs) == first_is_surer
     assert (("d", "c") in pdag.arcs) == (not first_is_surer)
+
+
+def test_results_are_values():
+    result = pc(Oracle(DAG("abc", [("a", "b"), ("b", "c")])))
+    assert result.separating_sets == {frozenset("ac"): frozenset("b")}
+    assert pickle.loads(pickle.dumps(result)) == result
+    with pytest.raises(TypeError):
+        result.separating_sets[frozenset("ab")] = frozenset()
 
 
 def test_max_conditioning_and_the_count_of_tests():

@@ -34,6 +34,13 @@ def test_large_data_goes_through_fourier_space(engine, d, rows):
     np.testing.assert_array_equal(kernels.log_density(*arrays, engine="exact"), expected)
 
 
+def test_spectral_is_spectral_even_if_it_does_not_pay():
+    arrays = cross_validation(table("normal", 3, 2000))
+    found, expected = kernels.log_density(*arrays, engine="spectral"), exactly(arrays)
+    require_promise(found, expected)
+    assert (found != expected).any()
+
+
 def test_where_the_engines_change_places():
     assert not kernels.spectral_pays(1, folds(8_000))
     assert kernels.spectral_pays(1, folds(20_000))

@@ -46,16 +46,25 @@ def test_many_rows_at_the_nearest_corner(distance, rows, few):
     """The worst case of what is left out: all rows of all far leaves at the least distance."""
     train = np.zeros((rows + few, 4))
     train[:rows, 0] = distance
+    arrays = plain(train, np.zeros((16, 4)), np.eye(4))
+    np.testing.assert_allclose(pruned.log_density(*arrays), exactly(arrays), rtol=1e-15, atol=5.1e-7)
+
+
+def test_a_lonely_query_in_a_dense_group(rng):
+    """What is too little to matter for its neighbours is all that it has."""
+    train = np.zeros((25_000, 4))
+    train[:5000] = rng.normal(size=(5000, 4))
+    train[:5000, 0] = 13.2
     queries = np.zeros((16, 4))
+    queries[0, 0] = 8.0
     arrays = plain(train, queries, np.eye(4))
     require_promise(pruned.log_density(*arrays), exactly(arrays))
 
 
-def test_a_lonely_query_in_a_dense_group():
-    """Its sum is far below the least of its neighbours, so the group's tolerance is not its own."""
-    train = np.concatenate([np.zeros((5000, 4)), np.full((1, 4), 3.2), np.full((2000, 4), -3.0)])
-    queries = np.concatenate([np.zeros((15, 4)), np.full((1, 4), 5.0)])
-    arrays = plain(train, queries, np.eye(4))
+def test_bandwidths_that_differ_in_one_direction():
+    points, columns, whiteners, spans = cross_validation(table("bimodal", 4, 5000), folds=3)
+    whiteners[:, 1, -1, :] *= 0.6
+    arrays = points, columns, whiteners, spans
     require_promise(pruned.log_density(*arrays), exactly(arrays))
 
 

@@ -32,7 +32,8 @@ def exact_rows(monkeypatch):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_cross_validation_keeps_the_promise(shape, d, exact_rows):
+def test_cross_validation_keeps_the_promise(shape, d, exact_rows, monkeypatch):
+    monkeypatch.setattr(completing, "CHECKED", np.inf)  # even if it does not check itself
     arrays = cross_validation(table(shape, d, ROWS))
     require_promise(spectral.log_density(*arrays), exactly(arrays))
     assert sum(exact_rows) < 0.2 * ROWS
@@ -75,22 +76,15 @@ def test_small_tables_of_all_shapes(d, rows, folds, shape, width, offset, seed):
     require_promise(spectral.log_density(*arrays), exactly(arrays))
 
 
-@settings(max_examples=25)
-@given(
-    d=st.integers(1, 3),
-    near=st.floats(0, 9),
-    share=st.floats(0.5, 0.999),
-    seed=st.integers(0, 10_000),
-)
-def test_a_dense_cluster_far_from_the_queries(d, near, share, seed):
-    """The worst case of the error analysis: most of a sum comes from a single distance."""
-    rng = np.random.default_rng(seed)
-    train = 12 * rng.normal(size=(50_000, d))
-    train[: int(share * len(train))] = 0.0
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("near", [0, 3, 4.5, 5.5, 6.5, 7, 8])
+def test_the_worst_case_of_the_error_analysis(rng, monkeypatch, d, near):
+    """All rows lie at one distance from the queries. Nor may the engine check itself."""
+    monkeypatch.setattr(completing, "CHECKED", np.inf)
     direction = rng.normal(size=(300, d))
     queries = direction / np.linalg.norm(direction, axis=1)[:, None] * rng.normal(near, 0.1, size=(300, 1))
-    arrays = plain(train, queries, np.eye(d))
-    require_promise(spectral.log_density(*arrays), exactly(arrays))
+    arrays = plain(np.zeros((50_000, d)), queries, np.eye(d))
+    np.testing.assert_allclose(spectral.log_density(*arrays), exactly(arrays), rtol=1e-15, atol=5e-7)
 
 
 def test_spans_of_every_kind(rng):
@@ -125,6 +119,14 @@ def test_a_fold_without_the_outlier_gets_a_grid_of_its_own(monkeypatch):
     assert sorted(spacings) == [500, 4500]
 
 
+@pytest.mark.parametrize("d", [2, 3])
+def test_bandwidths_that_differ_in_one_direction(d):
+    points, columns, whiteners, spans = cross_validation(table("bimodal", d, 5000), folds=3)
+    whiteners[:, 1, -1, :] *= 0.6
+    arrays = points, columns, whiteners, spans
+    require_promise(spectral.log_density(*arrays), exactly(arrays))
+
+
 def test_rows_below_the_threshold_are_exact():
     arrays = cross_validation(table("student", 2, 5000))
     found, expected = spectral.log_density(*arrays), exactly(arrays)
@@ -133,7 +135,7 @@ def test_rows_below_the_threshold_are_exact():
 
 
 @pytest.mark.parametrize("error", [1e-5, 1e-3])
-@pytest.mark.parametrize("wrong_below", [1e-3, 1.0])
+@pytest.mark.parametrize("wrong_below", [1e-2, 1.0])
 def test_it_notices_a_broken_promise(monkeypatch, exact_rows, error, wrong_below):
     """With sums that are wrong where they are small, or everywhere, the results are right all the same."""
     arrays = cross_validation(table("normal", 2, 5000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -28,6 +29,8 @@ ROWS_A_CALL = 1 << 18
 QUESTIONS_A_TASK = 32
 #: If products of residuals are smaller than this, on average, then they are rounding.
 NOTHING_LEFT = 1e-18
+
+_remembering = threading.Lock()  # a test may be asked by several threads
 
 
 @final
@@ -124,14 +127,14 @@ class RCoT(IndependenceTest):
     def _conditions(self, members: IntArray) -> tuple[Features, FloatArray]:
         """Return the features of the conditions, and the factors of their correlations."""
         keys = [tuple(row) for row in members.tolist()]
-        self._remember([key for key in keys if key not in self._remembered])
-        for key in keys:
-            self._remembered.move_to_end(key)
-        weights, phases, centres, scales, factors = map(
-            np.stack, zip(*(self._remembered[key] for key in keys), strict=True)
-        )
-        while len(self._remembered) > REMEMBERED:
-            self._remembered.popitem(last=False)
+        with _remembering:
+            self._remember([key for key in keys if key not in self._remembered])
+            for key in keys:
+                self._remembered.move_to_end(key)
+            found = [self._remembered[key] for key in keys]
+            while len(self._remembered) > REMEMBERED:
+                self._remembered.popitem(last=False)
+        weights, phases, centres, scales, factors = map(np.stack, zip(*found, strict=True))
         return Features(members, weights, phases, centres, scales), factors
 
     def _remember(self, keys: list[tuple[int, ...]]) -> None:

@@ -24,8 +24,6 @@ from spbn.data import FloatArray
 POINTS = 4
 POWERS = 2 * POINTS
 
-#: A pivot that is smaller than this share of its diagonal is rounding.
-_SINGULAR = 1e-11
 _BISECTIONS = 50
 
 
@@ -46,10 +44,12 @@ def upper_tail(statistics: FloatArray, power_sums: FloatArray) -> FloatArray:
     steps = np.arange(POINTS)
     matrices[:, steps, steps] = diagonals
     matrices[:, steps[1:], steps[:-1]] = off_diagonals
+    failed = ~np.isfinite(matrices).all(axis=(1, 2))
+    matrices[failed] = np.eye(POINTS)
     means, vectors = np.linalg.eigh(matrices)  # reads the lower triangle
     weights = vectors[:, 0, :] ** 2
     # Points of no weight belong to mixtures of less than four; their place does not matter.
-    failed = ((means <= 0) & (weights > 0)).any(axis=1)
+    failed |= ((means <= 0) & (weights > 0)).any(axis=1)
     means[failed], weights[failed], inverse_shapes[failed] = 1.0, 1.0 / POINTS, 2.0 * relative[failed, 1]
     means = np.where(weights > 0, means, 1.0)
     inverse_shapes = inverse_shapes[:, None]
@@ -136,7 +136,7 @@ def _factorise(moments: FloatArray, points: int, inverse_shape: float, lower: Fl
                 rest -= lower[i, k] * lower[j, k]
             if i > j:
                 lower[i, j] = rest / lower[j, j]
-            elif rest > _SINGULAR * mixed[2 * i]:
+            elif rest > 0.0:
                 lower[i, i] = np.sqrt(rest)
             else:
                 return False

@@ -102,7 +102,7 @@ def cheapest_grid(
     points = coordinates.shape[1]
     whole = Grid(coordinates.min(axis=1), coordinates.max(axis=1), reach)
     whole_cost = whole.cells * cell_cost
-    if whole_cost < coordinates.size * SECONDS_A_RANK:
+    if whole.cells <= MAX_CELLS and whole_cost < coordinates.size * SECONDS_A_RANK:
         return whole, whole_cost  # sooner done than looked at more closely
     cuts = np.array([0, *(2**k for k in range(max(0, points.bit_length() - 5)))])
     ranks = np.concatenate([cuts, points - 1 - cuts])
@@ -115,8 +115,9 @@ def cheapest_grid(
 
     def cost(choice: IntArray) -> float:
         cells = grid(choice).cells
-        # A grid that does not fit is so much worse that any smaller one is better.
-        return cells * cell_cost * (1e6 if cells > MAX_CELLS else 1.0) + row_cost * float(cuts[choice].sum())
+        if cells > MAX_CELLS:  # it does not fit: only that it becomes smaller counts
+            return cells * 1e12
+        return cells * cell_cost + row_cost * float(cuts[choice].sum())
 
     # Begin with the same number of rows at every face: a face moved alone would move too far.
     chosen = min((np.full(faces.shape[:2], cut) for cut in range(len(cuts))), key=cost)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,12 @@ class PCResult:
     separating_sets: Mapping[frozenset[str], frozenset[str]]
     #: ``tests_run[k]``: how many tests with k variables in the condition it took.
     tests_run: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "separating_sets", MappingProxyType(dict(self.separating_sets)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PCResult, (self.pdag, dict(self.separating_sets), self.tests_run)
 
 
 def pc(
@@ -100,7 +107,7 @@ def _result(inquiry: Inquiry, skeleton: Skeleton, directed: BoolArray, undirecte
     }
     return PCResult(
         PDAG.from_matrices(nodes, directed[shuffle], undirected[shuffle]),
-        MappingProxyType(separating_sets),
+        separating_sets,
         tuple(tests_run[size] for size in range(max(tests_run, default=-1) + 1)),
     )
 
