@@ -88,21 +88,23 @@ class BGe(Score):
         self._posterior_scatter = moments.scatter + prior_scale * np.eye(n) + weight * np.outer(shift, shift)
         self._freedom = iss_w - n  # of the prior, for a block of one variable less 1
         self._rows = table.rows
-        self._constants = np.array([self._constant(size, iss_mu, prior_scale) for size in range(n + 1)])
+        self._constants = self._constants_by_size(n, iss_mu, prior_scale)
         super().__init__(table.names, [NodeType.LG])
 
-    def _constant(self, size: int, iss_mu: float, prior_scale: float) -> float:
-        """Return what does not depend on the data in the marginal likelihood of a block of variables."""
-        if size == 0:
-            return 0.0
-        prior, posterior = self._freedom + size, self._freedom + size + self._rows
-        return float(
-            -0.5 * size * self._rows * math.log(math.pi)
-            + 0.5 * size * math.log(iss_mu / (self._rows + iss_mu))
-            + _log_multigamma(0.5 * posterior, size)
-            - _log_multigamma(0.5 * prior, size)
-            + 0.5 * prior * size * math.log(prior_scale)
-        )
+    def _constants_by_size(self, n: int, iss_mu: float, prior_scale: float) -> FloatArray:
+        """Return what does not depend on the data in the marginal likelihood of 0 to n variables.
+
+        The multivariate gamma functions Γ_d((f + d)/2) are products of Γ((f + m)/2) for m up to d; their
+        powers of π cancel.
+        """
+        gammas = [
+            math.lgamma(0.5 * (self._freedom + m + self._rows)) - math.lgamma(0.5 * (self._freedom + m))
+            for m in range(1, n + 1)
+        ]
+        sizes = np.arange(n + 1)
+        by_size = -0.5 * self._rows * math.log(math.pi) + 0.5 * math.log(iss_mu / (self._rows + iss_mu))
+        prior = 0.5 * (self._freedom + sizes) * math.log(prior_scale)
+        return sizes * (by_size + prior) + np.concatenate([[0.0], np.cumsum(gammas)])
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         sizes = batch.sizes
@@ -114,12 +116,6 @@ class BGe(Score):
         posterior = self._freedom + self._rows + sizes
         score = self._constants[sizes] - self._constants[sizes - 1] - 0.5 * (posterior * node + parents)
         return np.where(unfit, -np.inf, score)
-
-
-def _log_multigamma(x: float, size: int) -> float:
-    """Logarithm of the multivariate gamma function."""
-    terms = sum(math.lgamma(x - 0.5 * j) for j in range(size))
-    return 0.25 * size * (size - 1) * math.log(math.pi) + terms
 
 
 def _prior_mean(nu: Any, table: Table) -> FloatArray:

@@ -84,14 +84,21 @@ class Deltas:
             kind, i, j = self._locate(operator)
             deltas[kind][i, j] = -np.inf
         flat = np.concatenate([kind.ravel() for kind in deltas])
-        noise = np.concatenate([kind.ravel() for kind in self._noise_by_kind()])
-        flat[~(flat > epsilon + noise)] = -np.inf
-        greatest = int(flat.argmax())
-        if flat[greatest] == -np.inf:
-            return None
-        tied = flat >= flat[greatest] - noise[greatest]
-        position = int(np.flatnonzero(tied)[0])
-        return self._operator(position), float(flat[position])
+        while True:
+            position = int(flat.argmax())
+            delta = float(flat[position])
+            if not delta > epsilon:
+                return None
+            noise = self._noise(self._operator(position), delta)
+            if delta > epsilon + noise:
+                first = int(np.argmax(flat >= delta - noise))
+                return self._operator(first), float(flat[first])
+            flat[position] = -np.inf
+
+    def _noise(self, operator: Operator, delta: float) -> float:
+        """How far rounding may carry the delta of an operator."""
+        size = sum(abs(self.local[self._structure.dag.index(node)]) for node in operator.touched)
+        return ROUNDING * max(1.0, 2.0 * size + abs(delta)) if np.isfinite(size + delta) else 0.0
 
     @property
     def total(self) -> float:
@@ -108,13 +115,6 @@ class Deltas:
             _masked(turned, self._reversible),
             self._retyped.copy(),
         ]
-
-    def _noise_by_kind(self) -> list[FloatArray]:
-        """How far rounding may carry the deltas of `_by_kind`."""
-        local = _finite_size(self.local)
-        one = ROUNDING * np.maximum(1.0, 2.0 * local + _finite_size(self._toggled))
-        retyped = ROUNDING * np.maximum(1.0, 2.0 * local[:, None] + _finite_size(self._retyped))
-        return [one, one, one + one.T, retyped]
 
     def _operator(self, position: int) -> Operator:
         nodes = self._structure.nodes
@@ -158,10 +158,6 @@ def _change(new: FloatArray, old: FloatArray) -> FloatArray:
     """Difference of local scores; a family that cannot be fitted is never an improvement."""
     with np.errstate(invalid="ignore"):  # -inf - -inf
         return np.where(new > -np.inf, new - old, -np.inf)
-
-
-def _finite_size(numbers: FloatArray) -> FloatArray:
-    return np.where(np.isfinite(numbers), np.abs(numbers), 0.0)
 
 
 def _masked(deltas: FloatArray, allowed: BoolArray) -> FloatArray:
