@@ -74,7 +74,7 @@ def part(arrays: Arrays, wanted: int) -> tuple[Arrays, float]:
     points, columns, whiteners, spans = arrays
     queries = spans[:, 1] - spans[:, 0]
     fewer = spans.copy()
-    fewer[:, 1] = spans[:, 0] + np.maximum(1, queries * wanted // queries.sum())
+    fewer[:, 1] = spans[:, 0] + np.clip(queries * wanted // queries.sum(), 1, queries)
     return (points, columns, whiteners, fewer), queries.sum() / (fewer[:, 1] - fewer[:, 0]).sum()
 
 

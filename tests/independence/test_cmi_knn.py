@@ -5,7 +5,7 @@ from scipy.spatial import cKDTree
 
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import CMIknn
-from spbn.independence.knn_kernel import information_terms, local_permutations, nearest
+from spbn.independence.knn_kernel import local_permutations, nearest
 
 from strategies import nonlinear_frame
 
@@ -46,14 +46,6 @@ def test_estimate_approaches_the_information_of_a_gaussian(rng):
     grid = test._grid
     found = test._information(grid[:1], grid[1], grid[:0])[0] / 2000 + special.digamma(5)
     assert found == pytest.approx(-0.5 * np.log(1 - 0.64), abs=0.06)
-
-
-def test_terms_do_not_depend_on_how_rows_are_cut():
-    test = CMIknn(nonlinear_frame(100, 3))
-    x, y, z = test._grid
-    whole = information_terms(x[None], y, z[None], 10, test._digamma, 0, 100)
-    parts = [information_terms(x[None], y, z[None], 10, test._digamma, a, b) for a, b in ((0, 32), (32, 100))]
-    assert (np.concatenate(parts) == whole).all()
 
 
 @pytest.mark.parametrize("dimensions", [1, 3])

@@ -8,6 +8,7 @@ from scipy import stats
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import RCoT
 from spbn.independence.weighted_chi_square import upper_tail
+from spbn.kernels.threads import started_threads
 
 from strategies import nonlinear_frame
 
@@ -26,7 +27,9 @@ def by_definition(test, x, y, given):
     left = [features(drawn.weights[i], drawn.phases[i], [i]) for i in (number[x], number[y])]
     if given:
         members = np.array(sorted(number[name] for name in given))
-        condition, _ = test._conditions(members[None, :])
+        with started_threads(1) as threads:
+            key = tuple(members.tolist())
+            condition, _ = test._conditions([key], threads)[key]
         z = features(condition.weights[0], condition.phases[0], members)
         inverse = np.linalg.inv(z @ z.T / (rows - 1) + 1e-10 * np.eye(len(z)))
         left = [f - (f @ z.T / (rows - 1)) @ inverse @ z for f in left]

@@ -6,14 +6,14 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from spbn.compiling import launching_for
 from spbn.data import FloatArray, IntArray, Missing, Seed, Table
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
-from spbn.independence.knn_kernel import ROWS_A_TASK, Grid, information_terms, local_permutations, nearest
+from spbn.independence.knn_kernel import Grid, add_information, local_permutations, nearest
+from spbn.kernels.threads import started_threads
 
-#: Pairs of rows in one compiled call: a fraction of a second, so that an interrupt has not long to wait.
-PAIRS_A_CALL = 2e9
+#: Rows whose terms one thread adds up; fixed, so that the sum does not depend on the number of threads.
+ROWS_A_TASK = 8
 #: Distances on the grid must fit into 32 bits.
 GRID = 2.0**30
 #: Ties are broken by noise of this share of the deviation.
@@ -110,15 +110,18 @@ class CMIknn(IndependenceTest):
 
     def _information(self, x: Grid, y: Grid, given: Grid) -> FloatArray:
         """Estimate the information of each version of x and y, up to a constant that they share."""
-        total = np.zeros(len(x))
-        step = max(1, int(PAIRS_A_CALL / (x.size * ROWS_A_TASK))) * ROWS_A_TASK
-        for first in range(0, self.rows, step):
-            end = min(first + step, self.rows)
-            with launching_for(end - first):
-                terms = information_terms(x, y, given, self.neighbours, self._digamma, first, end)
-            for part in terms:  # one by one, so that the sum does not depend on how the rows were cut
-                total += part
-        return total
+        starts = range(0, self.rows, ROWS_A_TASK)
+        terms = np.zeros((len(starts), len(x)))
+        tasks = [
+            (start, min(start + ROWS_A_TASK, self.rows), of_task)
+            for start, of_task in zip(starts, terms, strict=True)
+        ]
+        with started_threads() as threads:
+            threads.run(
+                add_information,
+                [(x, y, given, self.neighbours, self._digamma, *task) for task in tasks],
+            )
+        return terms.sum(axis=0)
 
 
 def _count_of_neighbours(neighbours: float, rows: int) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import prange
 
 from spbn.compiling import compiled
 from spbn.data import FloatArray, IntArray
@@ -19,15 +18,19 @@ from spbn.data import FloatArray, IntArray
 #: Columns of integers.
 Grid = npt.NDArray[np.int32]
 
-#: Rows whose terms are added up by one thread.
-ROWS_A_TASK = 8
 
-
-@compiled(parallel=True)
-def information_terms(
-    x: Grid, y: Grid, given: Grid, neighbours: int, digamma: FloatArray, first: int, end: int
-) -> FloatArray:
-    """Return what the rows from `first` to `end`, task by task, add to the information of x and y.
+@compiled()
+def add_information(
+    x: Grid,
+    y: Grid,
+    given: Grid,
+    neighbours: int,
+    digamma: FloatArray,
+    first: int,
+    end: int,
+    terms: FloatArray,
+) -> None:
+    """Add to `terms` what the rows from `first` to `end` contribute to the information of x and y.
 
     The estimate of Frenzel and Pompe is ψ(k) plus the mean over the rows of
 
@@ -44,14 +47,11 @@ def information_terms(
         Variables × rows; there may be none, and n_z is then the number of rows.
     digamma
         ψ of 1, 2, ..., from place 1 on.
+    terms
+        One for each version.
     """
-    tasks = (end - first + ROWS_A_TASK - 1) // ROWS_A_TASK
-    terms = np.zeros((tasks, len(x)))
-    for task in prange(tasks):
-        start = first + task * ROWS_A_TASK
-        for row in range(start, min(start + ROWS_A_TASK, end)):
-            _add_row(x, y, given, neighbours, digamma, row, terms[task])
-    return terms
+    for row in range(first, end):
+        _add_row(x, y, given, neighbours, digamma, row, terms)
 
 
 @compiled()

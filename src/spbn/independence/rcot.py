@@ -10,26 +10,26 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn.compiling import launching_for
 from spbn.data import FloatArray, IntArray, Missing, Seed
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
 from spbn.independence.fourier import Features, Projections, project_one, project_set
-from spbn.independence.rcot_kernel import standardise, statistics
+from spbn.independence.rcot_kernel import answer_questions, standardise
 from spbn.independence.weighted_chi_square import POWERS, upper_tail
+from spbn.kernels.threads import Threads, started_threads
 
 #: The features of a condition are at most this share of the rows, or they would explain anything.
 ROWS_A_FEATURE = 5
-#: Conditions whose factorisation is kept.
-REMEMBERED = 512
-#: Conditions, and rows of all of them, in one compiled call: an interrupt has not long to wait.
-CONDITIONS_A_CALL = 64
-ROWS_A_CALL = 1 << 18
+#: Conditions whose factorisation is kept: 80 MB, with 100 features each.
+REMEMBERED = 1024
+#: Tasks whose conditions are in memory together.
+TASKS_AT_ONCE = 64
 #: Questions that one thread answers together; they share the features of their condition.
 QUESTIONS_A_TASK = 32
 #: If products of residuals are smaller than this, on average, then they are rounding.
 NOTHING_LEFT = 1e-18
 
+Key = tuple[int, ...]
 _remembering = threading.Lock()  # a test may be asked by several threads
 
 
@@ -90,8 +90,8 @@ class RCoT(IndependenceTest):
         centred = table.columns - table.columns.mean(axis=1, keepdims=True)
         self._columns = np.ascontiguousarray(centred / centred.std(axis=1, ddof=1, keepdims=True))
         self._variables = self._draw_variables()
-        #: Weights, phases, centre, scale and factor of conditions, the last ones that were asked about.
-        self._remembered: OrderedDict[tuple[int, ...], tuple[FloatArray, ...]] = OrderedDict()
+        #: Features and factors of conditions, the last ones that were asked about.
+        self._remembered: OrderedDict[Key, tuple[Features, FloatArray]] = OrderedDict()
 
     def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
         """Return the p-values, condition by condition."""
@@ -99,18 +99,21 @@ class RCoT(IndependenceTest):
         require_rows(self.rows, ROWS_A_FEATURE * (size + 1), size)
         # Questions with the same condition stand together, and within it those with the same x.
         order = np.lexsort((y, x, *given.T[::-1]))
+        x, y, given = x[order], y[order], given[order]
         statistic, power_sums = np.empty(len(x)), np.empty((len(x), POWERS))
-        conditions_a_call = min(CONDITIONS_A_CALL, max(2, ROWS_A_CALL // self.rows))
-        for questions, tasks, members in _calls(given[order], conditions_a_call):
-            chosen = order[questions]
-            conditions, factors = self._conditions(members)
-            with launching_for(len(tasks)):
-                statistic[chosen], power_sums[chosen] = statistics(
-                    self._columns, self._variables, conditions, factors, tasks, x[chosen], y[chosen]
-                )
-        pvalues = np.ones(len(x))
+        tasks = list(_tasks(given))
+        with started_threads() as threads:
+            for start in range(0, len(tasks), TASKS_AT_ONCE):
+                batch = tasks[start : start + TASKS_AT_ONCE]
+                conditions = self._conditions([key for key, _ in batch], threads)
+                arguments = [
+                    (*conditions[key], x[part], y[part], statistic[part], power_sums[part])
+                    for key, part in batch
+                ]
+                threads.run(answer_questions, [(self._columns, self._variables, *rest) for rest in arguments])
         left = power_sums[:, 0] > NOTHING_LEFT
-        pvalues[left] = upper_tail(statistic[left], power_sums[left])
+        pvalues = np.ones(len(x))
+        pvalues[order[left]] = upper_tail(statistic[left], power_sums[left])
         return pvalues
 
     def _draw_variables(self) -> Features:
@@ -120,58 +123,43 @@ class RCoT(IndependenceTest):
             for name, column in zip(self.names, self._columns, strict=True)
         ]
         projections = Projections(np.arange(len(drawn))[:, None], *map(np.stack, zip(*drawn, strict=True)))
-        with launching_for(len(drawn)):
-            centres, scales, _ = standardise(self._columns, projections)
-        return Features(*projections, centres, scales)
+        return self._standardised(projections)[0]
 
-    def _conditions(self, members: IntArray) -> tuple[Features, FloatArray]:
-        """Return the features of the conditions, and the factors of their correlations."""
-        keys = [tuple(row) for row in members.tolist()]
+    def _conditions(self, keys: list[Key], threads: Threads) -> dict[Key, tuple[Features, FloatArray]]:
+        """Return the features of conditions, and the factors of their correlations."""
         with _remembering:
-            self._remember([key for key in keys if key not in self._remembered])
-            for key in keys:
+            new = [key for key in dict.fromkeys(keys) if key not in self._remembered]
+            threads.run(self._remember, [(key,) for key in new])
+            found = {key: self._remembered[key] for key in keys}
+            for key in found:
                 self._remembered.move_to_end(key)
-            found = [self._remembered[key] for key in keys]
             while len(self._remembered) > REMEMBERED:
                 self._remembered.popitem(last=False)
-        weights, phases, centres, scales, factors = map(np.stack, zip(*found, strict=True))
-        return Features(members, weights, phases, centres, scales), factors
+        return found
 
-    def _remember(self, keys: list[tuple[int, ...]]) -> None:
-        """Draw the features of new conditions, all of the same size, and factorise their correlations."""
-        if not keys:
-            return
-        members = np.array(keys, dtype=np.int64).reshape(len(keys), -1)
-        features = self.condition_features if members.shape[1] else 0
-        drawn = [
-            project_set(
-                self._columns,
-                row,
-                features,
-                stream(self._seed, "condition", *(self.names[i] for i in row)),
-            )
-            for row in members
-        ]
-        weights, phases = map(np.stack, zip(*drawn, strict=True))
-        with launching_for(len(keys)):
-            fitted = standardise(self._columns, Projections(members, weights, phases))
-        for key, *arrays in zip(keys, weights, phases, *fitted, strict=True):
-            self._remembered[key] = tuple(arrays)
+    def _remember(self, key: Key) -> None:
+        """Draw the features of a condition, and factorise their correlations."""
+        members = np.array(key, dtype=np.int64)
+        rng = stream(self._seed, "condition", *(self.names[i] for i in key))
+        features = self.condition_features if key else 0
+        weights, phases = project_set(self._columns, members, features, rng)
+        drawn, factors = self._standardised(Projections(members[None], weights[None], phases[None]))
+        self._remembered[key] = drawn, factors[0]
+
+    def _standardised(self, projections: Projections) -> tuple[Features, FloatArray]:
+        """Make features of projections; return the factors of their correlations too."""
+        sets, features = projections.phases.shape
+        centres, scales = np.empty((sets, features)), np.empty((sets, features))
+        factors = np.zeros((sets, features, features))
+        for number in range(sets):
+            standardise(self._columns, projections, number, centres[number], scales[number], factors[number])
+        return Features(*projections, centres, scales), factors
 
 
-def _calls(given: IntArray, conditions: int) -> Iterator[tuple[slice, IntArray, IntArray]]:
-    """Cut questions, sorted by condition, into calls: their questions, tasks and distinct conditions.
-
-    A call has `conditions` at most. A task is (number of the condition, first
-    question, end), counted within the call.
-    """
+def _tasks(given: IntArray) -> Iterator[tuple[Key, slice]]:
+    """Cut questions, sorted by condition, into parts that share one, of `QUESTIONS_A_TASK` at most."""
     changes = np.flatnonzero((given[1:] != given[:-1]).any(axis=1)) + 1
-    starts = [0, *changes.tolist(), len(given)]
-    for i in range(0, len(starts) - 1, conditions):
-        ends = starts[i : i + conditions + 1]
-        tasks = [
-            (number, first - ends[0], min(first + QUESTIONS_A_TASK, end) - ends[0])
-            for number, (start, end) in enumerate(pairwise(ends))
-            for first in range(start, end, QUESTIONS_A_TASK)
-        ]
-        yield slice(ends[0], ends[-1]), np.array(tasks), given[ends[:-1]]
+    for start, end in pairwise([0, *changes.tolist(), len(given)]):
+        key = tuple(given[start].tolist())
+        for first in range(start, end, QUESTIONS_A_TASK):
+            yield key, slice(first, min(first + QUESTIONS_A_TASK, end))

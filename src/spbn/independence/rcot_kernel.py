@@ -5,13 +5,12 @@ made again where they are needed again: that costs less than to fetch them from
 memory, and no array grows with the rows. Every step has the same shape
 whatever else is asked in the same call, and every sum is made by one thread in a
 fixed order, so that an answer does not depend, to the last bit, on its batch or
-on the number of threads.
+on the number of threads. The lock of the interpreter is released meanwhile.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
 from spbn.compiling import CONTRACT, REORDER, compiled
 from spbn.data import FloatArray, IntArray
@@ -23,9 +22,8 @@ from spbn.independence.small_matrices import (
     subtract_combinations,
     sum_powers,
 )
-from spbn.independence.weighted_chi_square import POWERS
 
-BLOCK = 256
+BLOCK = 128
 
 #: Added to the correlation matrix of a condition's features, which is all but singular.
 RIDGE = 1e-10
@@ -33,75 +31,20 @@ RIDGE = 1e-10
 CONSTANT = 1e-30
 
 
-@compiled(parallel=True)
-def standardise(columns: FloatArray, projections: Projections) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return centres and scales of the features of every set, and the factor of their correlations.
-
-    The factor is that of Cholesky, of the correlation matrix with the ridge.
-    """
-    sets, features = projections.phases.shape
-    centres = np.empty((sets, features))
-    scales = np.empty((sets, features))
-    factors = np.zeros((sets, features, features))
-    for s in prange(sets):
-        _standardise_set(columns, projections, s, centres[s], scales[s], factors[s])
-        factorise(factors[s], RIDGE)
-    return centres, scales, factors
-
-
-@compiled(parallel=True)
-def statistics(
-    columns: FloatArray,
-    variables: Features,
-    conditions: Features,
-    factors: FloatArray,
-    tasks: IntArray,
-    x: IntArray,
-    y: IntArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the statistic of every question, and the power sums of the weights of its null distribution.
-
-    The statistic is N |C|², C the covariance of the residual features of x and
-    y. If these are independent it is a weighted sum of chi-square variables, and
-    the weights are the eigenvalues of the second moments of products of residuals.
-
-    Parameters
-    ----------
-    variables
-        The features of every variable.
-    conditions, factors
-        The features of every condition, and the factor of their correlations.
-    tasks
-        Rows of (condition, first question, end of questions).
-    """
-    values = np.empty(len(x))
-    power_sums = np.empty((len(x), POWERS))
-    for task in prange(len(tasks)):
-        s, first, end = tasks[task]
-        of_x, of_y = x[first:end], y[first:end]
-        asked = np.unique(np.concatenate((of_x, of_y)))
-        coefficients = _regress(columns, variables, asked, conditions, factors, s)
-        place = np.empty(len(columns), dtype=np.int64)
-        place[asked] = np.arange(len(asked))
-        sums, squares = _multiply_residuals(
-            columns, variables, asked, conditions, s, coefficients, place[of_x], place[of_y]
-        )
-        rows = columns.shape[1]
-        for q in range(len(of_x)):
-            values[first + q] = (sums[q] * sums[q]).sum() * (rows / (rows - 1.0) ** 2)
-            sum_powers(squares[q] / rows, power_sums[first + q])
-    return values, power_sums
-
-
 @compiled()
-def _standardise_set(
+def standardise(
     columns: FloatArray,
     projections: Projections,
     number: int,
     centre: FloatArray,
     scale: FloatArray,
-    correlations: FloatArray,
+    factor: FloatArray,
 ) -> None:
+    """Write centre and scale of the features of one set, and the factor of their correlations.
+
+    The factor is that of Cholesky, of the correlation matrix with the ridge;
+    it must be zeros before.
+    """
     features, rows = len(centre), columns.shape[1]
     block = np.empty((features, BLOCK))
     sums = np.zeros(features)
@@ -114,16 +57,54 @@ def _standardise_set(
                 centre[f] = block[f, :width].mean()
         for f in range(features):
             sums[f] += _shift(block[f], centre[f], width)
-        add_products(block, block, width, True, correlations)
+        add_products(block, block, width, True, factor)
     for f in range(features):
         sums[f] /= rows
         centre[f] += sums[f]
         for g in range(f + 1):
-            correlations[f, g] = (correlations[f, g] - rows * sums[f] * sums[g]) / (rows - 1)
-        scale[f] = 1.0 / np.sqrt(correlations[f, f]) if correlations[f, f] > CONSTANT else 0.0
+            factor[f, g] = (factor[f, g] - rows * sums[f] * sums[g]) / (rows - 1)
+        scale[f] = 1.0 / np.sqrt(factor[f, f]) if factor[f, f] > CONSTANT else 0.0
     for f in range(features):
         for g in range(f + 1):
-            correlations[f, g] *= scale[f] * scale[g]
+            factor[f, g] *= scale[f] * scale[g]
+    factorise(factor, RIDGE)
+
+
+@compiled()
+def answer_questions(
+    columns: FloatArray,
+    variables: Features,
+    condition: Features,
+    factor: FloatArray,
+    x: IntArray,
+    y: IntArray,
+    values: FloatArray,
+    power_sums: FloatArray,
+) -> None:
+    """Write the statistics of questions that share a condition, and the power sums of their weights.
+
+    The statistic is N |C|², C the covariance of the residual features of x and
+    y. If these are independent it is a weighted sum of chi-square variables, and
+    the weights are the eigenvalues of the second moments of products of residuals.
+
+    Parameters
+    ----------
+    variables
+        The features of every variable.
+    condition, factor
+        The features of the condition, the only set there, and the factor of their correlations.
+    """
+    asked = np.unique(np.concatenate((x, y)))
+    place = np.empty(len(columns), dtype=np.int64)
+    place[asked] = np.arange(len(asked))
+    coefficients = _regress(columns, variables, asked, condition, factor)
+    sums, squares = _multiply_residuals(
+        columns, variables, asked, condition, coefficients, place[x], place[y]
+    )
+    rows = columns.shape[1]
+    for q in range(len(x)):
+        values[q] = (sums[q] * sums[q]).sum() * (rows / (rows - 1.0) ** 2)
+        sum_powers(squares[q] / rows, power_sums[q])
 
 
 @compiled()
@@ -131,12 +112,11 @@ def _regress(
     columns: FloatArray,
     variables: Features,
     asked: IntArray,
-    conditions: Features,
-    factors: FloatArray,
-    number: int,
+    condition: Features,
+    factor: FloatArray,
 ) -> FloatArray:
     """Return the coefficients of the ridge regression of variables' features on those of a condition."""
-    rows, features, size = columns.shape[1], variables.centres.shape[1], conditions.centres.shape[1]
+    rows, features, size = columns.shape[1], variables.centres.shape[1], condition.centres.shape[1]
     coefficients = np.zeros((len(asked), features, size))
     if size == 0:
         return coefficients
@@ -144,14 +124,14 @@ def _regress(
     block = np.empty((features, BLOCK))
     for first in range(0, rows, BLOCK):
         width = min(BLOCK, rows - first)
-        _fill(columns, conditions, number, first, width, given)
+        _fill(columns, condition, 0, first, width, given)
         for v in range(len(asked)):
             _fill(columns, variables, asked[v], first, width, block)
             add_products(block, given, width, False, coefficients[v])
     coefficients /= rows - 1.0
     for v in range(len(asked)):
         for f in range(features):
-            solve(factors[number], coefficients[v, f])
+            solve(factor, coefficients[v, f])
     return coefficients
 
 
@@ -160,8 +140,7 @@ def _multiply_residuals(
     columns: FloatArray,
     variables: Features,
     asked: IntArray,
-    conditions: Features,
-    number: int,
+    condition: Features,
     coefficients: FloatArray,
     x: IntArray,
     y: IntArray,
@@ -171,14 +150,14 @@ def _multiply_residuals(
     x and y are places in `asked`.
     """
     features = variables.centres.shape[1]
-    given = np.empty((conditions.centres.shape[1], BLOCK))
+    given = np.empty((condition.centres.shape[1], BLOCK))
     residuals = np.empty((len(asked), features, BLOCK))
     products = np.empty((features * features, BLOCK))
     sums = np.zeros((len(x), features * features))
     squares = np.zeros((len(x), features * features, features * features))
     for first in range(0, columns.shape[1], BLOCK):
         width = min(BLOCK, columns.shape[1] - first)
-        _fill(columns, conditions, number, first, width, given)
+        _fill(columns, condition, 0, first, width, given)
         for v in range(len(asked)):
             _fill(columns, variables, asked[v], first, width, residuals[v])
             subtract_combinations(coefficients[v], given, width, residuals[v])

@@ -71,48 +71,50 @@ def add_products(a: FloatArray, b: FloatArray, width: int, lower: bool, out: Flo
 @compiled(fastmath=CONTRACT)
 def subtract_combinations(coefficients: FloatArray, rows: FloatArray, width: int, out: FloatArray) -> None:
     """Subtract coefficients · rows from out, over the first `width` columns."""
-    size = len(rows)
-    for f in range(len(out)):
-        left = out[f]
-        for k in range(0, size - 3, 4):
+    for k in range(0, len(rows) - 3, 4):
+        r0, r1, r2, r3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
+        for f in range(len(out)):
+            left = out[f]
             c0, c1 = coefficients[f, k], coefficients[f, k + 1]
             c2, c3 = coefficients[f, k + 2], coefficients[f, k + 3]
-            r0, r1, r2, r3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
             for j in range(width):
                 left[j] -= c0 * r0[j] + c1 * r1[j] + c2 * r2[j] + c3 * r3[j]
-        for k in range(size // 4 * 4, size):
-            c0, r0 = coefficients[f, k], rows[k]
+    for k in range(len(rows) // 4 * 4, len(rows)):
+        r0 = rows[k]
+        for f in range(len(out)):
+            left, c0 = out[f], coefficients[f, k]
             for j in range(width):
                 left[j] -= c0 * r0[j]
 
 
-@compiled(fastmath=CONTRACT)
+@compiled(fastmath=REORDER)
 def factorise(matrix: FloatArray, ridge: float) -> None:
     """Replace the lower triangle of a matrix by the Cholesky factor of the matrix plus ridge · identity."""
     for i in range(len(matrix)):
-        for j in range(i):
-            rest = matrix[i, j]
+        row = matrix[i]
+        for j in range(i + 1):
+            other, total = matrix[j], 0.0
             for k in range(j):
-                rest -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = rest / matrix[j, j]
-        rest = matrix[i, i] + ridge
-        for k in range(i):
-            rest -= matrix[i, k] * matrix[i, k]
-        matrix[i, i] = np.sqrt(max(rest, 0.5 * ridge))  # what rounding leaves may be less than the ridge
+                total += row[k] * other[k]
+            if j < i:
+                row[j] = (row[j] - total) / other[j]
+            else:  # what rounding leaves may be less than the ridge
+                row[i] = np.sqrt(max(row[i] + ridge - total, 0.5 * ridge))
 
 
-@compiled(fastmath=CONTRACT)
+@compiled(fastmath=REORDER)
 def solve(factor: FloatArray, right: FloatArray) -> None:
     """Replace the right side by the solution z of factor factorᵀ z = right."""
     for i in range(len(right)):
-        rest = right[i]
+        row, total = factor[i, :i], 0.0
         for k in range(i):
-            rest -= factor[i, k] * right[k]
-        right[i] = rest / factor[i, i]
+            total += row[k] * right[k]
+        right[i] = (right[i] - total) / factor[i, i]
     for i in range(len(right) - 1, -1, -1):
-        right[i] /= factor[i, i]
+        row, solved = factor[i, :i], right[i] / factor[i, i]
+        right[i] = solved
         for k in range(i):
-            right[k] -= factor[i, k] * right[i]
+            right[k] -= row[k] * solved
 
 
 @compiled()
