@@ -31,7 +31,7 @@ class Friedman:
     f_pvalue: float
 
 
-def mean_ranks(results: pd.DataFrame) -> pd.Series:
+def mean_ranks(results: pd.DataFrame) -> dict[str, float]:
     """Return the mean rank of every algorithm: 1 is best, and ties share their ranks.
 
     Parameters
@@ -39,7 +39,7 @@ def mean_ranks(results: pd.DataFrame) -> pd.Series:
     results
         One row a data set, one column an algorithm; greater is better.
     """
-    return results.rank(axis=1, ascending=False).mean()
+    return results.rank(axis=1, ascending=False).mean().to_dict()
 
 
 def friedman(results: pd.DataFrame) -> Friedman:
@@ -53,9 +53,8 @@ def friedman(results: pd.DataFrame) -> Friedman:
     return Friedman(float(chi_square), float(pvalue), float(f), float(stats.f.sf(f, *degrees)))
 
 
-def pairwise_pvalues(ranks: Mapping[str, float] | pd.Series, datasets: int) -> dict[Pair, float]:
+def pairwise_pvalues(ranks: Mapping[str, float], datasets: int) -> dict[Pair, float]:
     """Return the two-sided p-value of every pair: the difference of mean ranks is about normal."""
-    ranks = dict(ranks)
     deviation = math.sqrt(len(ranks) * (len(ranks) + 1) / (6 * datasets))
     return {
         (a, b): float(2 * stats.norm.sf(abs(ranks[a] - ranks[b]) / deviation))

@@ -143,4 +143,4 @@ def test_friedman_where_all_agree():
 
 def test_mean_ranks_share_ties():
     results = pd.DataFrame({"a": [3.0, 1.0], "b": [2.0, 1.0], "c": [1.0, 5.0]})
-    assert mean_ranks(results).to_dict() == {"a": 1.75, "b": 2.25, "c": 2.0}
+    assert mean_ranks(results) == {"a": 1.75, "b": 2.25, "c": 2.0}
