@@ -125,14 +125,14 @@ def test_the_cache_computes_once_and_forgets_when_full():
         return np.arange(len(batch.families), dtype=float)
 
     cache = FamilyCache("abcdef", frozenset(NodeType), compute, limit=4)
-    cache.many([Family("a"), Family("b"), Family("c", ("b", "a"))])
+    cache.named([Family("a"), Family("b"), Family("c", ("b", "a"))])
     assert computed == [Family("a"), Family("b"), Family("c", ("a", "b"))]
-    cache.many([("a", [], "lg"), Family("c", ("b", "a"))])
+    cache.named([("a", [], "lg"), Family("c", ("b", "a"))])
     assert len(computed) == 3
-    cache.many([Family("d"), Family("e"), Family("f")])
-    assert cache.many([Family("d"), Family("e"), Family("f")]).tolist() == [0, 1, 2]
+    cache.named([Family("d"), Family("e"), Family("f")])
+    assert cache.named([Family("d"), Family("e"), Family("f")]).tolist() == [0, 1, 2]
     assert len(computed) == 6
-    cache.many([Family("a")])
+    cache.named([Family("a")])
     assert computed[-1] == Family("a")
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn import ArgumentError, DataError, GraphError, Structure, hill_climb
-from spbn.search import AddArc, ChangeType
+from spbn.search import AddArc, ChangeType, deltas
 
 import reference
 from naive import possible_operators
@@ -139,6 +139,21 @@ def test_equivalent_structures_do_not_send_the_search_around_in_circles():
 def test_the_column_order_matters_only_for_ties(order):
     result = hill_climb(spbn.CVLikelihood(FRAME[list(order)], folds=4), Structure(order, types="ckde"))
     assert result.structure == hill_climb(SCORES["cv"], Structure("abcd", types="ckde")).structure
+
+
+@pytest.mark.parametrize("nodes", ["dcba", "cab"])
+def test_a_start_may_have_some_of_the_columns_in_any_order(nodes):
+    alone = spbn.CVLikelihood(FRAME[list(nodes)], folds=SCORES["cv"].folds)
+    start = Structure(nodes, types="ckde")
+    expected, found = hill_climb(alone, start), hill_climb(SCORES["cv"], start)
+    assert [step.operator for step in found.steps] == [step.operator for step in expected.steps]
+    assert found.score == pytest.approx(expected.score, rel=1e-12)
+
+
+def test_many_families_are_asked_about_in_parts(monkeypatch):
+    expected = hill_climb(SCORES["validated"], Structure("abcd", types="lg"))
+    monkeypatch.setattr(deltas, "LARGEST_BATCH", 12)
+    assert hill_climb(spbn.ValidatedLikelihood(FRAME, folds=4), Structure("abcd", types="lg")) == expected
 
 
 def test_constraints_are_kept():

@@ -12,7 +12,8 @@ from spbn.cpds import LinearGaussian
 from spbn.data import FloatArray, Missing, Table, quoted, training_table
 from spbn.errors import ArgumentError, FitError
 from spbn.moments import Moments
-from spbn.scores.base import FamilyBatch, Score
+from spbn.scores.base import Score
+from spbn.scores.families import FamilyBatch
 from spbn.scores.regression import ILL_CONDITIONED, MomentStack, log_likelihoods, log_pivots
 from spbn.structure import Family, NodeType
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from spbn.bandwidth import BandwidthRule
 from spbn.data import FloatArray, IntArray, Missing, Seed, Table, as_table, generator, training_table
-from spbn.scores.base import FamilyBatch, FamilyCache, Score
+from spbn.scores.base import FamilyCache, Score
+from spbn.scores.families import FamilyBatch
 from spbn.scores.partition import Partition
 from spbn.scores.predictive import PredictiveLikelihood
 from spbn.splits import fold_labels, holdout_rows
@@ -57,7 +58,7 @@ class CVLikelihood(Score):
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every row under parameters fitted without its fold."""
-        return self._likelihood.rows(self._cache.checked(family))
+        return self._likelihood.rows(self._cache.checked([family]).families[0])
 
 
 @final
@@ -94,7 +95,7 @@ class HoldoutLikelihood(Score):
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every held-out row."""
-        return self._likelihood.rows(self._cache.checked(family))
+        return self._likelihood.rows(self._cache.checked([family]).families[0])
 
 
 @final
@@ -143,21 +144,23 @@ class ValidatedLikelihood(Score):
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every training row under parameters fitted without its fold."""
-        return self._training.rows(self._cache.checked(family))
+        return self._training.rows(self._cache.checked([family]).families[0])
 
     def validation_rows(self, family: Family) -> FloatArray:
         """Log-density of every validation row under parameters fitted to the training rows."""
-        return self._validation.rows(self._cache.checked(family))
+        return self._validation.rows(self._cache.checked([family]).families[0])
 
     def validation_local(
         self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG
     ) -> float:
         """Validation log-likelihood of one node given its parents."""
-        return float(self.validation_local_many([Family(node, tuple(parents), NodeType.parse(type))])[0])
+        return float(self.validation_local_many([(node, parents, type)])[0])
 
-    def validation_local_many(self, families: Iterable[Family]) -> FloatArray:
+    def validation_local_many(
+        self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]
+    ) -> FloatArray:
         """Validation log-likelihoods of many families."""
-        return self._validation_cache.many(families)
+        return self._validation_cache.named(families)
 
     def validation_total(self, structure: Structure) -> float:
         """Validation log-likelihood of a structure."""

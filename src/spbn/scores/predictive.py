@@ -10,7 +10,7 @@ from spbn.bandwidth import BandwidthRule
 from spbn.cpds import LinearGaussian
 from spbn.data import FloatArray
 from spbn.errors import FitError
-from spbn.scores.base import FamilyBatch
+from spbn.scores.families import FamilyBatch
 from spbn.scores.kernel_likelihood import KernelLikelihood
 from spbn.scores.partition import Partition
 from spbn.scores.regression import ILL_CONDITIONED, log_likelihoods
@@ -27,7 +27,7 @@ class PredictiveLikelihood:
 
     def totals(self, batch: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where it cannot be fitted."""
-        kernel = np.array([family.type == NodeType.CKDE for family in batch.families], dtype=bool)
+        kernel = batch.of_type(NodeType.CKDE)
         out = np.empty(len(kernel))
         out[~kernel] = self._linear_totals(batch.only(~kernel))
         out[kernel] = self._kernel_likelihood.totals(batch.only(kernel).families)

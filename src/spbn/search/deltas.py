@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import math
 from collections.abc import Iterable
-from functools import partial
-from operator import itemgetter
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 
 from spbn.data import BoolArray, FloatArray, IntArray
 from spbn.scores.base import Score
+from spbn.scores.families import TYPES, FamilyBatch
 from spbn.search.constraints import Constraints
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
-from spbn.structure import Family, NodeType, Structure
+from spbn.structure import Structure
 
 #: Rounding may carry a delta by this share of the local scores that it is made of.
 ROUNDING = 1e-13
+#: Entries of the parents of all families that are asked about together: 64 MB.
+LARGEST_BATCH = 1 << 26
 
 
 @final
@@ -36,11 +36,13 @@ class Deltas:
     def __init__(self, score: Score, constraints: Constraints, structure: Structure) -> None:
         self._score = score
         self._constraints = constraints
-        self._types = [node_type for node_type in NodeType if node_type in score.node_types]
+        self._columns = np.array([score.nodes.index(node) for node in structure.nodes])
+        self._choices = np.array([t for t, choice in enumerate(TYPES) if choice in score.node_types])
         n = len(structure.nodes)
         self.local = np.full(n, np.nan)
+        self._types = np.empty(n, dtype=np.int8)
         self._toggled = np.full((n, n), np.nan)
-        self._retyped = np.full((n, len(self._types)), np.nan)
+        self._retyped = np.full((n, len(self._choices)), np.nan)
         self.update(structure, structure.nodes)
 
     def update(self, structure: Structure, touched: Iterable[str]) -> None:
@@ -50,27 +52,28 @@ class Deltas:
         self._addable = self._constraints.addable(dag)
         self._removable = self._constraints.removable(dag)
         self._reversible = self._constraints.reversible(dag)
-        stale = [dag.index(node) for node in touched]
-        self.local[stale] = np.nan
+        stale = np.array([dag.index(node) for node in touched])
         self._toggled[:, stale] = np.nan
         self._retyped[stale] = -np.inf
         # Turning i → j around removes i from the parents of j, and adds j to those of i.
         needed = self._addable | self._removable | self._reversible | self._reversible.T
-        targets, sources = np.nonzero((needed & np.isnan(self._toggled)).T)
-        current = [structure.family(structure.nodes[j]) for j in stale]
-        toggled = self._toggled_families(sources, targets)
-        retyped = [
-            (j, t, family._replace(type=other))
-            for j, family in zip(stale, current, strict=True)
-            for t, other in enumerate(self._types)
-            if self._constraints.types[j] and other is not family.type
-        ]
-        scores = self._score.local_many([*current, *toggled, *(family for _, _, family in retyped)])
-        cuts = [len(current), len(current) + len(toggled)]
+        sources, targets = np.nonzero(needed & np.isnan(self._toggled))
+        self._types[stale] = [TYPES.index(structure.type(structure.nodes[j])) for j in stale]
+        other = self._constraints.types[stale, None] & (self._choices != self._types[stale, None])
+        place, choice = np.nonzero(other)
+        retyped = stale[place]
+
+        # One list of families: as they are, with one parent more or less, of another type.
+        nodes = np.concatenate([stale, targets, retyped])
+        cuts = [len(stale), len(stale) + len(targets)]
+        toggles = np.full(len(nodes), -1)
+        toggles[cuts[0] : cuts[1]] = sources
+        types = self._types[nodes]
+        types[cuts[1] :] = self._choices[choice]
+        scores = self._family_scores(nodes, toggles, types)
         self.local[stale], toggled_scores, retyped_scores = np.split(scores, cuts)
         self._toggled[sources, targets] = _change(toggled_scores, self.local[targets])
-        for (j, t, _), value in zip(retyped, retyped_scores, strict=True):
-            self._retyped[j, t] = _change(value, self.local[j])
+        self._retyped[retyped, choice] = _change(retyped_scores, self.local[retyped])
 
     def best(self, tabu: Iterable[Operator], epsilon: float) -> tuple[Operator, float] | None:
         """Return the operator with the greatest delta and that delta; None where none exceeds `epsilon`.
@@ -121,37 +124,34 @@ class Deltas:
         n = len(nodes)
         kind, rest = divmod(position, n * n) if position < 3 * n * n else (3, position - 3 * n * n)
         if kind == 3:
-            j, t = divmod(rest, len(self._types))
-            return ChangeType(nodes[j], self._structure.types[nodes[j]], self._types[t])
+            j, t = divmod(rest, len(self._choices))
+            return ChangeType(nodes[j], TYPES[self._types[j]], TYPES[self._choices[t]])
         i, j = divmod(rest, n)
         return (AddArc, RemoveArc, ReverseArc)[kind](nodes[i], nodes[j])
 
     def _locate(self, operator: Operator) -> tuple[int, int, int]:
         index = self._structure.dag.index
         if isinstance(operator, ChangeType):
-            return 3, index(operator.node), self._types.index(operator.after)
+            choice = np.searchsorted(self._choices, TYPES.index(operator.after))
+            return 3, index(operator.node), int(choice)
         kind = (AddArc, RemoveArc, ReverseArc).index(type(operator))
         return kind, index(operator.source), index(operator.target)
 
-    def _toggled_families(self, sources: IntArray, targets: IntArray) -> list[Family]:
-        """Return the family of each target with the source put among its parents, or taken out."""
-        nodes, dag = self._structure.nodes, self._structure.dag
-        families = []
-        make = partial(tuple.__new__, Family)  # a third of the time of Family(...), and there are many
-        arcs = zip(targets.tolist(), sources.tolist(), strict=True)
-        for j, group in itertools.groupby(arcs, key=itemgetter(0)):
-            is_parent = dag.matrix[:, j].tolist()
-            parents = [i for i, parent in enumerate(is_parent) if parent]
-            names = tuple([nodes[i] for i in parents])
-            node, node_type = nodes[j], self._structure.types[nodes[j]]
-            if not parents:
-                families += [make((node, (nodes[i],), node_type)) for _, i in group]
-                continue
-            for _, i in group:
-                k = bisect.bisect_left(parents, i)
-                changed = names[:k] + names[k + 1 :] if is_parent[i] else (*names[:k], nodes[i], *names[k:])
-                families.append(make((node, changed, node_type)))
-        return families
+    def _family_scores(self, nodes: IntArray, toggles: IntArray, types: npt.NDArray[np.int8]) -> FloatArray:
+        """Scores of the families of nodes of some types, with one parent put in or taken out where not -1."""
+        scores = np.empty(len(nodes))
+        step = max(1, LARGEST_BATCH // len(self._score.nodes))
+        for start in range(0, len(nodes), step):
+            part = slice(start, start + step)
+            node, toggle = nodes[part], toggles[part]
+            parents = self._structure.dag.matrix.T[node]
+            toggled = np.flatnonzero(toggle >= 0)
+            parents[toggled, toggle[toggled]] ^= True
+            of_columns = np.zeros((len(node), len(self._score.nodes)), dtype=bool)
+            of_columns[:, self._columns] = parents
+            batch = FamilyBatch(self._score.nodes, self._columns[node], of_columns, types[part])
+            scores[part] = self._score.local_batch(batch)
+        return scores
 
 
 def _change(new: FloatArray, old: FloatArray) -> FloatArray:
