@@ -45,6 +45,34 @@ def test_reference_searches(shared, name, run):
     np.testing.assert_allclose([step.delta for step in listed], deltas, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.shared
+@pytest.mark.parametrize("name", reference.TABLES)
+def test_engines_take_the_same_steps_on_the_reference_tables(shared, name):
+    frame, _ = reference.load(shared, name)
+    assert_engines_agree(frame, patience=5)
+
+
+def test_engines_take_the_same_steps_with_20000_rows():
+    assert_engines_agree(spbn.datasets.synthetic(20_000, seed=5), patience=0)
+
+
+def assert_engines_agree(frame, patience):
+    exact, spectral = (
+        hill_climb(
+            spbn.ValidatedLikelihood(frame, engine=engine),
+            Structure(frame.columns, types="ckde"),
+            patience=patience,
+        )
+        for engine in ("exact", "spectral")
+    )
+    assert [step.operator for step in spectral.steps] == [step.operator for step in exact.steps]
+    np.testing.assert_allclose(
+        [step.score for step in spectral.steps], [step.score for step in exact.steps], rtol=1e-9
+    )
+    assert spectral.structure == exact.structure
+    assert spectral.validation_score == pytest.approx(exact.validation_score, rel=1e-9)
+
+
 def step_name(operator):
     """As the reference writes it."""
     if isinstance(operator, ChangeType):
