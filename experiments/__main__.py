@@ -1,0 +1,82 @@
+"""The command ``python -m experiments NAME --data DIR``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.page import move_tables
+from experiments.results_file import ResultsError
+from experiments.runner import run_experiment
+
+NAMES = ("synthetic", "bearings", "times", "gaussian", "uci")
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "experiments" / "results"
+PAGE = ROOT / "docs" / "paper.md"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run or render experiments; the exit code is 2 without data and 1 if a cell failed."""
+    options = _parser().parse_args(arguments)
+    if not options.data.is_dir():
+        print(f"{options.data} is no folder: --data takes a clone of SPBN-Experiments.", file=sys.stderr)
+        return 2
+    names = NAMES if options.name == "all" else (options.name,)
+    failed = 0
+    try:
+        for name in names:
+            if options.quick:
+                failed += run_quickly(name, options.data, options.jobs)
+            elif options.render:
+                render(name, RESULTS / f"{name}.csv", options.data, PAGE.with_suffix(""))
+                move_tables(PAGE.with_suffix(""), PAGE)
+            else:
+                results = RESULTS / f"{name}.csv"
+                failed += run_experiment(f"experiments.{name}", options.data, results, jobs=options.jobs)
+    except KeyboardInterrupt:
+        print("\nstopped; the same command goes on from here.", file=sys.stderr)
+        return 130
+    except ResultsError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 1 if failed else 0
+
+
+def run_quickly(name: str, data: Path, jobs: int) -> int:
+    """Run and render a few cells, always anew and away from the real results."""
+    results = RESULTS / "quick" / f"{name}.csv"
+    results.unlink(missing_ok=True)
+    failed = run_experiment(f"experiments.{name}", data, results, quick=True, jobs=jobs)
+    if not failed:
+        render(name, results, data, RESULTS / "quick" / name)
+    return failed
+
+
+def render(name: str, results: Path, data: Path, out: Path) -> None:
+    """Make the tables and figures of an experiment from its results."""
+    if not results.exists():
+        raise ResultsError(f"{results} is not there: run the experiment before it is rendered.")
+    out.mkdir(parents=True, exist_ok=True)
+    import_module(f"experiments.{name}").render(pd.read_csv(results), data, out)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description="Reproduce the experiments of the paper."
+    )
+    parser.add_argument("name", choices=(*NAMES, "all"), metavar="NAME", help=f"{', '.join(NAMES)} or all")
+    parser.add_argument("--data", type=Path, required=True, help="a clone of the authors' SPBN-Experiments")
+    parser.add_argument("--quick", action="store_true", help="a few cells of each, into results/quick")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="processes, each with one thread if more than one"
+    )
+    parser.add_argument("--render", action="store_true", help="run nothing: tables and figures from results")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

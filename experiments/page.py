@@ -1,0 +1,30 @@
+"""Tables as Markdown, and their places in a page of the documentation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> str:
+    """Return a Markdown table whose first columns are text and the others numbers."""
+    rule = ["---"] * left + ["---:"] * (len(header) - left)
+    lines = [header, rule, *rows]
+    return "\n".join("| " + " | ".join(str(value) for value in line) + " |" for line in lines) + "\n"
+
+
+def move_tables(folder: Path, page: Path) -> None:
+    """Move every ``NAME.md`` of a folder into the page, between ``<!-- NAME -->`` and ``<!-- /NAME -->``."""
+    content = page.read_text(encoding="utf-8")
+    for path in sorted(folder.glob("*.md")):
+        begin, end = f"<!-- {path.stem} -->", f"<!-- /{path.stem} -->"
+        between = re.compile(f"(?<={re.escape(begin)}).*(?={re.escape(end)})", re.DOTALL)
+        text = path.read_text(encoding="utf-8")
+        content, places = between.subn(lambda _, text=text: f"\n\n{text.strip()}\n\n", content)
+        if not places:
+            raise ValueError(
+                f"{page} has no place for {path.name}: write {begin} and {end} where it belongs."
+            )
+        path.unlink()
+    page.write_text(content, encoding="utf-8")

@@ -1,0 +1,64 @@
+"""The data of the paper, read from the layout of the authors' repository."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import KFold
+
+#: The authors take a column for constant if its variance is below this in some training rows.
+LEAST_VARIANCE = 1e-8
+OUTER_FOLDS = 10
+
+
+def uci_names(data: Path) -> list[str]:
+    """Return the names of the UCI data sets."""
+    return sorted(folder.name for folder in (data / "UCI data" / "data").iterdir() if folder.is_dir())
+
+
+@cache
+def uci_table(data: Path, name: str) -> pd.DataFrame:
+    """Read a data set and leave out what no density can be fitted to.
+
+    That is the class, columns that are constant in some training fold, and columns that are
+    linear combinations of others.
+    """
+    paths = [path for path in sorted((data / "UCI data" / "data" / name).glob("*.csv")) if _is_whole(path)]
+    frame = pd.read_csv(paths[0]).drop(columns="class", errors="ignore").astype(float)
+    return without_dependent_columns(without_constant_columns(frame))
+
+
+def outer_folds(rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return training and test rows of the outer folds, the same as in the paper."""
+    return list(KFold(OUTER_FOLDS, shuffle=True, random_state=0).split(np.empty(rows)))
+
+
+def without_constant_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out columns that hardly vary in the training rows of some outer fold."""
+    least = pd.concat([frame.iloc[train].var() for train, _ in outer_folds(len(frame))], axis=1).min(axis=1)
+    return frame.loc[:, least > LEAST_VARIANCE]
+
+
+def without_dependent_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out, as long as there is one, the first column that is a linear combination of others."""
+    rank = np.linalg.matrix_rank(frame)
+    while rank < len(frame.columns):
+        dependent = next(
+            name for name in frame.columns if np.linalg.matrix_rank(frame.drop(columns=name)) == rank
+        )
+        frame = frame.drop(columns=dependent)
+    return frame
+
+
+def published_uci(data: Path) -> pd.DataFrame:
+    """Return the published log-likelihoods: one row a data set, one column a procedure."""
+    files = sorted((data / "UCI data").glob("results_*.csv"))
+    return pd.concat([pd.read_csv(file, index_col="Dataset") for file in files], axis=1)
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file is a whole table, and not one that the authors split or set aside."""
+    return not path.stem.endswith(("_full", "_tra", "_tes"))

@@ -1,0 +1,85 @@
+"""28 data sets of the UCI repository: test log-likelihood of every procedure, by cross-validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.procedures import Procedure, Workbench, fit, with_patience
+from experiments.sources import OUTER_FOLDS, outer_folds, uci_names, uci_table
+from spbn.structure import NodeType
+
+GAUSSIAN = [Procedure("HC-BIC", "GBN"), Procedure("HC-BGe", "GBN")]
+CLIMBING = with_patience("HC", ["GBN", "KDEBN", "SPBN-CKDE", "SPBN-LG"])
+TESTING = [
+    [Procedure(pc, "GBN"), Procedure(pc, "KDEBN"), *with_patience(pc, ["SPBN-LG", "SPBN-CKDE"])]
+    for pc in ("PC-PLC", "PC-RCoT")
+]
+#: Procedures that share their work, each group with the cheap ones first.
+GROUPS = [GAUSSIAN, CLIMBING, *TESTING]
+PROCEDURES = [procedure for group in GROUPS for procedure in group]
+QUICK = ("Iris", "Balance")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One procedure on the training rows of one outer fold."""
+
+    data: str
+    fold: int
+    algorithm: str
+    model: str
+    patience: int
+
+
+def cells(data: Path, quick: bool) -> list[Cell]:
+    """Return all cells, small data sets first."""
+    names, folds = (QUICK, 2) if quick else (uci_names(data), OUTER_FOLDS)
+    return [
+        Cell(name, fold, procedure.algorithm, procedure.model, procedure.patience)
+        for name in sorted(names, key=lambda name: _cost(data, name))
+        for fold in range(folds)
+        for procedure in PROCEDURES
+    ]
+
+
+def batch(cell: Cell) -> tuple[str, int, int]:
+    """Procedures of a group share their scores, searches and graphs."""
+    procedure = Procedure(cell.algorithm, cell.model, cell.patience)
+    return cell.data, cell.fold, next(i for i, group in enumerate(GROUPS) if procedure in group)
+
+
+def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
+    """Learn on the training rows, and evaluate on the test rows."""
+    bench = _workbench(data, cell.data, cell.fold)
+    structure = bench.structure(Procedure(cell.algorithm, cell.model, cell.patience))
+    network, dropped = fit(structure, bench.data)
+    frame = uci_table(data, cell.data)
+    test = frame.iloc[outer_folds(len(frame))[cell.fold][1]]
+    types = list(network.structure.types.values())
+    return {
+        "loglik": network.loglik(test),
+        "rows": len(test),
+        "nodes": len(types),
+        "ckde": types.count(NodeType.CKDE),
+        "arcs": len(network.structure.arcs),
+        "dropped_arcs": dropped,
+    }
+
+
+@lru_cache(maxsize=1)
+def _workbench(data: Path, name: str, fold: int) -> Workbench:
+    frame = uci_table(data, name)
+    return Workbench(frame.iloc[outer_folds(len(frame))[fold][0]])
+
+
+def _cost(data: Path, name: str) -> float:
+    rows, columns = uci_table(data, name).shape
+    return float(rows**2 * columns**2)
+
+
+def render(results: pd.DataFrame, data: Path, out: Path) -> None:
+    """Write the tables and figures."""
