@@ -13,7 +13,7 @@ from experiments.page import move_tables
 from experiments.results_file import ResultsError
 from experiments.runner import run_experiment
 
-NAMES = ("synthetic", "bearings", "times", "gaussian", "uci")
+NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci")
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 PAGE = ROOT / "docs" / "paper.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -9,9 +10,13 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import KFold
 
+import spbn
+from spbn.converters import from_pgmpy
+
 #: The authors take a column for constant if its variance is below this in some training rows.
 LEAST_VARIANCE = 1e-8
 OUTER_FOLDS = 10
+SAMPLE_SEED = 0
 
 
 def uci_names(data: Path) -> list[str]:
@@ -57,6 +62,36 @@ def published_uci(data: Path) -> pd.DataFrame:
     """Return the published log-likelihoods: one row a data set, one column a procedure."""
     files = sorted((data / "UCI data").glob("results_*.csv"))
     return pd.concat([pd.read_csv(file, index_col="Dataset") for file in files], axis=1)
+
+
+@cache
+def gaussian_network(name: str) -> spbn.BayesianNetwork:
+    """Return one of the Gaussian networks of the bnlearn repository, which pgmpy carries."""
+    from pgmpy.utils import get_example_model
+
+    with warnings.catch_warnings():  # what pgmpy warns of is not ours to put right
+        warnings.simplefilter("ignore")
+        return from_pgmpy(get_example_model(name.lower()))
+
+
+def gaussian_train(data: Path, network: str, rows: int) -> pd.DataFrame:
+    """Return the authors' training rows, or our own where they have published none."""
+    path = data / "GaussianNetworks" / f"{_stem(network)}_{rows}.csv"
+    return pd.read_csv(path) if path.exists() else gaussian_network(network).sample(rows, seed=SAMPLE_SEED)
+
+
+def gaussian_test(data: Path, network: str) -> pd.DataFrame:
+    """Return the authors' test rows."""
+    return pd.read_csv(data / "GaussianNetworks" / f"{_stem(network)}_test.csv")
+
+
+def published(table: str) -> pd.DataFrame:
+    """Return a table of the paper: "table1" or "table3"."""
+    return pd.read_csv(Path(__file__).parent / "published" / f"{table}.csv")
+
+
+def _stem(network: str) -> str:
+    return network.lower().replace("-", "_")
 
 
 def _is_whole(path: Path) -> bool:

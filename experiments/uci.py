@@ -83,3 +83,6 @@ def _cost(data: Path, name: str) -> float:
 
 def render(results: pd.DataFrame, data: Path, out: Path) -> None:
     """Write the tables and figures."""
+    from experiments.figures.uci import draw
+
+    draw(results, data, out)
