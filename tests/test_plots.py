@@ -9,8 +9,8 @@ from matplotlib.patches import Ellipse, FancyArrowPatch
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, GraphError, Structure
-from spbn.layout import layered, node_width
-from spbn.pictures import to_dot, to_svg
+from spbn.layout import layered, node_width, one_line, short_labels
+from spbn.pictures import save_structure, to_dot, to_svg
 from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
 
 from strategies import arcs_of_dag, nonlinear_frame
@@ -132,3 +132,71 @@ def test_a_notebook_shows_the_graph():
 
 def test_dot_escapes_names():
     assert '"a \\"b\\"";' in to_dot(Structure(['a "b"']))
+
+
+STRANGE = [
+    "cost in $ per $",
+    "_hidden_$x$",
+    "a name that is much longer than any label of a graph ought to be",
+]
+
+
+def shown_texts(ax):
+    figure = ax.figure
+    figure.draw_without_rendering()
+    return [text for text in figure.findobj(mpl.text.Text) if text.get_text()]
+
+
+def test_names_are_shown_as_they_are_and_not_as_mathematics():
+    frame = FRAME.set_axis(STRANGE, axis=1)
+    network = spbn.learn(frame, required_arcs=[(STRANGE[0], STRANGE[1])])
+    pair = BayesianNetwork.fit(Structure(STRANGE, [(STRANGE[0], STRANGE[1])], "ckde"), frame)
+    both = BayesianNetwork.fit(Structure(STRANGE, [(n, STRANGE[2]) for n in STRANGE[:2]]), frame)
+    for ax in (
+        plot_structure(network),
+        plot_search(network.search),
+        plot_cpd(pair, STRANGE[0]),
+        plot_cpd(pair, STRANGE[1]),
+        plot_cpd(both, STRANGE[2]),
+        plot_contributions(network.logpdf_by_node(frame)),
+    ):
+        texts = [text for text in shown_texts(ax) if "$" in text.get_text()]
+        assert texts
+        assert not any(text.get_parse_math() for text in texts)
+
+
+def test_contributions_name_nodes_that_begin_with_an_underscore():
+    frame = FRAME.set_axis(STRANGE, axis=1)
+    network = spbn.learn(frame, model="gbn")
+    ax = plot_contributions(network.logpdf_by_node(frame), nodes=STRANGE[:2])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["all nodes", *STRANGE[:2]]
+
+
+@pytest.mark.parametrize("nodes", ["a", "ab"])
+def test_the_legend_of_a_narrow_comparison_fits(nodes):
+    arcs = [("a", "b")] if len(nodes) > 1 else []
+    ax = plot_structure(Structure(nodes, arcs), compare_to=Structure(nodes, types="ckde"))
+    ax.figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= ax.figure.bbox.x1
+    assert box.y0 >= 0
+
+
+def test_labels_are_short_one_line_and_distinct():
+    names = ["x" * 90 + "1", "x" * 90 + "2", "tab\tand\nline", "tab and line", "ok"]
+    labels = short_labels(names, 20)
+    assert len(set(labels.values())) == len(names)
+    assert max(map(len, labels.values())) <= 22
+    assert labels["ok"] == "ok"
+    assert one_line("a\tb\ud800\uffff") == "a b  "
+    assert node_width("日本語日本語") > node_width("abcdef")
+
+
+def test_letters_that_the_font_lacks_are_one_warning(tmp_path):
+    structure = Structure(["日本語", "語"])
+    with pytest.warns(UserWarning, match=r"an \.svg has them") as caught:
+        save_structure(structure, tmp_path / "g.png")
+    assert len(caught) == 1
+    save_structure(structure, tmp_path / "g.svg")
+    assert "日本語" in (tmp_path / "g.svg").read_text(encoding="utf-8")

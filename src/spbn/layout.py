@@ -12,6 +12,7 @@ which grows downwards.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,9 +45,37 @@ class Layout:
         return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
 
 
-def node_width(name: str) -> float:
+def node_width(label: str) -> float:
     """Return the width of a node's ellipse, in characters."""
-    return max(5.0, 1.2 * len(name) + 2.5)
+    columns = sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in label)
+    return max(5.0, 1.2 * columns + 2.5)
+
+
+def short_labels(names: Sequence[str], limit: int) -> dict[str, str]:
+    """Return a label of one line for every name, at most about so long, and different for each."""
+    labels: dict[str, str] = {}
+    for i, name in enumerate(names):
+        label = shortened(one_line(name), limit)
+        while label in labels.values() or (label != name and label in names):
+            label = f"{shortened(label, limit - 6)} #{i + 1}"
+            i += len(names)
+        labels[name] = label
+    return labels
+
+
+def one_line(text: str) -> str:
+    """Put a space for every tab, line break and other sign that cannot be drawn."""
+    return "".join(" " if _cannot_be_drawn(sign) else sign for sign in text)
+
+
+def _cannot_be_drawn(sign: str) -> bool:
+    # Control signs, halves of pairs, line breaks; and two that XML does not allow.
+    return unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in "\ufffe\uffff"
+
+
+def shortened(text: str, limit: int) -> str:
+    """Cut long text, and show that something is missing."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import warnings
 from pathlib import Path
+from typing import Any
 
 from spbn.atomic import replacing
 from spbn.errors import ArgumentError
@@ -53,9 +55,19 @@ def _drawn(structure: Structure, kind: str) -> bytes:
     from spbn.plots import graph_inches, plot_structure
 
     stream = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none"}):
+    settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
+    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         figure = Figure(layout="constrained")
         ax = plot_structure(structure, figure.subplots())
         figure.set_size_inches(graph_inches(ax))
         figure.savefig(stream, format=kind, dpi=200, metadata=DRAWN[kind])
+    lacking = [warning for warning in caught if "missing from font" in str(warning.message)]
+    for warning in caught:
+        if warning not in lacking:
+            warnings.warn(warning.message, stacklevel=3)
+    if lacking and kind != "svg":  # the text of an SVG is drawn by whoever shows it, in a font of theirs
+        warnings.warn(
+            "the font lacks some letters of the names and shows boxes: an .svg has them.", stacklevel=3
+        )
     return stream.getvalue()

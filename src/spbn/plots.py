@@ -15,7 +15,7 @@ from spbn.data import FloatArray, as_table
 from spbn.errors import ArgumentError, GraphError
 from spbn.extras import require_plot_packages
 from spbn.graph import Arc
-from spbn.layout import Layout, layered, node_width
+from spbn.layout import Layout, layered, node_width, one_line, short_labels, shortened
 from spbn.network import BayesianNetwork
 from spbn.search import SearchResult
 from spbn.structure import NodeType, Structure
@@ -31,6 +31,8 @@ CURVE_POINTS = 200
 MESH_POINTS = 100
 SLICES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles of a parent
 CLOUD_POINTS = 2_000
+LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and beside an axis
+NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # characters that a graph is wide at least
 
 
 def plot_structure(
@@ -48,28 +50,32 @@ def plot_structure(
     styles = (
         dict.fromkeys(found.arcs, (COMMON, "-")) if compare_to is None else _arc_styles(found, compare_to)
     )
+    labels = short_labels(found.nodes, LONGEST_LABEL)
     # Arcs of the structure itself come first: they decide the layers.
-    layout = layered(found.nodes, sorted(styles, key=lambda arc: arc not in found.arcs))
+    arcs = sorted(styles, key=lambda arc: arc not in found.arcs)
+    layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in arcs])
     made = ax is None
     if ax is None:
         ax = _new_axes(4.0, 3.0)
-    for arc, (colour, line) in styles.items():
-        _draw_arc(ax, layout, arc, colour, line)
-    for node, (x, y) in layout.centres.items():
+    for (a, b), (colour, line) in styles.items():
+        _draw_arc(ax, layout, (labels[a], labels[b]), colour, line)
+    for node, label in labels.items():
         other = compare_to is not None and compare_to.type(node) is not found.type(node)
-        _draw_node(ax, node, x, y, found.type(node), MISSING if other else INK)
-    _frame(ax, layout)
+        _draw_node(ax, label, *layout.centres[label], found.type(node), MISSING if other else INK)
+    _frame(ax, layout, NARROWEST if compare_to is None else NARROWEST_WITH_LEGEND)
     if compare_to is not None:
         _draw_legend(ax, {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED})
     if made:
-        ax.figure.set_size_inches(graph_inches(ax))  # type: ignore[union-attr]
+        width, height = graph_inches(ax)
+        legend = 0.3 if compare_to is not None else 0.0
+        ax.figure.set_size_inches(width, height + legend)  # type: ignore[union-attr]
     return ax
 
 
 def graph_inches(ax: Axes) -> tuple[float, float]:
     """Return the size that a figure needs for the graph in `ax` to be readable."""
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    return max(2.5, 0.085 * (right - left) + 0.2), max(1.2, 0.8 * (bottom - top) + 0.2)
+    return 0.085 * (right - left) + 0.2, 0.8 * (bottom - top) + 0.2
 
 
 def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
@@ -77,13 +83,14 @@ def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
     if not isinstance(search, SearchResult):
         raise ArgumentError(f"search must be a SearchResult. Got {type(search).__name__}.")
     if ax is None:
-        ax = _new_axes(max(5.0, 0.42 * len(search.steps) + 2.5), 4.2)
+        ax = _new_axes(max(5.0, 0.42 * len(search.steps) + 2.5), 4.6)
     steps = np.arange(1, len(search.steps) + 1)
     scores = np.array([step.score for step in search.steps])
     validations = np.array([step.validation_score for step in search.steps])
     ax.plot(steps, scores, "o-", color=LINES[0], markersize=4, label="score")
     ax.set_ylabel("score", color=LINES[0])
-    ax.set_xticks(steps, [str(step.operator) for step in search.steps], rotation=60, ha="right", fontsize=8)
+    names = [_title(str(step.operator), LONGEST_LABEL) for step in search.steps]
+    ax.set_xticks(steps, names, rotation=60, ha="right", fontsize=8, parse_math=False)
     ax.spines[["top"]].set_visible(False)
     if not np.array_equal(scores, validations):
         right = ax.twinx()
@@ -133,7 +140,7 @@ def plot_cpd(
             bins = np.linspace(xs[0], xs[-1], 41).tolist()
             ax.hist(columns[node], bins=bins, density=True, color=CKDE_FILL, edgecolor="none")
         ax.plot(xs, np.exp(cpd.logpdf({node: xs})), color=LINES[0])
-        ax.set_xlabel(node)
+        ax.set_xlabel(_title(node), parse_math=False)
         ax.set_ylabel("density")
     elif len(parents) == 1:
         _draw_conditional(ax, cpd, node, parents[0], columns, xs, points)
@@ -177,15 +184,19 @@ def plot_contributions(
         raise GraphError(f"contributions has no column {absent[0]!r}.")
     ax.plot(x, contributions.sum(axis=1), color=INK, linewidth=1.4, label="all nodes")
     for node, colour in zip(nodes, _cycle(len(nodes)), strict=True):
-        ax.plot(x, contributions[node], color=colour, linewidth=0.9, label=node)
+        ax.plot(x, contributions[node], color=colour, linewidth=0.9, label="node")
     ax.set_ylabel("log-density")
-    ax.legend(
+    legend = ax.legend(
         frameon=False,
         fontsize=8,
         ncols=min(6, len(nodes) + 1),
         loc="upper center",
         bbox_to_anchor=(0.5, -0.12),
     )
+    # Put in afterwards: matplotlib leaves out what begins with an underscore.
+    for entry, node in zip(legend.get_texts()[1:], nodes, strict=True):
+        entry.set_text(_title(node))
+        entry.set_parse_math(False)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -210,15 +221,15 @@ def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, str]
     return styles
 
 
-def _draw_node(ax: Axes, node: str, x: float, y: float, node_type: NodeType, outline: str) -> None:
+def _draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, outline: str) -> None:
     from matplotlib.patches import Ellipse
 
     fill = LG_FILL if node_type is NodeType.LG else CKDE_FILL
     width = 2.0 if outline != INK else 1.0
     ax.add_patch(
-        Ellipse((x, y), node_width(node), 0.5, facecolor=fill, edgecolor=outline, linewidth=width, zorder=3)
+        Ellipse((x, y), node_width(label), 0.5, facecolor=fill, edgecolor=outline, linewidth=width, zorder=3)
     )
-    ax.text(x, y, node, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
+    ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
 
 
 def _draw_arc(ax: Axes, layout: Layout, arc: Arc, colour: str, line: str) -> None:
@@ -262,10 +273,11 @@ def _smooth(points: list[tuple[float, float]]) -> Any:
     return Path(np.stack([PchipInterpolator(down * ys, xs)(down * fine), fine], axis=1))
 
 
-def _frame(ax: Axes, layout: Layout) -> None:
+def _frame(ax: Axes, layout: Layout, narrowest: float) -> None:
     (left, top), (right, bottom) = layout.corners
-    ax.set_xlim(left - 1.0, right + 1.0)
-    ax.set_ylim(bottom + 0.4, top - 0.4)
+    aside = max(1.0, 0.5 * (narrowest - (right - left)))
+    ax.set_xlim(left - aside, right + aside)
+    ax.set_ylim(bottom + 0.5, top - 0.5)
     ax.set_axis_off()
 
 
@@ -313,8 +325,8 @@ def _draw_conditional(
         ax.plot(columns[parent][::step], columns[node][::step], ".", color=INK, markersize=1.5, alpha=0.35)
     ax.set_xlim(parents[0], parents[-1])
     ax.set_ylim(xs[0], xs[-1])
-    ax.set_xlabel(parent)
-    ax.set_ylabel(node)
+    ax.set_xlabel(_title(parent), parse_math=False)
+    ax.set_ylabel(_title(node), parse_math=False)
 
 
 def _draw_slices(
@@ -342,10 +354,11 @@ def _draw_slices(
     for value, curve, colour in zip(values[chosen], curves, LINES, strict=True):
         ax.plot(xs, curve, color=colour, label=f"{value:.3g}")
     rest = ", ".join(f"{parent} = {medians[parent]:.3g}" for parent in parents if parent != chosen)
-    ax.set_xlabel(f"{node}   (at {rest})")
+    name = _title(node, LONGEST_TITLE // 2)
+    ax.set_xlabel(f"{name}   {_title(f'(at {rest})', LONGEST_TITLE - len(name))}", parse_math=False)
     ax.set_ylabel("density")
-    ax.legend(
-        title=chosen,
+    legend = ax.legend(
+        title=_title(chosen),
         frameon=False,
         fontsize=8,
         title_fontsize=8,
@@ -355,6 +368,7 @@ def _draw_slices(
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
     )
+    legend.get_title().set_parse_math(False)
 
 
 def _columns_for(network: BayesianNetwork, node: str, data: Any) -> dict[str, FloatArray]:
@@ -365,6 +379,10 @@ def _columns_for(network: BayesianNetwork, node: str, data: Any) -> dict[str, Fl
         return dict(zip(names, table.columns, strict=True))
     sample = network.sample(CLOUD_POINTS, seed=0)
     return {name: sample[name].to_numpy() for name in names}
+
+
+def _title(text: str, limit: int = LONGEST_TITLE) -> str:
+    return shortened(one_line(text), limit)
 
 
 def _range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn.report.markup import Html, clean, join, shortened, tag
+from spbn.layout import shortened
+from spbn.report.markup import Html, clean, join, tag
 from spbn.report.numbers import number, percent, plural
 
 

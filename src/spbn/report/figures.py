@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from spbn import plots
 from spbn.network import BayesianNetwork
-from spbn.report.markup import Html, clean, safe, shortened
+from spbn.report.markup import Html, safe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,6 @@ _VARIABLES = {
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "spbn",
-    "text.parse_math": False,  # a column may well be called "price in $"
     "font.size": 9.0,
     "text.color": plots.INK,
     "axes.edgecolor": plots.INK,
@@ -62,10 +61,6 @@ def cpd_figure(network: BayesianNetwork, node: str, data: Any, number: int) -> H
 
 
 def _saved(figure: Figure) -> bytes:
-    for ax in figure.axes:
-        legend = ax.get_legend()
-        for text in (ax.xaxis.label, ax.yaxis.label, *([legend.get_title()] if legend else [])):
-            text.set_text(shortened(clean(text.get_text()), 48))
     stream = io.BytesIO()
     figure.savefig(stream, format="svg", transparent=True, dpi=100, metadata={"Date": None})
     return stream.getvalue()

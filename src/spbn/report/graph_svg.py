@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from spbn.data import FloatArray
 from spbn.graph import Arc
-from spbn.layout import layered, node_width
-from spbn.report.markup import Html, shortened, tag
+from spbn.layout import layered, node_width, short_labels
+from spbn.report.markup import Html, tag
 from spbn.structure import NodeType, Structure
 
 UNIT = np.array([7.2, 82.0])  # pixels for a character and a layer of the layout
@@ -78,7 +78,7 @@ def legend(*, weighted: bool) -> Html:
 
 
 def _place(structure: Structure) -> _Drawing:
-    labels = _labels(structure.nodes)
+    labels = short_labels(structure.nodes, LONGEST_LABEL)
     layout = layered(
         [labels[node] for node in structure.nodes], [(labels[a], labels[b]) for a, b in structure.arcs]
     )
@@ -94,18 +94,6 @@ def _place(structure: Structure) -> _Drawing:
         {arc: route - low for arc, route in routes.items()},
         *(high - low).tolist(),
     )
-
-
-def _labels(nodes: Sequence[str]) -> dict[str, str]:
-    """Return a short name for every node, different for each."""
-    labels: dict[str, str] = {}
-    for i, node in enumerate(nodes):
-        label = shortened(node, LONGEST_LABEL)
-        while label in labels.values() or (label != node and label in nodes):
-            label = f"{shortened(label, LONGEST_LABEL - 6)} #{i + 1}"
-            i += len(nodes)
-        labels[node] = label
-    return labels
 
 
 def _radii(label: str) -> FloatArray:

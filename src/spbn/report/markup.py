@@ -49,8 +49,3 @@ def tag(name: str, /, *children: str, **attributes: str | int | float | bool | N
             written.append(f' {key}="{safe(shown)}"')
     opening = f"<{name}{''.join(written)}>"
     return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")
-
-
-def shortened(text: str, limit: int) -> str:
-    """Cut long text, and show that something is missing."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
