@@ -39,6 +39,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/pc.py
 	$(BIN)/python benchmarks/independence.py
 	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/nonuniform.py
 
 # The stamps are newer than what they depend on, so nothing is installed twice.
 $(BIN)/python:
