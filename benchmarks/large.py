@@ -131,9 +131,7 @@ def speed(runs: int) -> None:
 
 
 def accuracy() -> None:
-    heading(
-        "Greatest difference from the exact log-density among sampled rows, relative difference of their sums, seconds"
-    )
+    heading("Sampled rows: greatest error of a log-density, relative error of their sum, seconds")
     for rows in (20_000, 100_000, 1_000_000):
         for shape in SHAPES:
             print(f"{rows:9,d} {shape:10}", end="")
