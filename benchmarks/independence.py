@@ -1,7 +1,8 @@
 """How often the independence tests reject, where they should not and where they should, and what they cost.
 
 ``python benchmarks/independence.py`` writes its tables into docs/independence-tests.md;
-it takes about a quarter of an hour. ``--quick`` only prints, from a tenth of the data sets.
+it takes about a quarter of an hour. ``--table`` makes one of them only. ``--quick`` only prints,
+from a tenth of the data sets.
 """
 
 from __future__ import annotations
@@ -155,11 +156,15 @@ def write(name: str, table: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the data sets; print only")
-    quick = parser.parse_args().quick
-    tables = {"cost": cost_table(), "rejections": rejection_table(0.1 if quick else 1.0)}
-    if not quick:
-        for name, table in tables.items():
-            write(name, table)
+    parser.add_argument("--table", choices=["cost", "rejections"], help="make one of the two only")
+    options = parser.parse_args()
+    share = 0.1 if options.quick else 1.0
+    tables = {"cost": cost_table, "rejections": lambda: rejection_table(share)}
+    for name, make in tables.items():
+        if options.table in (None, name):
+            table = make()
+            if not options.quick:
+                write(name, table)
 
 
 if __name__ == "__main__":
