@@ -250,9 +250,8 @@ def _network_table(results: pd.DataFrame) -> str:
         structure = structure_of(results, name)
         (row,) = results[results["subject"] == name].itertuples()
         types = list(structure.types.values())
-        numbers = (int(row.rows), len(structure.arcs), types.count(NodeType.CKDE), f"{row.seconds:.1f}")
-        rows.append((name, *numbers))
-    return table(["network", "rows", "arcs", "CKDE nodes", "seconds"], rows)
+        rows.append((name, f"{int(row.rows):,}", len(structure.arcs), types.count(NodeType.CKDE)))
+    return table(["network", "rows", "arcs", "CKDE nodes"], rows)
 
 
 def _fall_table(results: pd.DataFrame) -> str:
@@ -264,4 +263,4 @@ def _fall_table(results: pd.DataFrame) -> str:
         (frequency, f"{before[frequency]:.1f}", f"{fall:,.0f}", f"{fall / falls.sum():.0%}")
         for frequency, fall in falls.sort_values(ascending=False).items()
     ]
-    return table(["frequency", "before", "fall", "share"], rows)
+    return table(["frequency", "log-likelihood before", "fall", "share of the fall"], rows)

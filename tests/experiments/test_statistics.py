@@ -104,13 +104,6 @@ def test_lies_between_the_raw_and_holm(pvalues):
     assert all(adjusted[a] <= adjusted[b] for a, b in pairwise(ordered))
 
 
-@given(pvalues_of_all_pairs())
-def test_holm_beside_statsmodels(pvalues):
-    multitest = pytest.importorskip("statsmodels.stats.multitest")
-    expected = multitest.multipletests(list(pvalues.values()), method="holm")[1]
-    np.testing.assert_allclose(list(holm(pvalues).values()), expected)
-
-
 def test_many_algorithms_take_no_time():
     rng = np.random.default_rng(0)
     names = [f"algorithm {k}" for k in range(11)]
