@@ -75,7 +75,8 @@ def test_missing_rows(folder, run):
     frame.to_csv("holes.csv", index=False)
     code, _, err = run("learn", "holes.csv")
     assert code == 2
-    assert "column 'b' has 1 missing value (row 7)" in err
+    assert "1 value is missing or infinite in column 'b', in line 9. " in err
+    assert "--missing drop" in err
     assert run("learn", "holes.csv", "--missing", "drop", "--out", "m.spbn")[0] == 0
     assert BayesianNetwork.load("m.spbn") == spbn.learn(frame.drop(index=7))
 
@@ -98,12 +99,18 @@ def test_score(model, run, kind):
         "score", "model.spbn", f"new.{kind}", "--top", "2", "--by-node", "--out", f"scores.{kind}"
     )
     assert code == 0
-    rows = [line.split() for line in out.splitlines() if re.match(r"\s+\d+ ", line)]
+    rows = [line.split() for line in out.splitlines() if re.match(r"\s*\d+ +-", line)]
+    network = BayesianNetwork.load("model.spbn")
     assert len(rows) == 2
+    assert rows[0][0] == "4"
+    np.testing.assert_allclose(
+        [float(number) for number in rows[0][2:]], network.logpdf_by_node(frame).loc[4], atol=1e-3
+    )
+    _, out, _ = run("score", "model.spbn", f"new.{kind}", "--top", "2")
+    rows = [line.split() for line in out.splitlines() if re.match(r"\s+\d+ ", line)]
     assert rows[0][0] == "4"
     assert rows[0][2] in ("a", "b", "c")
     scores = spbn.tables.read_table(f"scores.{kind}")
-    network = BayesianNetwork.load("model.spbn")
     np.testing.assert_allclose(scores["logpdf"], network.logpdf(frame))
     np.testing.assert_allclose(scores[["a", "b", "c"]], network.logpdf_by_node(frame))
 
@@ -165,6 +172,14 @@ def binary():
         (b"a,b\n1,2\n3,oops\n", "column 'b' holds text, first in line 3: 'oops'"),
         (b"a,a\n1,2\n", "'a' stand more than once|distinct"),
         (b"a,b\n1,2\n1,3\n1,4\n", "'a' is constant"),
+        (b"a,b\n\n1,2\n\n\n3,oops\n", "column 'b' holds text, first in line 6: 'oops'"),
+        (b'a,b,c\n1,2,"x\ny"\n', "column 'c' holds text, first in line 3"),
+        (b"a,b\n1,2\n,2\n3,\n4,inf\n", "1 value is missing or infinite in column 'a', in line 3"),
+        (b"a,b\n1,2\n2,\n3,\n4,inf\n", "3 values .* 'b', the first in line 3. .* --missing drop"),
+        (b",a\n0,1\n1,2\n", "column 1 has no name"),
+        (b"a,b,\n1,2,\n3,4,\n", "column 3 has no name"),
+        (b"a;b\n1,5;2\n1,6;3\n", "separated by ';'"),
+        (b"caf\xe9,b\n1,2\n", "UTF-8"),
     ],
 )
 def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
@@ -181,6 +196,11 @@ def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
     ("arguments", "message"),
     [
         (["learn", "data.csv", "--columns", "a,z"], "no column 'z'"),
+        (["learn", "data.csv", "--columns", "a,a"], "once each"),
+        (["learn", "data.csv", "--out", "."], ". is a folder"),
+        (["score", "model.spbn", "data.csv", "--out", "s.txt"], "must end in one of .csv, .tsv, .parquet"),
+        (["show", "."], "is a folder"),
+        (["sample", "model.spbn", "-n", "10000000000000000"], "not enough memory"),
         (["learn", "data.csv", "--out", "nowhere/m.spbn"], "nowhere does not exist"),
         (["learn", "data.csv", "--report", "nowhere/r.html"], "nowhere does not exist"),
         (["learn", "data.csv", "--require", "ab"], "written A:B"),
@@ -198,8 +218,8 @@ def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
 )
 def test_bad_arguments_are_one_line_and_exit_code_2(model, run, arguments, message):
     nonlinear_frame(20, 2).to_csv("short.csv", index=False)
-    code, _, err = run(*arguments)
-    assert code == 2
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
     assert message in err
     assert len(err.strip().splitlines()) == 1
 
@@ -214,6 +234,83 @@ def test_an_interrupt_leaves_nothing_half_written(model, run, monkeypatch):
     assert run("sample", "model.spbn", "--out", "s.csv")[0] == 130
     assert run("learn", "data.csv", "--out", "new.spbn")[0] == 130
     assert sorted(os.listdir()) == before
+
+
+def test_names_with_commas_and_colons(folder, run):
+    nonlinear_frame(60, 3).set_axis(["a, b", "x:y", "c"], axis=1).to_csv("odd.csv", index=False)
+    assert (
+        run("learn", "odd.csv", "--columns", '"a, b", x:y', "--require", "x:y:a, b", "--out", "m.spbn")[0]
+        == 0
+    )
+    assert BayesianNetwork.load("m.spbn").structure.arcs == (("x:y", "a, b"),)
+
+
+def test_rows_far_away_that_stop_the_search_are_named(folder, run):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=400)
+    frame = pd.DataFrame({"a": a, "b": np.sin(2 * a) + 0.1 * rng.normal(size=400)})
+    assert "warning" not in run("learn", frame_file(frame), "--patience", "0")[2]
+    validating = spbn.splits.holdout_rows(400, 0.2, np.random.default_rng(0))[1]
+    frame.loc[validating[0], "b"] = 30.0
+    code, out, err = run("learn", frame_file(frame), "--patience", "0")
+    assert code == 0
+    assert "0 arcs" in out
+    assert f"row {validating[0]} (b)" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def frame_file(frame):
+    frame.to_csv("frame.csv", index=False)
+    return "frame.csv"
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_are_one_line(folder, run):
+    spbn.learn(nonlinear_frame(80, 2).rename(columns={"a": "語"}), model="gbn").save("m.spbn")
+    code, _, err = run("plot", "m.spbn", "--out", "g.png")
+    assert code == 0
+    assert err.startswith("spbn: warning: ")
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_no_command_shows_the_help_and_nothing_else(run):
+    code, out, err = run()
+    assert code == 2
+    assert "Usage" in out + err
+    assert "spbn: " not in out + err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such signals on Windows")
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_leaves_the_old_file_and_nothing_else(model, number, code):
+    """The command is stopped in the middle of writing."""
+    program = f"""
+import os, signal, sys, zipfile
+def stop(*args, **options): os.kill(os.getpid(), signal.{number}); signal.pause()
+zipfile.ZipFile.writestr = stop
+from spbn.cli import main
+sys.argv = ["spbn", "learn", "data.csv", "--model", "gbn", "--out", "model.spbn"]
+main()
+"""
+    before = {name: (model / name).read_bytes() for name in os.listdir()}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert {name: (model / name).read_bytes() for name in os.listdir()} == before
+
+
+def test_a_reader_that_has_seen_enough(model):
+    program = """
+import sys
+from spbn.cli import main
+sys.argv = ["spbn", "sample", "model.spbn", "-n", "20000"]
+main()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as command:
+        command.stdout.readline()
+        command.stdout.close()
+        assert command.stderr.read() == b""
 
 
 def test_the_installed_command():

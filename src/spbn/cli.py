@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import signal
 import sys
+import threading
+import warnings
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from spbn.cpds import CKDE
 from spbn.data import Missing
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.network import BayesianNetwork
-from spbn.search import SearchResult
-from spbn.structure import NodeType
-from spbn.tables import read_table, write_table
+from spbn.progress import working
+from spbn.tables import read_table, require_complete, require_table_name, write_table
+from spbn.terminal import complain, out, print_unusual, show_network
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 app = typer.Typer(
     name="spbn",
@@ -25,10 +34,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-out = Console(soft_wrap=True, highlight=False)
-
-Data = Annotated[Path, typer.Argument(help="A table: .csv, .tsv or .parquet.", show_default=False)]
-Model = Annotated[Path, typer.Argument(help="A model that [bold]spbn learn[/] wrote.", show_default=False)]
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A table: .csv, .tsv or .parquet.", show_default=False)
+]
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A model that [bold]spbn learn[/] wrote.", show_default=False),
+]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 MissingRows = Annotated[Missing, typer.Option(help="What to do about rows with missing values.")]
 Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; all by default.")]
@@ -74,8 +86,8 @@ def learn(
     from spbn.learn import learn as learn_network
 
     for path in (out_, report):
-        _require_folder(path)
-    frame = read_table(data, _names(columns))
+        _require_target(path)
+    frame = _training_frame(data, columns, missing)
     network = learn_network(
         frame,
         model=model,
@@ -85,18 +97,20 @@ def learn(
         folds=folds,
         patience=patience,
         max_parents=max_parents,
-        required_arcs=[_arc(text) for text in require or ()],
-        forbidden_arcs=[_arc(text) for text in forbid or ()],
-        missing=missing,
+        required_arcs=[_arc(text, frame.columns) for text in require or ()],
+        forbidden_arcs=[_arc(text, frame.columns) for text in forbid or ()],
         seed=seed,
         progress=sys.stderr.isatty(),
     )
-    _show(network)
+    show_network(network)
+    _warn_of_far_rows(network, frame)
+    if out_ is not None or report is not None:
+        out.print()
     if out_ is not None:
         network.save(out_)
-        out.print(f"\nmodel written to {out_}", markup=False)
+        out.print(f"model written to {out_}", markup=False)
     if report is not None:
-        _write_report(network, report, frame.dropna() if missing == "drop" else frame)
+        _write_report(network, report, frame, data.stem)
 
 
 @app.command()
@@ -105,14 +119,16 @@ def show(model: Model) -> None:
 
     [dim]spbn show wine.spbn[/]
     """
-    _show(_load(model), bandwidths=True)
+    show_network(_load(model), bandwidths=True)
 
 
 @app.command()
 def score(
     model: Model,
     data: Data,
-    by_node: Annotated[bool, typer.Option("--by-node", help="Also the contribution of every node.")] = False,
+    by_node: Annotated[
+        bool, typer.Option("--by-node", help="Every node's contribution, on screen and in --out.")
+    ] = False,
     top: Annotated[int, typer.Option(help="How many of the most unusual rows to print.")] = 20,
     out_: Annotated[Path | None, typer.Option("--out", help="Write all rows: scores.csv.")] = None,
 ) -> None:
@@ -120,23 +136,21 @@ def score(
 
     [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
     """
-    _require_folder(out_)
-    network = _load(model)
-    contributions = network.logpdf_by_node(read_table(data, network.nodes))
-    total = contributions.sum(axis=1)
-    typical = contributions.median()
-    out.print(f"{len(total)} rows, mean log-density {total.mean():.4f}\n")
-    out.print(f"{'row':>8} {'log-density':>12}  nodes that make it so", style="bold")
-    for row in total.nsmallest(max(0, top)).index:
-        lacking = (typical - contributions.loc[row]).nlargest(3)
-        reasons = ", ".join(f"{node} ({-gap:+.1f})" for node, gap in lacking.items() if gap > 1.0)
-        out.print(f"{row:>8} {total[row]:12.3f}  {reasons or 'a little of everything'}", markup=False)
+    _require_target(out_)
     if out_ is not None:
+        require_table_name(out_)
+    network = _load(model)
+    frame = _frame_for(network, data)
+    with _working("scoring the rows"):
+        contributions = network.logpdf_by_node(frame)
+    total = contributions.sum(axis=1)
+    print_unusual(contributions, total, top=top, by_node=by_node)
+    if out_ is not None:
+        import pandas as pd
+
         columns: dict[str, Any] = {"logpdf": total}
         if by_node:
             columns |= {str(node): contributions[node] for node in contributions.columns}
-        import pandas as pd
-
         write_table(pd.DataFrame(columns), out_)
         out.print(f"\nscores written to {out_}", markup=False)
 
@@ -152,8 +166,12 @@ def sample(
 
     [dim]spbn sample wine.spbn -n 1000 --out samples.csv[/]
     """
-    _require_folder(out_)
-    rows = _load(model).sample(n, seed=seed)
+    _require_target(out_)
+    if out_ is not None:
+        require_table_name(out_)
+    network = _load(model)
+    with _working("drawing rows"):
+        rows = network.sample(n, seed=seed)
     if out_ is None:
         sys.stdout.write(rows.to_csv(index=False))
     else:
@@ -175,8 +193,8 @@ def compare(
     """
     from spbn.comparison import compare_models
 
-    frame = read_table(data, _names(columns))
-    table = compare_models(frame, folds=folds, missing=missing, seed=seed, progress=sys.stderr.isatty())
+    frame = _training_frame(data, columns, missing)
+    table = compare_models(frame, folds=folds, seed=seed, progress=sys.stderr.isatty())
     out.print(table.to_string(index=False, float_format=lambda value: f"{value:.4f}"), markup=False)
 
 
@@ -191,8 +209,10 @@ def plot(
     """
     from spbn.pictures import save_structure
 
-    _require_folder(out_)
-    save_structure(_load(model).structure, out_)
+    _require_target(out_)
+    network = _load(model)
+    with _working("drawing the graph"):
+        save_structure(network.structure, out_)
     out.print(f"graph written to {out_}", markup=False)
 
 
@@ -206,9 +226,9 @@ def report(
 
     [dim]spbn report wine.spbn --data wine.csv --out wine.html[/]
     """
-    _require_folder(out_)
+    _require_target(out_)
     network = _load(model)
-    _write_report(network, out_, None if data is None else read_table(data, network.nodes))
+    _write_report(network, out_, None if data is None else _frame_for(network, data), model.stem)
 
 
 @app.command()
@@ -221,16 +241,31 @@ def demo(
     """
     from spbn.demo import run
 
-    _require_folder(folder / "spbn-demo.html")
+    for name in ("spbn-demo.spbn", "spbn-demo.html"):
+        _require_target(folder / name)
     run(folder, out, progress=sys.stderr.isatty())
 
 
 def main() -> None:
     """Run the command line; what spbn refuses is one line, and exit code 2."""
+    warnings.showwarning = _warn
+    if threading.current_thread() is threading.main_thread():
+        # As with Ctrl-C, files that are being written are taken away.
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), _stop)
     try:
         code = app(standalone_mode=False)
-    except (SpbnError, OSError) as error:
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(141) from None
+    except SpbnError as error:
         _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+    except MemoryError:
+        _fail("there is not enough memory for that: ask for fewer rows.")
     except (KeyboardInterrupt, typer.Abort):
         raise SystemExit(130) from None
     except Exception as error:
@@ -244,50 +279,94 @@ def main() -> None:
 
 
 def _fail(message: str) -> None:
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"spbn: {message}", markup=False)
+    if message:  # there is none where the help was shown instead
+        complain(message)
     raise SystemExit(2)
 
 
-def _show(network: BayesianNetwork, *, bandwidths: bool = False) -> None:
-    structure = network.structure
-    kernels = sum(node_type is NodeType.CKDE for node_type in structure.types.values())
-    out.print(f"{len(structure.nodes)} nodes, {len(structure.arcs)} arcs, {kernels} CKDE nodes\n")
-    width = max(map(len, structure.nodes))
-    for node in structure.dag.topological_order():
-        cpd = network.cpds[node]
-        out.print(f"{node:{width}}  {structure.type(node):4}  {cpd!r}", markup=False)
-        if bandwidths and isinstance(cpd, CKDE):
-            for name, row in zip(cpd.joint.names, cpd.bandwidth, strict=True):
-                numbers = " ".join(f"{value:11.4g}" for value in row)
-                out.print(f"{'':{width}}        bandwidth {name:{width}} {numbers}", markup=False)
-    if isinstance(network.search, SearchResult):
-        out.print(f"\n{len(network.search.steps)} steps, stopped: {network.search.stop_reason}")
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    complain(f"warning: {message}")
+
+
+def _stop(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _working(title: str) -> AbstractContextManager[None]:
+    return working(sys.stderr.isatty(), title)
+
+
+def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame) -> None:
+    from spbn.data import as_table
+    from spbn.far_rows import early_stop
+
+    found = early_stop(network.search, as_table(frame))
+    if found is not None:
+        rows = ", ".join(f"row {frame.index[far.row]} ({far.node})" for far in found.rows)
+        _warn(f"{found}; look at {rows}. Leave wrong ones out, or try --start lg or another --seed.")
 
 
 def _load(path: Path) -> BayesianNetwork:
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")
-    return BayesianNetwork.load(path)
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model.")
+    with _working("reading the model"):
+        return BayesianNetwork.load(path)
 
 
-def _write_report(network: BayesianNetwork, path: Path, data: Any) -> None:
+def _training_frame(data: Path, columns: str | None, missing: Missing) -> pd.DataFrame:
+    """Read the rows to learn from, and leave out those with holes if that is asked for."""
+    with _working("reading the table"):
+        frame = read_table(data, _names(columns))
+    if missing == "drop":
+        import numpy as np
+
+        frame = frame.loc[np.isfinite(frame.to_numpy(dtype=float, na_value=np.nan)).all(axis=1)]
+    require_complete(data, frame, "Fill them, or pass --missing drop to leave such rows out.")
+    return frame
+
+
+def _frame_for(network: BayesianNetwork, data: Path) -> pd.DataFrame:
+    """Read the columns that a network needs."""
+    with _working("reading the table"):
+        frame = read_table(data, network.nodes)
+    require_complete(data, frame, "Fill them, or leave such rows out.")
+    return frame
+
+
+def _write_report(network: BayesianNetwork, path: Path, data: Any, title: str) -> None:
     from spbn.report import write_report
 
-    write_report(network, path, data=data)
+    with _working("writing the report"):
+        write_report(network, path, data=data, title=title)
     out.print(f"report written to {path}", markup=False)
 
 
 def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
+    """Split names at commas; one that has a comma itself stands in double quotes."""
+    if text is None:
+        return None
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [""])]
 
 
-def _arc(text: str) -> tuple[str, str]:
-    source, colon, target = text.partition(":")
-    if not colon:
+def _arc(text: str, names: Collection[str]) -> tuple[str, str]:
+    """Read A:B. Names may hold colons: then the one counts that has names on both sides."""
+    parts = text.split(":")
+    pairs = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
+    if not pairs:
         raise ArgumentError(f"an arc is written A:B, parent first. Got {text!r}.")
-    return source.strip(), target.strip()
+    return next((pair for pair in pairs if set(pair) <= set(names)), pairs[0])
 
 
-def _require_folder(path: Path | None) -> None:
-    if path is not None and not path.absolute().parent.is_dir():
-        raise ArgumentError(f"the folder {path.absolute().parent} does not exist: create it first.")
+def _require_target(path: Path | None) -> None:
+    """Refuse a file that could not be written, before any work is done for it."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ArgumentError(f"the folder {folder} does not exist: create it first.")
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder: give the name of a file to write.")
+    if not os.access(folder, os.W_OK):
+        raise ArgumentError(f"nothing may be written to the folder {folder}.")

@@ -46,3 +46,18 @@ def counting_progress(shown: bool, title: str, total: int) -> Iterator[Callable[
     with Progress(console=Console(stderr=True), transient=True) as display:
         task = display.add_task(title, total=total)
         yield lambda: display.advance(task)
+
+
+@contextmanager
+def working(shown: bool, title: str) -> Iterator[None]:
+    """Show that something is being done, and for how long; nothing of it stays on the screen."""
+    if not shown:
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        display.add_task(title, total=None)
+        yield

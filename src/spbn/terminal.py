@@ -1,0 +1,68 @@
+"""What the command line prints."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from spbn.cpds import CKDE
+from spbn.network import BayesianNetwork
+from spbn.search import SearchResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+out = Console(soft_wrap=True, highlight=False)
+
+
+def complain(message: str) -> None:
+    """Print a line to the error stream."""
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"spbn: {message}", markup=False)
+
+
+def show_network(network: BayesianNetwork, *, bandwidths: bool = False) -> None:
+    """Print the nodes, parents first, with their types and densities; and how they were found."""
+    structure = network.structure
+    kinds = [str(node_type) for node_type in structure.types.values()]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True)))
+    out.print(f"{_count(structure.nodes, 'node')} ({counts}), {_count(structure.arcs, 'arc')}\n")
+    width = max(map(len, kinds))
+    for node in structure.dag.topological_order():
+        cpd = network.cpds[node]
+        out.print(f"{structure.type(node):{width}}  {cpd!r}", markup=False)
+        if bandwidths and isinstance(cpd, CKDE):
+            names = max(map(len, cpd.joint.names))
+            for name, row in zip(cpd.joint.names, cpd.bandwidth, strict=True):
+                numbers = " ".join(f"{value:11.4g}" for value in row)
+                out.print(f"{'':{width}}    bandwidth  {name:{names}} {numbers}", markup=False)
+    if "lg" in kinds:
+        out.print("\nN(0, v) is normal noise with the variance v.", style="dim")
+    if isinstance(network.search, SearchResult):
+        out.print(f"\n{_count(network.search.steps, 'step')}, stopped: {network.search.stop_reason}")
+
+
+def print_unusual(
+    contributions: pd.DataFrame, total: pd.Series[float], *, top: int, by_node: bool = False
+) -> None:
+    """Print the rows with the lowest log-density, and the nodes where they fall furthest below the median."""
+    typical = contributions.median()
+    worst = total.nsmallest(max(0, top)).index
+    out.print(f"{_count(total, 'row')}, mean log-density {total.mean():.4f}\n")
+    if by_node:
+        table = contributions.loc[worst]
+        table.insert(0, "log-density", total.loc[worst], allow_duplicates=True)
+        out.print(table.to_string(float_format=lambda value: f"{value:.3f}"), markup=False)
+    else:
+        out.print(f"{'row':>8} {'log-density':>12}  nodes that make it so", style="bold")
+        for row in worst:
+            lacking = (typical - contributions.loc[row]).nlargest(3)
+            reasons = ", ".join(f"{node} ({-gap:+.1f})" for node, gap in lacking.items() if gap > 1.0)
+            out.print(f"{row:>8} {total[row]:12.3f}  {reasons or 'a little of everything'}", markup=False)
+    note = "" if by_node else " In brackets: log-density of the node, beside its median."
+    out.print(f"\nRow 0 is the first.{note}", style="dim")
+
+
+def _count(things: Collection[object], word: str) -> str:
+    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
