@@ -64,9 +64,13 @@ def test_learn_takes_constraints_and_columns(folder, run):
 
 
 def test_learn_by_pc(folder, run):
-    code, _, _ = run("learn", "data.csv", "--algorithm", "pc", "--test", "plc", "--out", "m.spbn")
+    code, learned, _ = run("learn", "data.csv", "--algorithm", "pc", "--test", "plc", "--out", "m.spbn")
     assert code == 0
-    assert BayesianNetwork.load("m.spbn").structure.arcs
+    network = BayesianNetwork.load("m.spbn")
+    assert network.structure.arcs
+    assert f"PC: {sum(network.search.tests_run)} independence tests" in learned
+    assert f"node types: {len(network.type_search.steps)} step" in learned
+    assert "independence tests" in run("show", "m.spbn")[1]
 
 
 def test_missing_rows(folder, run):
@@ -127,7 +131,11 @@ def test_sample(model, run):
 def test_compare(folder, run):
     code, out, _ = run("compare", "data.csv", "--folds", "2")
     assert code == 0
-    assert {line.split()[0] for line in out.splitlines()} == {"model", "gbn", "kdebn", "spbn"}
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines[:1]] == ["model"]
+    assert {line.split()[0] for line in lines[1:4]} == {"gbn", "kdebn", "spbn"}
+    densities = [float(line.split()[1]) for line in lines[1:4]]
+    assert densities == sorted(densities, reverse=True)
 
 
 MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF", "dot": b"digraph"}

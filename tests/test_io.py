@@ -72,6 +72,52 @@ def test_the_search_comes_along(tmp_path):
         assert BayesianNetwork.load(tmp_path / "m.spbn").search == network.search
 
 
+def test_what_pc_found_comes_along(tmp_path):
+    frame = nonlinear_frame(120, 4).assign(alone=np.random.default_rng(9).normal(size=120))
+    for model in ("spbn", "gbn"):
+        network = spbn.learn(frame, model=model, algorithm="pc", test="plc")
+        network.save(tmp_path / "m.spbn")
+        loaded = BayesianNetwork.load(tmp_path / "m.spbn")
+        assert loaded.search == network.search
+        assert loaded.search.separating_sets
+        assert loaded.type_search == network.type_search
+        assert (network.type_search is None) == (model == "gbn")
+        loaded.save(tmp_path / "again.spbn")
+        assert (tmp_path / "again.spbn").read_bytes() == (tmp_path / "m.spbn").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(pc=[]),
+        lambda d: d["pc"].update(arcs=[["a", "z"]]),
+        lambda d: d["pc"].update(edges=[["a"]]),
+        lambda d: d["pc"].update(tests_run=[1.5]),
+        lambda d: d["pc"].update(tests_run=[-1]),
+        lambda d: d["pc"].update(separating_sets=[{"pair": ["a", "a"], "given": []}]),
+        lambda d: d["pc"].update(separating_sets=[{"pair": ["a", "b"], "given": ["z"]}]),
+        lambda d: d["pc"].pop("edges"),
+        lambda d: d.update(type_search={"steps": 3}),
+    ],
+)
+def test_a_pc_that_makes_no_sense_is_refused(tmp_path, change):
+    path = tmp_path / "model.spbn"
+    spbn.learn(nonlinear_frame(120, 3), algorithm="pc", test="plc").save(path)
+    rewritten(path, change)
+    with pytest.raises(ModelFileError, match="makes no sense"):
+        BayesianNetwork.load(path)
+
+
+def test_files_without_a_search_are_read(tmp_path):
+    path = tmp_path / "model.spbn"
+    network = spbn.learn(nonlinear_frame(120, 3), algorithm="pc", test="plc")
+    network.save(path)
+    rewritten(path, lambda d: (d.pop("pc"), d.pop("type_search")))
+    loaded = BayesianNetwork.load(path)
+    assert loaded == network
+    assert loaded.search is loaded.type_search is None
+
+
 def test_a_search_that_makes_no_sense_is_refused(tmp_path):
     path = tmp_path / "model.spbn"
     spbn.learn(nonlinear_frame(120, 3)).save(path)

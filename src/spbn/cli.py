@@ -21,7 +21,7 @@ from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.network import BayesianNetwork
 from spbn.progress import working
 from spbn.tables import read_table, require_complete, require_table_name, write_table
-from spbn.terminal import complain, out, print_unusual, show_network
+from spbn.terminal import complain, out, print_comparison, print_unusual, show_network
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -195,7 +195,7 @@ def compare(
 
     frame = _training_frame(data, columns, missing)
     table = compare_models(frame, folds=folds, seed=seed, progress=sys.stderr.isatty())
-    out.print(table.to_string(index=False, float_format=lambda value: f"{value:.4f}"), markup=False)
+    print_comparison(table)
 
 
 @app.command()

@@ -22,6 +22,8 @@ from spbn.data import FloatArray
 from spbn.errors import ModelFileError, SpbnError
 from spbn.kde import KDE
 from spbn.network import BayesianNetwork
+from spbn.pc import PCResult
+from spbn.pc import records as pc_records
 from spbn.search import SearchResult
 from spbn.search.records import from_record, to_record
 from spbn.structure import NodeType, Structure
@@ -45,6 +47,10 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
     document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(columns.values())]
     if isinstance(network.search, SearchResult):
         document["search"] = to_record(network.search)
+    elif isinstance(network.search, PCResult):
+        document["pc"] = pc_records.to_record(network.search)
+    if isinstance(network.type_search, SearchResult):
+        document["type_search"] = to_record(network.type_search)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
@@ -104,9 +110,15 @@ def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
             _refuse(f"it describes {cpd.node!r} more than once.")
         cpds[cpd.node] = cpd
     types = {node: _type_of(cpd) for node, cpd in cpds.items()}
-    search = from_record(document["search"], nodes) if "search" in document else None
+    search: SearchResult | PCResult | None = None
+    if "search" in document:
+        search = from_record(document["search"], nodes)
+    elif "pc" in document:
+        search = pc_records.from_record(document["pc"], nodes)
+    type_search = from_record(document["type_search"], nodes) if "type_search" in document else None
     try:
-        return BayesianNetwork(Structure(nodes, arcs, types), cpds, search=search)
+        structure = Structure(nodes, arcs, types)
+        return BayesianNetwork(structure, cpds, search=search, type_search=type_search)
     except SpbnError as error:
         raise ModelFileError(f"its network makes no sense: {error}") from error
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spbn.bandwidth import BandwidthRule
+from spbn.cpds import CPD
 from spbn.data import Missing, Seed, Table, quoted, training_table
 from spbn.errors import ArgumentError, FitError
 from spbn.graph import Arc
@@ -76,7 +77,8 @@ def learn(
 
     Returns
     -------
-    A network fitted on all rows; its `search` is the `SearchResult` or the `PCResult`.
+    A network fitted on all rows; its `search` is the `SearchResult` or the `PCResult`. Behind PC, its
+    `type_search` is the `SearchResult` of the node types.
     """
     _require_choice("model", model, MODELS)
     _require_choice("algorithm", algorithm, ALGORITHMS)
@@ -93,6 +95,7 @@ def learn(
     }
     climbing: dict[str, Any] = {"patience": patience, "epsilon": epsilon}
     search: SearchResult | PCResult
+    type_search: SearchResult | None = None
     if algorithm == "hc":
         criterion = _score(table, model, score, likelihood)
         with search_progress(progress, patience) as on_step:
@@ -121,9 +124,12 @@ def learn(
         structure = begin.with_dag(search.pdag.to_dag())
         if validated is not None:
             with search_progress(progress, patience) as on_step:
-                found = hill_climb(validated, structure, operators=("types",), on_step=on_step, **climbing)
-            structure = found.structure
-    return _fit(structure, table, search, bandwidth=bandwidth, engine=engine)
+                type_search = hill_climb(
+                    validated, structure, operators=("types",), on_step=on_step, **climbing
+                )
+            structure = type_search.structure
+    structure, cpds = _fit(structure, table, bandwidth=bandwidth, engine=engine)
+    return BayesianNetwork(structure, cpds, search=search, type_search=type_search)
 
 
 def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:
@@ -165,14 +171,14 @@ def _start(table: Table, model: str, start: NodeType | str | Structure) -> Struc
 
 
 def _fit(
-    structure: Structure, table: Table, search: Any, *, bandwidth: BandwidthRule, engine: str
-) -> BayesianNetwork:
-    """Fit a network to all rows; arcs that they do not bear are left out, with a warning.
+    structure: Structure, table: Table, *, bandwidth: BandwidthRule, engine: str
+) -> tuple[Structure, dict[str, CPD]]:
+    """Fit every node to all rows; arcs that they do not bear are left out, with a warning.
 
     A search looks at parts of the rows, and PC at none of the densities: all rows
     together can have columns that are collinear where a part of them has not.
     """
-    cpds = {}
+    cpds: dict[str, CPD] = {}
     for family in structure.families():
         while True:
             try:
@@ -185,7 +191,7 @@ def _fit(
                 family = family._replace(parents=tuple(kept))
                 structure = structure.with_dag(structure.dag.without_arc(dropped, family.node))
                 warnings.warn(f"the arc {dropped} → {family.node} is left out: {error}", stacklevel=3)
-    return BayesianNetwork(structure, cpds, search=search)
+    return structure, cpds
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

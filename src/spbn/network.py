@@ -42,12 +42,17 @@ class BayesianNetwork:
         The fitted density of every node.
     search
         How the structure was found, if it was learned: a SearchResult or a PCResult.
+    type_search
+        How the node types were found, where PC had found the arcs: a SearchResult.
     """
 
     structure: Structure
     search: Any
+    type_search: Any
 
-    def __init__(self, structure: Structure, cpds: Mapping[str, CPD], *, search: Any = None) -> None:
+    def __init__(
+        self, structure: Structure, cpds: Mapping[str, CPD], *, search: Any = None, type_search: Any = None
+    ) -> None:
         unknown = [node for node in cpds if node not in structure.nodes]
         if unknown:
             raise GraphError(f"cpds names nodes that the structure has not: {quoted(unknown)}.")
@@ -57,6 +62,7 @@ class BayesianNetwork:
             _require_fit(family, cpds[family.node])
         self.structure = structure
         self.search = search
+        self.type_search = type_search
         self._cpds = {node: cpds[node] for node in structure.nodes}
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from spbn.cpds import CKDE
 from spbn.network import BayesianNetwork
+from spbn.pc import PCResult
 from spbn.search import SearchResult
 
 if TYPE_CHECKING:
@@ -39,8 +40,27 @@ def show_network(network: BayesianNetwork, *, bandwidths: bool = False) -> None:
                 out.print(f"{'':{width}}    bandwidth  {name:{names}} {numbers}", markup=False)
     if "lg" in kinds:
         out.print("\nN(0, v) is normal noise with the variance v.", style="dim")
-    if isinstance(network.search, SearchResult):
-        out.print(f"\n{_count(network.search.steps, 'step')}, stopped: {network.search.stop_reason}")
+    if isinstance(network.search, PCResult):
+        pdag, tests = network.search.pdag, sum(network.search.tests_run)
+        found = f"{_count(pdag.arcs, 'arc')} with a known direction, {_count(pdag.edges, 'edge')} without"
+        out.print(f"\nPC: {tests} independence tests; {found}")
+    search = network.type_search if isinstance(network.search, PCResult) else network.search
+    if isinstance(search, SearchResult):
+        what = "node types: " if search is network.type_search else ""
+        out.print(f"\n{what}{_count(search.steps, 'step')}, stopped: {search.stop_reason}")
+
+
+def print_comparison(table: pd.DataFrame) -> None:
+    """Print models side by side."""
+    formats: dict[str, Callable[[Any], str]] = {
+        "log-density": "{:.4f}".format,
+        "standard error": "{:.4f}".format,
+        "arcs": "{:.1f}".format,
+        "CKDE share": "{:.0%}".format,
+        "seconds": "{:.1f}".format,
+    }
+    out.print(table.to_string(index=False, formatters=formats), markup=False)
+    out.print("\nMean log-density of a row that was not learned from: greater is better.", style="dim")
 
 
 def print_unusual(

@@ -187,6 +187,26 @@ def test_a_network_found_by_pc(plain_network, tests_run):
     assert "b — c" in text
 
 
+def test_the_search_over_types_behind_pc(plain_frame, tmp_path):
+    found = spbn.learn(plain_frame, algorithm="pc", test="plc", start="ckde")
+    assert found.type_search.steps
+    found.save(tmp_path / "m.spbn")
+    for network in (found, spbn.BayesianNetwork.load(tmp_path / "m.spbn")):
+        text = Page(render(network, data=plain_frame)).text()
+        assert f"Learned by PC with {sum(found.search.tests_run)} independence tests, its node types" in text
+        assert "The node types, for these arcs" in text
+        assert "Score after every step" in text
+
+
+def test_rows_that_stopped_the_search(plain_frame):
+    frame = plain_frame.copy()
+    validating = spbn.splits.holdout_rows(120, 0.2, np.random.default_rng(0))[1]
+    frame.loc[validating[0], "b"] = 40.0
+    text = Page(render(spbn.learn(frame, patience=0), data=frame)).text()
+    assert f"Look at row {validating[0]} (b)." in " ".join(text.split()).replace("( b )", "(b)")
+    assert "keeps what it had" not in Page(render(spbn.learn(plain_frame), data=plain_frame)).text()
+
+
 def test_why_a_search_stopped(network, frame, plain_network):
     from spbn.report.content import describe
 

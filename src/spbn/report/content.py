@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from spbn.cpds import CKDE
+from spbn.far_rows import EarlyStop, early_stop
 from spbn.network import BayesianNetwork
 from spbn.report import fit, importance, unusual
-from spbn.report.evidence import Evidence, gather
+from spbn.report.evidence import Evidence, Source, gather
 from spbn.report.fit import FitCheck
 from spbn.report.importance import Importance
 from spbn.report.unusual import Unusual
@@ -31,6 +32,8 @@ class Content:
         The fit of the nodes that could be checked.
     unusual
         The least likely rows, if rows were given.
+    early_stop
+        Given rows that kept the search from going on, if there seem to be any.
     """
 
     network: BayesianNetwork
@@ -41,6 +44,7 @@ class Content:
     importance: Importance | str
     checks: dict[str, FitCheck]
     unusual: Unusual | None
+    early_stop: EarlyStop | None
 
     def count(self, node_type: NodeType) -> int:
         """Return how many nodes have a type."""
@@ -60,7 +64,14 @@ def describe(network: BayesianNetwork, *, data: Any = None, title: str | None = 
         importance=importance.measure(network, evidence),
         checks=fit.check(network, evidence),
         unusual=unusual.find(network, evidence),
+        early_stop=_early_stop(network, evidence),
     )
+
+
+def _early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | None:
+    if evidence.source is not Source.GIVEN or evidence.table is None:
+        return None
+    return early_stop(network.search, evidence.table, bandwidth=importance.bandwidth_rule(network))
 
 
 def model_name(network: BayesianNetwork) -> str:

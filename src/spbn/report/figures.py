@@ -27,7 +27,7 @@ _VARIABLES = {
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "spbn",
-    "font.size": 9.0,
+    "font.size": 10.5,
     "text.color": plots.INK,
     "axes.edgecolor": plots.INK,
     "axes.labelcolor": plots.INK,

@@ -12,10 +12,8 @@ from spbn.report.graph_svg import graph_svg, legend
 from spbn.report.importance import FEWEST_ROWS, Importance, Loss, other_type
 from spbn.report.markup import Html, join, tag
 from spbn.report.numbers import number
-from spbn.report.parts import heading, node_links
-from spbn.structure import NodeType
+from spbn.report.parts import heading, kind, node_links
 
-NAMES = {NodeType.LG: "linear Gaussian", NodeType.CKDE: "CKDE"}
 DRAWN_ROWS = 5_000
 SAMPLED_ROWS = 1_000
 
@@ -77,7 +75,7 @@ def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bo
         tag(
             "header",
             tag("h3", node),
-            tag("span", NAMES[node_type], class_=f"badge {node_type.value}"),
+            tag("span", kind(node_type), class_=f"badge {node_type.value}"),
         ),
         tag("code", repr(network.cpds[node]), class_="equation"),
         figure,
@@ -111,7 +109,7 @@ def _facts(content: Content, node: str) -> Html:
     ]
     if isinstance(content.importance, Importance) and node in content.importance.scores:
         score = content.importance.scores[node]
-        other = NAMES[other_type(structure.type(node))]
+        other = kind(other_type(structure.type(node)))
         facts.append(("Score", f"{number(score)} per row (cross-validated log-density)"))
         facts.append((f"As {other}", _as_other(content.importance.types[node])))
     check = content.checks.get(node)

@@ -11,7 +11,8 @@ from spbn.data import FloatArray
 from spbn.graph import Arc
 from spbn.layout import layered, node_width, short_labels
 from spbn.report.markup import Html, tag
-from spbn.structure import NodeType, Structure
+from spbn.report.parts import kind
+from spbn.structure import Structure
 
 UNIT = np.array([7.2, 82.0])  # pixels for a character and a layer of the layout
 NODE_HEIGHT = 36.0
@@ -104,18 +105,18 @@ def _node(structure: Structure, drawing: _Drawing, node: str) -> Html:
     x, y = drawing.centres[node].tolist()
     rx, ry = drawing.radii(node).tolist()
     node_type, parents = structure.type(node), structure.parents(node)
-    kind = "linear Gaussian" if node_type is NodeType.LG else "CKDE"
+    name = kind(node_type)
     given = f"parents: {', '.join(parents)}" if parents else "no parents"
     number = structure.nodes.index(node)
     return tag(
         "a",
-        tag("title", f"{node} ({kind})"),
+        tag("title", f"{node} ({name})"),
         tag("ellipse", cx=x, cy=y, rx=rx, ry=ry),
         tag("text", drawing.labels[node], x=x, y=y, dy="0.35em"),
         class_=f"node {node_type.value}",
         href=f"#node-{number}",
         data_node=number,
-        aria_label=f"{node}: {kind}, {given}",
+        aria_label=f"{node}: {name}, {given}",
     )
 
 

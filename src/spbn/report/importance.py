@@ -75,7 +75,7 @@ class Importance:
 
 
 def other_type(node_type: NodeType) -> NodeType:
-    """Return the type that a node does not have."""
+    """Return the type to compare with: CKDE for a linear Gaussian node, and that for any other."""
     return NodeType.CKDE if node_type is NodeType.LG else NodeType.LG
 
 

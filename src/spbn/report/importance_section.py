@@ -8,10 +8,8 @@ from spbn.report.content import Content
 from spbn.report.importance import Loss, other_type
 from spbn.report.markup import Html, join, tag
 from spbn.report.numbers import number, percent
-from spbn.report.parts import heading, node_link, node_links, rows_used, table
-from spbn.structure import NodeType
+from spbn.report.parts import heading, node_link, node_links, rows_used, short_kind, table
 
-SHORT = {NodeType.LG: "LG", NodeType.CKDE: "CKDE"}
 SHOWN = 15
 
 
@@ -35,24 +33,8 @@ def importance_section(content: Content) -> Html:
         note = join(note, "Not computed, for lack of values: ", node_links(content, found.left_out), ".")
     arcs = sorted(found.arcs.items(), key=lambda item: -item[1].total)
     types = sorted(found.types.items(), key=lambda item: -item[1].total)
-    structure = content.network.structure
     arc_rows = _rows([(_arc_name(content, a, b), loss) for (a, b), loss in arcs])
-    type_rows = _rows(
-        [
-            (
-                join(
-                    node_link(content, node),
-                    tag(
-                        "span",
-                        f" {SHORT[structure.type(node)]} → {SHORT[other_type(structure.type(node))]}",
-                        class_="small",
-                    ),
-                ),
-                loss,
-            )
-            for node, loss in types
-        ]
-    )
+    type_rows = _rows([(_type_name(content, node), loss) for node, loss in types])
     return join(
         heading("importance", title, hint),
         tag(
@@ -78,6 +60,12 @@ def _card(name: str, first: str, rows: list[Html]) -> Html:
 
 def _arc_name(content: Content, source: str, target: str) -> Html:
     return join(node_link(content, source), " → ", node_link(content, target))
+
+
+def _type_name(content: Content, node: str) -> Html:
+    node_type = content.network.structure.type(node)
+    change = f" {short_kind(node_type)} → {short_kind(other_type(node_type))}"
+    return join(node_link(content, node), tag("span", change, class_="small"))
 
 
 def _rows(losses: list[tuple[Html, Loss]]) -> list[Html]:

@@ -8,7 +8,7 @@ from spbn.report.charts import line_chart
 from spbn.report.content import Content
 from spbn.report.markup import Html, join, tag
 from spbn.report.numbers import count, number, plural
-from spbn.report.parts import heading, table
+from spbn.report.parts import heading, node_link, table
 from spbn.search import SearchResult
 
 STOPPED = {
@@ -26,7 +26,12 @@ def how_learned(content: Content) -> str:
         return f"Learned by hill climbing in {plural(len(search.steps), 'step')}; it stopped because {why}."
     if _is_pc(search):
         tests = _tests(search)
-        return "Learned by PC" + (f" with {plural(sum(tests), 'independence test')}." if tests else ".")
+        by_tests = f" with {plural(sum(tests), 'independence test')}" if tests else ""
+        types = content.network.type_search
+        then = (
+            f", its node types then by hill climbing in {plural(len(types.steps), 'step')}" if types else ""
+        )
+        return f"Learned by PC{by_tests}{then}."
     return "How its structure was found is not recorded."
 
 
@@ -34,21 +39,44 @@ def learning_section(content: Content) -> Html:
     """Show the learning curve, or what there is instead."""
     search = content.network.search
     if isinstance(search, SearchResult):
-        return _climb(search)
+        hint, card = _climb(search)
+        return join(heading("learning", "How it was learned", hint), _early_stop(content), card)
     if _is_pc(search):
-        return _pc(search)
+        types = content.network.type_search
+        return join(_pc(search), _types(types) if isinstance(types, SearchResult) else "")
     hint = (
-        "Not shown: the network does not carry its search. Its structure was given, or it was learned by PC "
-        "and loaded from a file, which keeps the steps of hill climbing only."
+        "Not shown: the network does not carry its search. Its structure was given, or the file that it was "
+        "loaded from does not tell."
     )
     return heading("learning", "How it was learned", hint)
 
 
-def _climb(search: SearchResult) -> Html:
+def _types(search: SearchResult) -> Html:
+    """Show how the node types were found for the arcs of PC."""
+    hint, card = _climb(search)
     if not search.steps:
-        return heading(
-            "learning", "How it was learned", "The search took no step: nothing improved on its start."
-        )
+        hint = "No node did better with another type than the one that the search started with."
+    return join(
+        tag("h3", "The node types, for these arcs", class_="then"), tag("p", hint, class_="hint"), card
+    )
+
+
+def _early_stop(content: Content) -> Html:
+    """Warn of rows that outweighed all others in the validation score."""
+    found = content.early_stop
+    if found is None:
+        return Html("")
+    rows = [
+        join(content.evidence.labels[far.row], " (", node_link(content, far.node), ")") for far in found.rows
+    ]
+    text = f"{found}, and the search keeps what it had. Look at row{'s' if len(rows) > 1 else ''} "
+    return tag("p", text[0].upper() + text[1:], Html(", ".join(rows)), ".", class_="warning", role="note")
+
+
+def _climb(search: SearchResult) -> tuple[str, Html]:
+    """Return what to look for in a search, and its curves and steps."""
+    if not search.steps:
+        return "The search took no step: nothing improved on its start.", Html("")
     steps = search.steps
     scores = [steps[0].score - steps[0].delta, *(step.score for step in steps)]
     validations = [step.validation_score for step in steps]
@@ -90,14 +118,11 @@ def _climb(search: SearchResult) -> Html:
         if validated:
             cells.append(tag("td", number(step.validation_score, 7), class_="num"))
         rows.append(tag("tr", *cells))
-    return join(
-        heading("learning", "How it was learned", hint),
-        tag(
-            "div",
-            tag("div", *charts, class_="pair"),
-            tag("details", tag("summary", f"All {plural(len(steps), 'step')}"), table(heads, rows)),
-            class_="card",
-        ),
+    return hint, tag(
+        "div",
+        tag("div", *charts, class_="pair"),
+        tag("details", tag("summary", f"All {plural(len(steps), 'step')}"), table(heads, rows)),
+        class_="card",
     )
 
 

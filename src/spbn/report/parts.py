@@ -8,6 +8,17 @@ from spbn.report.content import Content
 from spbn.report.evidence import Source
 from spbn.report.markup import Html, join, tag
 from spbn.report.numbers import count
+from spbn.structure import NodeType
+
+
+def kind(node_type: NodeType) -> str:
+    """Say what a node is; a type that this module does not know is called what it calls itself."""
+    return {NodeType.LG: "linear Gaussian", NodeType.CKDE: "CKDE"}.get(node_type, node_type.value)
+
+
+def short_kind(node_type: NodeType) -> str:
+    """Say it where there is little room."""
+    return "LG" if node_type is NodeType.LG else kind(node_type)
 
 
 def heading(key: str, text: str, hint: str) -> Html:

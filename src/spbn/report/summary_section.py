@@ -7,6 +7,7 @@ from spbn.report.importance import Importance
 from spbn.report.learning_section import how_learned
 from spbn.report.markup import Html, tag
 from spbn.report.numbers import count, number, plural
+from spbn.report.parts import kind
 from spbn.structure import NodeType
 
 
@@ -28,6 +29,11 @@ def summary(content: Content) -> Html:
     if isinstance(content.importance, Importance) and not content.importance.left_out:
         score = sum(content.importance.scores.values())
         tiles.append(("log-likelihood per row, cross-validated", number(score)))
+    tiles[4:4] = [
+        (f"{kind(other)} nodes", count(content.count(other)))
+        for other in dict.fromkeys(structure.types.values())
+        if other not in (NodeType.LG, NodeType.CKDE)
+    ]
     return tag(
         "header",
         tag("h1", content.title),
@@ -40,7 +46,10 @@ def _sentence(content: Content) -> str:
     structure = content.network.structure
     lg, ckde = content.count(NodeType.LG), content.count(NodeType.CKDE)
     size = f"{plural(len(structure.nodes), 'node')} and {plural(len(structure.arcs), 'arc')}"
-    if not ckde:
+    others = len(structure.nodes) - lg - ckde
+    if others:
+        kinds = f"{lg} linear Gaussian, {ckde} CKDE, {others} of other types"
+    elif not ckde:
         kinds = "every node is linear Gaussian: a straight-line relation to its parents with normal noise"
     elif not lg:
         kinds = "every node is a conditional kernel density estimate (CKDE), free of any assumed shape"

@@ -16,10 +16,12 @@ def unusual_section(content: Content) -> Html:
     title = "Most unusual rows"
     if found is None:
         return heading("unusual", title, "Not shown: no rows were given. Pass data to see them.")
+    first = content.evidence.labels[:2]
+    numbered = " Rows are counted from 0." if first == ("0", "1") else ""
     hint = (
         "The rows with the lowest log-density, and the nodes to blame: the value of a node there, and how "
         "far its log-density lies below that node's median. Triangles mark these rows among all "
-        f"{count(content.evidence.rows)}; the median is {number(found.median)}."
+        f"{count(content.evidence.rows)}; the median is {number(found.median)}.{numbered}"
     )
     heads = [("Row", ""), ("Log-density", "num"), ("Because of", "")]
     return join(
