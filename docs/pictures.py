@@ -1,8 +1,12 @@
-"""Draw the pictures of the documentation: ``python docs/pictures.py`` writes docs/img/*.svg.
+"""Draw the pictures of the documentation: ``python docs/pictures.py`` writes docs/img/.
 
-The same version of matplotlib gives the same bytes.
+The same version of matplotlib gives the same bytes. The picture of a report is taken with chromium; where
+there is none, it stays as it is.
 """
 
+import io
+import shutil
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -90,12 +94,40 @@ def contributions() -> None:
     save(ax.figure, "contributions")
 
 
+def report() -> None:
+    """The head of a report, as a browser shows it."""
+    from PIL import Image
+    from playwright.sync_api import sync_playwright
+
+    from spbn.report import write_report
+
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return
+    rows = synthetic(2000, seed=0)
+    rows.loc[7, "D"] += 6.0
+    network = spbn.learn(synthetic(2000, seed=0))
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        path = Path(folder) / "report.html"
+        write_report(network, path, data=rows, title="Five variables")
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 1130}, color_scheme="light")
+        page.goto(path.as_uri())
+        page.locator(".graph .node[data-node='4']").click()  # E
+        page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
+        shot = Image.open(io.BytesIO(page.screenshot()))
+        browser.close()
+    # Few colours are enough for a page, and make a small file.
+    shot.convert("RGB").quantize(96).save(FOLDER / "report.png", optimize=True)
+
+
 def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
         for draw in (structure, kernels, node_types, search, comparison, contributions):
             draw()
+    report()
 
 
 if __name__ == "__main__":

@@ -244,6 +244,21 @@ def test_an_interrupt_leaves_nothing_half_written(model, run, monkeypatch):
     assert sorted(os.listdir()) == before
 
 
+def test_parquet_without_its_package(model, run, monkeypatch):
+    def absent(*args, **options):
+        raise ImportError
+
+    run("sample", "model.spbn", "-n", "5", "--out", "s.parquet")
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", absent)
+    monkeypatch.setattr(pd, "read_parquet", absent)
+    before = sorted(os.listdir())
+    for arguments in (("score", "model.spbn", "s.parquet"), ("sample", "model.spbn", "--out", "t.parquet")):
+        code, _, err = run(*arguments)
+        assert code == 2
+        assert err.strip() == "spbn: Parquet files need the package pyarrow: pip install pyarrow."
+    assert sorted(os.listdir()) == before
+
+
 def test_names_with_commas_and_colons(folder, run):
     nonlinear_frame(60, 3).set_axis(["a, b", "x:y", "c"], axis=1).to_csv("odd.csv", index=False)
     assert (

@@ -360,8 +360,8 @@ def _draw_slices(
     legend = ax.legend(
         title=_title(chosen),
         frameon=False,
-        fontsize=8,
-        title_fontsize=8,
+        fontsize="small",
+        title_fontsize="small",
         ncols=len(SLICES),
         handlelength=1.2,
         columnspacing=1.2,

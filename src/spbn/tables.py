@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from spbn.atomic import replacing
 from spbn.data import quoted
-from spbn.errors import DataError
+from spbn.errors import DataError, PackageError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     suffix = require_table_name(target)
     with replacing(target) as temporary:
         if suffix == PARQUET:
-            frame.to_parquet(temporary, index=False)
+            _write_parquet(frame, temporary)
         else:
             frame.to_csv(temporary, sep=SEPARATORS[suffix], index=False)
 
@@ -136,13 +136,23 @@ def _require_separator(source: Path, names: Sequence[str]) -> None:
             )
 
 
+_PYARROW = "Parquet files need the package pyarrow: pip install pyarrow."
+
+
+def _write_parquet(frame: pd.DataFrame, target: Path) -> None:
+    try:
+        frame.to_parquet(target, index=False)
+    except ImportError:
+        raise PackageError(_PYARROW) from None
+
+
 def _read_parquet(source: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
         return pd.read_parquet(source)
     except ImportError:
-        raise DataError(f"reading {source} needs the package pyarrow: install it.") from None
+        raise PackageError(_PYARROW) from None
     except Exception as error:  # each engine has exceptions of its own for a damaged file
         raise DataError(f"{source} is no Parquet file, or damaged ({str(error).splitlines()[0]}).") from None
 
