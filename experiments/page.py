@@ -14,6 +14,18 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int 
     return "\n".join("| " + " | ".join(str(value) for value in line) + " |" for line in lines) + "\n"
 
 
+def signed(value: float, decimals: int = 2) -> str:
+    """Write a number with its proper minus sign."""
+    return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def place(value: float, low: float, high: float) -> str:
+    """Say where a published value, printed with two decimals, lies beside a range."""
+    if low - 0.005 <= value <= high + 0.005:
+        return "within"
+    return "above" if value > high else "below"
+
+
 def move_tables(folder: Path, page: Path) -> None:
     """Move every ``NAME.md`` of a folder into the page, between ``<!-- NAME -->`` and ``<!-- /NAME -->``."""
     content = page.read_text(encoding="utf-8")

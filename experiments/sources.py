@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import pandas as pd
 from sklearn.model_selection import KFold
 
 import spbn
+from experiments.procedures import Procedure
 from spbn.converters import from_pgmpy
 
 #: The authors take a column for constant if its variance is below this in some training rows.
@@ -59,9 +61,24 @@ def without_dependent_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_uci(data: Path) -> pd.DataFrame:
-    """Return the published log-likelihoods: one row a data set, one column a procedure."""
+    """Return the published log-likelihoods: one row a data set, one column a `Procedure`."""
     files = sorted((data / "UCI data").glob("results_*.csv"))
-    return pd.concat([pd.read_csv(file, index_col="Dataset") for file in files], axis=1)
+    frame = pd.concat([pd.read_csv(file, index_col="Dataset") for file in files], axis=1)
+    return frame.set_axis(pd.Index([_procedure(name) for name in frame.columns]), axis=1)
+
+
+def _procedure(column: str) -> Procedure:
+    """Return what a column of the authors' files holds: GBN_PC_LC, SPBN_CKDE_Validation_10_5, BIC, ..."""
+    if column in ("BIC", "BGe"):
+        return Procedure(f"HC-{column}", "GBN")
+    model, algorithm, patience = re.fullmatch(
+        r"(GBN|KDEBN|SPBN|SPBN_CKDE)_(Validation|PC_LC|PC_RCOT)(?:_10_(\d))?", column
+    ).groups()
+    return Procedure(
+        {"Validation": "HC", "PC_LC": "PC-PLC", "PC_RCOT": "PC-RCoT"}[algorithm],
+        {"SPBN": "SPBN-LG", "SPBN_CKDE": "SPBN-CKDE"}.get(model, model),
+        int(patience or 0),
+    )
 
 
 @cache

@@ -21,40 +21,52 @@ TESTING = [
 #: Procedures that share their work, each group with the cheap ones first.
 GROUPS = [GAUSSIAN, CLIMBING, *TESTING]
 PROCEDURES = [procedure for group in GROUPS for procedure in group]
+#: Procedures that are run with other inner splits where rows are few.
+RESPLIT = [Procedure("HC", "KDEBN", 5), Procedure("HC", "SPBN-CKDE", 5)]
+FEW_ROWS, SPLITS = 250, 10
 QUICK = ("Iris", "Balance")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One procedure on the training rows of one outer fold."""
+    """One procedure on the training rows of one outer fold.
+
+    `split` is the seed of the validation rows and the inner folds.
+    """
 
     data: str
     fold: int
     algorithm: str
     model: str
     patience: int
+    split: int = 0
 
 
 def cells(data: Path, quick: bool) -> list[Cell]:
-    """Return all cells, small data sets first."""
-    names, folds = (QUICK, 2) if quick else (uci_names(data), OUTER_FOLDS)
+    """Return all cells, small data sets first; where rows are few, also with other inner splits."""
+    names, folds, splits = (QUICK, 2, 2) if quick else (uci_names(data), OUTER_FOLDS, SPLITS)
+    ordered = sorted(names, key=lambda name: _cost(data, name))
+    few = [name for name in ordered if len(uci_table(data, name)) < FEW_ROWS]
+    main = [(name, 0, PROCEDURES) for name in ordered]
+    other = [(name, split, RESPLIT) for name in few for split in range(1, splits)]
     return [
-        Cell(name, fold, procedure.algorithm, procedure.model, procedure.patience)
-        for name in sorted(names, key=lambda name: _cost(data, name))
+        Cell(name, fold, procedure.algorithm, procedure.model, procedure.patience, split)
+        for name, split, procedures in main + other
         for fold in range(folds)
-        for procedure in PROCEDURES
+        for procedure in procedures
     ]
 
 
-def batch(cell: Cell) -> tuple[str, int, int]:
+def batch(cell: Cell) -> tuple[str, int, int, int]:
     """Procedures of a group share their scores, searches and graphs."""
     procedure = Procedure(cell.algorithm, cell.model, cell.patience)
-    return cell.data, cell.fold, next(i for i, group in enumerate(GROUPS) if procedure in group)
+    group = next(i for i, group in enumerate(GROUPS) if procedure in group)
+    return cell.data, cell.fold, cell.split, group
 
 
 def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
     """Learn on the training rows, and evaluate on the test rows."""
-    bench = _workbench(data, cell.data, cell.fold)
+    bench = _workbench(data, cell.data, cell.fold, cell.split)
     structure = bench.structure(Procedure(cell.algorithm, cell.model, cell.patience))
     network, dropped = fit(structure, bench.data)
     frame = uci_table(data, cell.data)
@@ -71,9 +83,9 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
 
 
 @lru_cache(maxsize=1)
-def _workbench(data: Path, name: str, fold: int) -> Workbench:
+def _workbench(data: Path, name: str, fold: int, split: int) -> Workbench:
     frame = uci_table(data, name)
-    return Workbench(frame.iloc[outer_folds(len(frame))[fold][0]])
+    return Workbench(frame.iloc[outer_folds(len(frame))[fold][0]], seed=split)
 
 
 def _cost(data: Path, name: str) -> float:

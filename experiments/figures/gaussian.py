@@ -1,0 +1,137 @@
+"""Gaussian networks: log-likelihoods beside Table 3, distances to the true network, and ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.figures.drawing import COLOURS, STYLE, grouped_bars, save, save_critical_difference
+from experiments.page import place, signed, table
+from experiments.procedures import Procedure
+from experiments.sources import published
+
+#: The rows of Table 3, and what they are here.
+PRINTED = {
+    "GBN BIC": Procedure("HC-BIC", "GBN"),
+    "GBN BGe": Procedure("HC-BGe", "GBN"),
+    "HC SPBN-LG": Procedure("HC", "SPBN-LG", 5),
+    "HC SPBN-CKDE": Procedure("HC", "SPBN-CKDE", 5),
+    **{
+        f"{pc} {model}": Procedure(pc, model, 0 if model == "GBN" else 5)
+        for model in ("GBN", "SPBN-LG", "SPBN-CKDE")
+        for pc in ("PC-PLC", "PC-RCoT")
+    },
+}
+DISTANCES = {"hmd": "HMD", "shd": "SHD", "thmd": "THMD"}
+DISTANT = [name for name in PRINTED if name not in ("PC-PLC SPBN-LG", "PC-RCoT SPBN-LG")]
+
+
+def draw(results: pd.DataFrame, data: Path, out: Path) -> None:
+    """Write all tables and figures."""
+    paper = published("table3").set_index(["network", "rows", "algorithm"])["loglik"]
+    ours = in_file_order(results)
+    for network in results["network"].unique():
+        name = f"gaussian-{network.lower()}.md"
+        (out / name).write_text(likelihood_table(network, ours["loglik"], paper), "utf-8")
+    (out / "gaussian-orders.md").write_text(order_table(results, paper), "utf-8")
+    draw_distances(ours, out / "gaussian-distances.svg")
+    wide = ours.pivot_table(index=["network", "rows"], columns="algorithm", values="loglik").dropna()
+    if len(wide) > 1:
+        save_critical_difference(wide[list(PRINTED)], out / "gaussian-ranks.svg")
+
+
+def in_file_order(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the results with the columns in the order of the file, by the names of Table 3."""
+    names = {procedure: name for name, procedure in PRINTED.items()}
+    frame = results[results["order"] == 0].copy()
+    frame["algorithm"] = [
+        names.get(Procedure(row.algorithm, row.model, row.patience)) for row in frame.itertuples()
+    ]
+    return frame.dropna(subset="algorithm").set_index(["network", "rows", "algorithm"])
+
+
+def likelihood_table(network: str, ours: pd.Series, paper: pd.Series) -> str:
+    """Return the log-likelihoods of one network beside the published ones."""
+    sizes = sorted(ours[network].index.unique("rows"))
+    header = [network]
+    for size in sizes:
+        header += [f"{size:,} rows, here", "paper", "Δ %"]
+    rows = []
+    for name in PRINTED:
+        row = [name]
+        for size in sizes:
+            key = (network, size, name)
+            if key not in ours:
+                row += ["", signed(paper[key]), ""]
+                continue
+            row += [signed(ours[key]), signed(paper[key]), _percent(ours[key], paper[key])]
+        rows.append(row)
+    return table(header, rows)
+
+
+def order_table(results: pd.DataFrame, paper: pd.Series) -> str:
+    """Return the range over orders of the columns, where the score leaves directions open."""
+    rows = []
+    for name in ("GBN BIC", "GBN BGe"):
+        algorithm = PRINTED[name].algorithm
+        chosen = results[results["algorithm"] == algorithm]
+        for (network, size), group in chosen.groupby(["network", "rows"], sort=False):
+            low, high = group["loglik"].min(), group["loglik"].max()
+            printed = paper[(network, size, name)]
+            file = group.loc[group["order"] == 0, "loglik"].iloc[0]
+            rows.append(
+                [
+                    name,
+                    network,
+                    f"{size:,}",
+                    signed(file),
+                    signed(low),
+                    signed(high),
+                    f"{100 * (high - low) / abs(printed):.2f}",
+                    signed(printed),
+                    place(printed, low, high),
+                ]
+            )
+    header = [
+        "score",
+        "network",
+        "rows",
+        "as in the file",
+        "least",
+        "greatest",
+        "range in %",
+        "paper",
+        "paper is",
+    ]
+    return table(header, rows, left=2)
+
+
+def draw_distances(ours: pd.DataFrame, path: Path) -> None:
+    """Draw the distances to the true network, one panel each."""
+    from matplotlib import pyplot as plt
+
+    cases = [(network, size) for network, size in ours.index.droplevel("algorithm").unique()]
+    colours = dict(zip(DISTANT, COLOURS, strict=True))
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(3, 1, figsize=(9.0, 6.6), layout="constrained", sharex=True)
+        for ax, (column, title) in zip(axes, DISTANCES.items(), strict=True):
+            values = ours[column].to_dict()
+            bars = {
+                name: [values.get((network, size, name), float("nan")) for network, size in cases]
+                for name in DISTANT
+            }
+            grouped_bars(ax, [f"{network}\n{size:,}" for network, size in cases], bars, colours=colours)
+            ax.set_ylabel(title)
+        axes[-1].tick_params(axis="x", labelsize=7)
+        figure.legend(
+            *axes[0].get_legend_handles_labels(), ncols=4, loc="outside upper center", frameon=False
+        )
+    save(figure, path)
+
+
+def _percent(here: float, there: float) -> str:
+    """Write by how much a log-likelihood is better than another; in bold if it is more than 1 % worse."""
+    change = 100 * (here - there) / abs(there)
+    text = f"{change:+.2f}".replace("-", "−")
+    return f"**{text}**" if change < -1.0 else text
