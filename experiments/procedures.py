@@ -10,6 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 import spbn
+from spbn.data import as_table
 from spbn.errors import FitError
 from spbn.network import fit_cpd
 
@@ -53,7 +54,7 @@ class Workbench:
     def __init__(self, data: pd.DataFrame, *, seed: int = 0) -> None:
         self.data = data
         self._seed = seed
-        self._searches: dict[tuple[str, bool, spbn.Structure], spbn.SearchResult] = {}
+        self._searches: dict[tuple[spbn.Structure, tuple[str, ...]], spbn.SearchResult] = {}
         self._graphs: dict[str, spbn.DAG] = {}
 
     def structure(self, procedure: Procedure) -> spbn.Structure:
@@ -63,7 +64,7 @@ class Workbench:
             begin = spbn.Structure(nodes, types=types).with_dag(self.graph(procedure.algorithm))
             if not procedure.semiparametric:
                 return begin
-            return within_patience(begin, self._types(begin), procedure.patience)
+            return within_patience(begin, self._climb(begin, ("types",)), procedure.patience)
         begin = spbn.Structure(nodes, types=types)
         if procedure.algorithm == "HC":
             return within_patience(begin, self.search(procedure.model), procedure.patience)
@@ -93,9 +94,6 @@ class Workbench:
                 self._graphs[algorithm] = spbn.pc(test).pdag.to_dag()
         return self._graphs[algorithm]
 
-    def _types(self, begin: spbn.Structure) -> spbn.SearchResult:
-        return self._climb(begin, ("types",))
-
     def _climb(self, begin: spbn.Structure, operators: tuple[str, ...]) -> spbn.SearchResult:
         key = (begin, operators)
         if key not in self._searches:
@@ -116,8 +114,6 @@ def within_patience(begin: spbn.Structure, search: spbn.SearchResult, patience: 
 
 def fit(structure: spbn.Structure, data: pd.DataFrame) -> tuple[spbn.BayesianNetwork, int]:
     """Fit a network; arcs that the rows do not bear are left out and counted."""
-    from spbn.data import as_table
-
     table, cpds, dropped = as_table(data), {}, 0
     for family in structure.families():
         while family.node not in cpds:

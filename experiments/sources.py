@@ -64,16 +64,17 @@ def published_uci(data: Path) -> pd.DataFrame:
     """Return the published log-likelihoods: one row a data set, one column a `Procedure`."""
     files = sorted((data / "UCI data").glob("results_*.csv"))
     frame = pd.concat([pd.read_csv(file, index_col="Dataset") for file in files], axis=1)
-    return frame.set_axis(pd.Index([_procedure(name) for name in frame.columns]), axis=1)
+    return frame.set_axis(pd.Index([procedure_of(name) for name in frame.columns]), axis=1)
 
 
-def _procedure(column: str) -> Procedure:
+def procedure_of(column: str) -> Procedure:
     """Return what a column of the authors' files holds: GBN_PC_LC, SPBN_CKDE_Validation_10_5, BIC, ..."""
     if column in ("BIC", "BGe"):
         return Procedure(f"HC-{column}", "GBN")
-    model, algorithm, patience = re.fullmatch(
-        r"(GBN|KDEBN|SPBN|SPBN_CKDE)_(Validation|PC_LC|PC_RCOT)(?:_10_(\d))?", column
-    ).groups()
+    parts = re.fullmatch(r"(GBN|KDEBN|SPBN|SPBN_CKDE)_(Validation|PC_LC|PC_RCOT)(?:_10_(\d))?", column)
+    if parts is None:
+        raise ValueError(f"{column!r} is no column of the authors' results.")
+    model, algorithm, patience = parts.groups()
     return Procedure(
         {"Validation": "HC", "PC_LC": "PC-PLC", "PC_RCOT": "PC-RCoT"}[algorithm],
         {"SPBN": "SPBN-LG", "SPBN_CKDE": "SPBN-CKDE"}.get(model, model),
