@@ -32,7 +32,13 @@ def test_it_is_learn_in_other_words():
     assert estimator.feature_names_in_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(estimator.score_samples(frame), network.logpdf(frame))
     assert estimator.score(frame) == pytest.approx(network.loglik(frame))
-    np.testing.assert_array_equal(estimator.sample(5, random_state=0), network.sample(5, seed=0))
+    pd.testing.assert_frame_equal(estimator.sample(5, random_state=0), network.sample(5, seed=0))
+
+
+def test_names_of_features_in_and_out():
+    frame = nonlinear_frame(60, 2).set_axis(["length", "width"], axis=1)
+    assert list(SPBNDensity(model="gbn").fit(frame).sample(3).columns) == ["length", "width"]
+    assert list(SPBNDensity(model="gbn").fit(frame.to_numpy()).sample(3).columns) == ["x0", "x1"]
 
 
 def test_pipeline_grid_search_and_clone():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -15,6 +15,9 @@ from spbn.graph import Arc
 from spbn.learn import learn
 from spbn.network import BayesianNetwork
 from spbn.structure import NodeType, Structure
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -91,10 +94,10 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Return the log-likelihood of all rows together."""
         return float(self.score_samples(X).sum())
 
-    def sample(self, n_samples: int = 1, random_state: Seed = None) -> FloatArray:
-        """Draw rows, rows × features."""
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> pd.DataFrame:
+        """Draw rows, with the features named as in `fit`."""
         check_is_fitted(self)
-        return self.network_.sample(n_samples, seed=random_state).to_numpy()
+        return self.network_.sample(n_samples, seed=random_state)
 
     def _named(self, features: FloatArray) -> dict[str, FloatArray]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(features.shape[1])])

@@ -6,7 +6,8 @@ import shutil
 
 import pytest
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
 pytestmark = pytest.mark.skipif(
     not CHROMIUM, reason="browser tests need chromium: apt-get install chromium, or set CHROMIUM to its path"
