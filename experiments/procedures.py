@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -16,6 +17,13 @@ from spbn.network import fit_cpd
 
 #: Type of the nodes that a model starts with.
 START = {"GBN": "lg", "KDEBN": "ckde", "SPBN-LG": "lg", "SPBN-CKDE": "ckde"}
+
+#: Scores that are the same for all DAGs of an equivalence class; they need no validation rows.
+EQUIVALENT_SCORES = {"HC-BIC": spbn.BIC, "HC-BGe": spbn.BGe}
+TESTS: dict[str, Callable[[pd.DataFrame, int], Any]] = {
+    "PC-PLC": lambda data, seed: spbn.PartialCorrelation(data),
+    "PC-RCoT": lambda data, seed: spbn.RCoT(data, seed=seed),
+}
 
 
 @dataclass(frozen=True)
@@ -59,42 +67,33 @@ class Workbench:
 
     def structure(self, procedure: Procedure) -> spbn.Structure:
         """Return the structure that a procedure finds."""
-        nodes, types = list(self.data.columns), START[procedure.model]
+        begin = spbn.Structure(list(self.data.columns), types=START[procedure.model])
+        if procedure.algorithm in EQUIVALENT_SCORES:
+            score = EQUIVALENT_SCORES[procedure.algorithm](self.data)
+            return spbn.hill_climb(score, begin).structure
+        operators = ("arcs", "types") if procedure.semiparametric else ("arcs",)
         if procedure.algorithm.startswith("PC-"):
-            begin = spbn.Structure(nodes, types=types).with_dag(self.graph(procedure.algorithm))
-            if not procedure.semiparametric:
-                return begin
-            return within_patience(begin, self._climb(begin, ("types",)), procedure.patience)
-        begin = spbn.Structure(nodes, types=types)
-        if procedure.algorithm == "HC":
-            return within_patience(begin, self.search(procedure.model), procedure.patience)
-        score = {"HC-BIC": spbn.BIC, "HC-BGe": spbn.BGe}[procedure.algorithm](self.data)
-        return spbn.hill_climb(score, begin).structure
+            begin, operators = begin.with_dag(self.graph(procedure.algorithm)), operators[1:]
+        return (
+            within_patience(begin, self._climb(begin, operators), procedure.patience) if operators else begin
+        )
 
     @cached_property
     def score(self) -> spbn.ValidatedLikelihood:
         """The score that all searches climb: what one has computed, the others find in its cache."""
         return spbn.ValidatedLikelihood(self.data, folds=10, validation=0.2, seed=self._seed)
 
-    def search(self, model: str) -> spbn.SearchResult:
-        """Return the hill climbing search with patience 5."""
-        operators = ("arcs", "types") if model.startswith("SPBN") else ("arcs",)
-        return self._climb(spbn.Structure(list(self.data.columns), types=START[model]), operators)
-
     def graph(self, algorithm: str) -> spbn.DAG:
         """Return the graph that PC finds, as a DAG."""
         if algorithm not in self._graphs:
-            test = (
-                spbn.PartialCorrelation(self.data)
-                if algorithm == "PC-PLC"
-                else spbn.RCoT(self.data, seed=self._seed)
-            )
+            test = TESTS[algorithm](self.data, self._seed)
             with warnings.catch_warnings():  # a PDAG without a consistent extension is to be expected here
                 warnings.simplefilter("ignore")
                 self._graphs[algorithm] = spbn.pc(test).pdag.to_dag()
         return self._graphs[algorithm]
 
     def _climb(self, begin: spbn.Structure, operators: tuple[str, ...]) -> spbn.SearchResult:
+        """Return a search with patience 5."""
         key = (begin, operators)
         if key not in self._searches:
             self._searches[key] = spbn.hill_climb(self.score, begin, operators=operators, patience=5)
