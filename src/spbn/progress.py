@@ -18,18 +18,16 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as display:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("scoring the first candidates", total=None)
         count = 0
 
         def on_step(step: Step) -> None:
             nonlocal count
             count += 1
-            description = (
-                f"step {count}: {step.operator}, score {step.score:.2f}, "
-                f"validation {step.validation_score:.2f}, misses {step.misses} of {patience}"
-            )
-            display.update(task, description=description)
+            misses = f", {step.misses} of {patience} misses" if step.misses else ""
+            scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
+            display.update(task, description=f"step {count}: {scores}; {step.operator}")
 
         yield on_step
 
