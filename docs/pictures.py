@@ -111,7 +111,7 @@ def report() -> None:
         path = Path(folder) / "report.html"
         write_report(network, path, data=rows, title="Five variables")
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1130}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1280, "height": 1090}, color_scheme="light")
         page.goto(path.as_uri())
         page.locator(".graph .node[data-node='4']").click()  # E
         page.evaluate("scrollTo({top: 0, behavior: 'instant'})")

@@ -322,8 +322,11 @@ def _training_frame(data: Path, columns: str | None, missing: Missing) -> pd.Dat
     if missing == "drop":
         import numpy as np
 
-        frame = frame.loc[np.isfinite(frame.to_numpy(dtype=float, na_value=np.nan)).all(axis=1)]
-    require_complete(data, frame, "Fill them, or pass --missing drop to leave such rows out.")
+        whole = np.isfinite(frame.to_numpy(dtype=float, na_value=np.nan)).all(axis=1)
+        if not whole.all():
+            out.print(f"{(~whole).sum()} of {len(whole)} rows have missing values and are left out\n")
+        frame = frame.loc[whole]
+    require_complete(data, frame, "Fill what is missing, or pass --missing drop to leave such rows out.")
     return frame
 
 
@@ -331,7 +334,7 @@ def _frame_for(network: BayesianNetwork, data: Path) -> pd.DataFrame:
     """Read the columns that a network needs."""
     with _working("reading the table"):
         frame = read_table(data, network.nodes)
-    require_complete(data, frame, "Fill them, or leave such rows out.")
+    require_complete(data, frame, "Fill what is missing, or leave such rows out.")
     return frame
 
 
