@@ -142,7 +142,8 @@ def cost_table() -> str:
 
 
 def readable(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds >= 1 else f"{seconds * 1e3:.2g} ms"
+    number, unit = (seconds, "s") if seconds >= 1 else (seconds * 1e3, "ms")
+    return f"{float(f'{number:.2g}'):g} {unit}"
 
 
 def write(name: str, table: str) -> None:

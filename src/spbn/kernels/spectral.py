@@ -42,9 +42,10 @@ kernel if it does not keep its promise.
 Results do not depend on the number of threads: cells are summed in a fixed order
 (`gridding`), and the transforms treat every line of the grid alike.
 
-Why not a library for non-uniform FFTs? FINUFFT was tried. It computes every Fourier
-mode to the same precision, from complex numbers; see `window` for what a Gaussian
-filter allows instead. In three dimensions that is three times as fast.
+Why not a library for non-uniform FFTs? FINUFFT computes every Fourier mode to the same
+precision, from complex numbers; see `window` for what a Gaussian filter allows instead.
+That is what makes three dimensions affordable, and errors are smaller
+(`benchmarks/nonuniform.py`; the table is in docs/large-data.md).
 """
 
 from __future__ import annotations
