@@ -16,17 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import spbn
-from experiments.page import table
 from spbn.structure import NodeType
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 CONDITIONS = ("good", "average", "bad")
 #: Rotation, and the frequencies of defects of the outer race, the inner race, the cage and the balls.
@@ -36,8 +32,6 @@ REFERENCE, TRAINING = "Bearing1_1", ("Bearing1_1", "Bearing1_2")
 WORN, FAULTY = "Bearing1_3", "Bearing1_7"
 SECONDS_A_ROW = 10
 ROWS_A_STEP = 3
-#: The paper's curves are means of 30 rows.
-STEPS_OF_MEAN = 10
 
 
 @dataclass(frozen=True)
@@ -172,95 +166,6 @@ def _life(data: Path, bearing: str) -> pd.DataFrame:
 
 def render(results: pd.DataFrame, data: Path, out: Path) -> None:
     """Draw the conditions of two bearings, the fault of a third and the network of good rows."""
-    import matplotlib.pyplot as plt
+    from experiments.figures.bearings import draw
 
-    figures = {
-        "bearings-condition": draw_conditions(results),
-        "bearings-fault": draw_fault(results),
-        "bearings-network": draw_network(results, "good"),
-    }
-    for name, figure in figures.items():
-        figure.savefig(out / f"{name}.png", dpi=90)
-        plt.close(figure)
-    (out / "bearings.md").write_text(f"{_network_table(results)}\n{_fall_table(results)}", encoding="utf-8")
-
-
-def life(results: pd.DataFrame, bearing: str) -> pd.DataFrame:
-    """Return the results of one bearing, by seconds since it was new."""
-    steps = results[results["subject"] == bearing].sort_values("step")
-    return steps.set_index(SECONDS_A_ROW * ROWS_A_STEP * steps["step"]).drop(columns=["subject", "step"])
-
-
-def smooth(steps: pd.DataFrame | pd.Series) -> Any:
-    """Return means over the five minutes up to a step."""
-    return steps.rolling(STEPS_OF_MEAN, min_periods=1).mean()
-
-
-def structure_of(results: pd.DataFrame, name: str) -> spbn.Structure:
-    """Return the structure of the network of a condition."""
-    (row,) = results[results["subject"] == name].itertuples()
-    arcs = [tuple(arc.split(">")) for arc in str(row.arcs).split()]
-    nodes = [f"{f}_{k}" if k else f for k in range(7) for f in FREQUENCIES]
-    ckde = set(str(row.ckde).split())
-    return spbn.Structure(nodes, arcs, {node: "ckde" if node in ckde else "lg" for node in nodes})
-
-
-def draw_conditions(results: pd.DataFrame) -> Figure:
-    """Draw the segmentation of the reference, and the condition of a bearing that wears out."""
-    import matplotlib.pyplot as plt
-
-    figure, (above, below) = plt.subplots(2, figsize=(7.5, 4.6), layout="constrained", height_ratios=(2, 3))
-    reference, worn = life(results, REFERENCE), life(results, WORN)
-    above.plot(reference.index, reference["segment"].round(), ".", color="#22262b", markersize=2)
-    above.set_title(f"{REFERENCE}: states of the hidden Markov model", fontsize=10, loc="left")
-    below.plot(worn.index, smooth(worn["condition"]), color="#1f6fb2", linewidth=1.2)
-    below.set_title(f"{WORN}: the most likely network, mean of five minutes", fontsize=10, loc="left")
-    for ax in (above, below):
-        ax.set_yticks(range(len(CONDITIONS)), CONDITIONS)
-        ax.set_ylim(-0.15, 2.15)
-        ax.spines[["top", "right"]].set_visible(False)
-    below.set_xlabel("seconds")
-    return figure
-
-
-def draw_fault(results: pd.DataFrame) -> Figure:
-    """Draw the end of the faulty bearing: log-likelihood under the network of good rows, by frequency."""
-    import matplotlib.pyplot as plt
-
-    from spbn.plots import plot_contributions
-
-    end = smooth(life(results, FAULTY)[list(FREQUENCIES)]).iloc[-26:]
-    figure, ax = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
-    plot_contributions(end, ax, nodes=["BPFI", "BPFO", "BSF", "FTF", "W"])
-    ax.set_title(f"{FAULTY}: log-likelihood of a good bearing, mean of five minutes", fontsize=10, loc="left")
-    ax.set_xlabel("seconds", loc="right")
-    return figure
-
-
-def draw_network(results: pd.DataFrame, name: str) -> Figure:
-    """Draw the graph of the network of a condition."""
-    from spbn.plots import plot_structure
-
-    return plot_structure(structure_of(results, name)).figure
-
-
-def _network_table(results: pd.DataFrame) -> str:
-    rows = []
-    for name in CONDITIONS:
-        structure = structure_of(results, name)
-        (row,) = results[results["subject"] == name].itertuples()
-        types = list(structure.types.values())
-        rows.append((name, f"{int(row.rows):,}", len(structure.arcs), types.count(NodeType.CKDE)))
-    return table(["network", "rows", "arcs", "CKDE nodes"], rows)
-
-
-def _fall_table(results: pd.DataFrame) -> str:
-    """Return how far every frequency falls below what it was in the first half of the bearing's life."""
-    steps = life(results, FAULTY)[list(FREQUENCIES)]
-    before = steps.iloc[: len(steps) // 2].mean()
-    falls = before - smooth(steps).loc[smooth(steps).sum(axis=1).idxmin()]
-    rows = [
-        (frequency, f"{before[frequency]:.1f}", f"{fall:,.0f}", f"{fall / falls.sum():.0%}")
-        for frequency, fall in falls.sort_values(ascending=False).items()
-    ]
-    return table(["frequency", "log-likelihood before", "fall", "share of the fall"], rows)
+    draw(results, out)

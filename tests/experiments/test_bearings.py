@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from experiments.figures import bearings as figures
 
 import spbn
 from experiments import bearings
@@ -67,8 +68,8 @@ def test_a_structure_comes_back_from_the_results():
     nodes = [f"{f}_{k}" if k else f for k in range(7) for f in bearings.FREQUENCIES]
     structure = spbn.Structure(nodes, [("W", "BPFI"), ("BPFI", "BPFI_6")], dict.fromkeys(nodes, "lg"))
     row = {"subject": "good", "ckde": np.nan, "arcs": "W>BPFI BPFI>BPFI_6"}
-    assert bearings.structure_of(pd.DataFrame([row]), "good") == structure
-    changed = bearings.structure_of(pd.DataFrame([row | {"ckde": "W BSF_2"}]), "good")
+    assert figures.structure_of(pd.DataFrame([row]), "good") == structure
+    changed = figures.structure_of(pd.DataFrame([row | {"ckde": "W BSF_2"}]), "good")
     assert [n for n in nodes if changed.type(n) == "ckde"] == ["W", "BSF_2"]
 
 
