@@ -78,7 +78,7 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
     if cell.library == THEIRS:
         predicted = predicted_seconds(cell, _finished())
         if predicted > LIMIT:
-            return {"status": "too long", "learning": "", "arcs": ""}
+            return {"status": "not begun", "learning": "", "arcs": ""}
         return _run_peer(cell, procedure)
     truth = MODELS[cell.variables]
     frame = truth.sample(cell.rows)
@@ -160,7 +160,7 @@ def _run_peer(cell: Cell, procedure: Procedure) -> dict[str, float | int | str]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=True)
     except subprocess.TimeoutExpired:
-        return {"status": "too long", "learning": "", "arcs": ""}
+        return {"status": "stopped", "learning": "", "arcs": ""}
     except subprocess.CalledProcessError as error:
         raise RuntimeError(f"PyBNesian failed:\n{error.stderr[-2000:]}") from None
     return {"status": "measured", **json.loads(done.stdout.splitlines()[-1])}

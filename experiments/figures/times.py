@@ -71,7 +71,7 @@ def draw_times(results: pd.DataFrame) -> Figure:
 
 
 def ratio_table(results: pd.DataFrame, variables: int) -> str:
-    """Return our seconds, and how many times as long PyBNesian takes."""
+    """Return our seconds, and how many times as long PyBNesian takes; in brackets if only foreseen."""
     chosen = results[results["variables"] == variables].set_index(["library", "procedure", "rows"])
 
     def entry(procedure: str, rows: int) -> str:
@@ -83,7 +83,8 @@ def ratio_table(results: pd.DataFrame, variables: int) -> str:
         theirs = chosen.loc[(THEIRS, procedure, rows)]
         if theirs["status"] == "measured":
             return f"{ours:.3g} s, {_digits(float(theirs['learning']) / ours)}×"
-        return f"{ours:.3g} s, > {_digits(LIMIT / ours)}×"
+        bound = f"> {_digits(LIMIT / ours)}×"
+        return f"{ours:.3g} s, {bound}" if theirs["status"] == "stopped" else f"{ours:.3g} s, ({bound})"
 
     lines = [(name, *(entry(name, rows) for rows in ROWS)) for name in PROCEDURES]
     return table(["procedure", *(f"{rows:,} rows" for rows in ROWS)], lines)

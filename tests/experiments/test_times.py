@@ -54,7 +54,7 @@ def test_what_would_take_too_long_is_foreseen():
         (THEIRS, 5, 10_000, "KDEBN, patience 0", "measured", 900.0),
     ]
     assert times.predicted_seconds(cell, finished(*done)) == 160.0
-    too_long = (THEIRS, 5, 3_000, "KDEBN, patience 0", "too long", None)
+    too_long = (THEIRS, 5, 3_000, "KDEBN, patience 0", "stopped", None)
     assert times.predicted_seconds(cell, finished(*done, too_long)) == float("inf")
     linear = Cell(THEIRS, 5, 4_000, "GBN, BIC")
     assert times.predicted_seconds(linear, finished((THEIRS, 5, 2_000, "GBN, BIC", "measured", 1.0))) == 2.0
@@ -67,10 +67,12 @@ def test_ratios():
         (THEIRS, 5, 200, name, "measured", 2.0),
         (OURS, 5, 500, name, "measured", 0.5),
         (OURS, 5, 2_000, name, "measured", 3.0),
-        (THEIRS, 5, 2_000, name, "too long", None),
+        (THEIRS, 5, 2_000, name, "stopped", None),
+        (OURS, 5, 4_000, name, "measured", 30.0),
+        (THEIRS, 5, 4_000, name, "not begun", None),
     ]
     (line,) = (line for line in ratio_table(finished(*done), 5).splitlines() if name in line)
-    assert line == f"| {name} | 0.01 s, 200× | 0.5 s | 3 s, > 200× |  |  |"
+    assert line == f"| {name} | 0.01 s, 200× | 0.5 s | 3 s, > 200× | 30 s, (> 20×) |  |"
 
 
 def test_best_time_repeats_what_is_short():
