@@ -35,7 +35,7 @@ SECONDS_A_SPAN = {1: 1.2e-3, 2: 3e-3, 3: 12e-3}
 SECONDS_A_ROW = {1: 0.5e-6, 2: 0.8e-6, 3: 4e-6}
 ADVANTAGE = 1.5  # how much faster an engine has to be before `auto` takes it
 
-# Rows from which on pruning halves the work, by dimension: see docs/large-data.md.
+# Rows from which on pruning pays, by dimension: see docs/large-data.md.
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
 PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
 
@@ -75,7 +75,7 @@ def spectral_pays(d: int, spans: IntArray) -> bool:
 
 
 def pruning_pays(d: int, spans: IntArray) -> bool:
-    """Tell whether leaving out pairs is expected to save half of the time, by the numbers of rows."""
+    """Tell whether leaving out pairs is expected to save time, by the numbers of rows."""
     if d not in PRUNING_TRAIN:
         return False
     many = (training_rows(spans) >= PRUNING_TRAIN[d]) & (spans[:, 1] - spans[:, 0] >= PRUNING_QUERIES)
