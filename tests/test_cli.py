@@ -261,6 +261,13 @@ def test_parquet_without_its_package(model, run, monkeypatch):
     assert sorted(os.listdir()) == before
 
 
+def test_a_report_without_its_packages_is_refused_before_learning(folder, run, monkeypatch):
+    monkeypatch.setattr("spbn.extras.find_spec", lambda name: None)
+    code, out, err = run("learn", "data.csv", "--report", "r.html")
+    assert (code, out) == (2, "")
+    assert "spbn[plot]" in err
+
+
 def test_names_with_commas_and_colons(folder, run):
     nonlinear_frame(60, 3).set_axis(["a, b", "x:y", "c"], axis=1).to_csv("odd.csv", index=False)
     assert (

@@ -18,6 +18,7 @@ import typer
 
 from spbn.data import Missing
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
+from spbn.extras import require_plot_packages
 from spbn.network import BayesianNetwork
 from spbn.progress import working
 from spbn.tables import read_table, require_complete, require_table_name, write_table
@@ -87,6 +88,8 @@ def learn(
 
     for path in (out_, report):
         _require_target(path)
+    if report is not None:
+        require_plot_packages()
     frame = _training_frame(data, columns, missing)
     network = learn_network(
         frame,
