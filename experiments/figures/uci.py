@@ -121,23 +121,24 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
     for name, group in results.groupby("data"):
         if group["split"].max() == 0:
             continue
-        sums = group.groupby([*KEY, "split"])["loglik"].sum()
+        logliks = group.groupby([*KEY, "split"])["loglik"]
+        sums = logliks.sum()[logliks.count() == group["fold"].nunique()]
         for model in ("KDEBN", "SPBN"):
             procedure = CLIMBING[model]
-            logliks = sums[procedure.algorithm, procedure.model, procedure.patience]
+            found = sums[procedure.algorithm, procedure.model, procedure.patience]
             printed = published.loc[name, procedure]
             scale = values.rows[name] * values.nodes[name]
             rows.append(
                 [
                     name,
                     model,
-                    len(logliks),
-                    f"{signed(logliks.mean(), 1)} ± {logliks.std():.1f}",
-                    signed(logliks.min(), 1),
-                    signed(logliks.max(), 1),
+                    len(found),
+                    f"{signed(found.mean(), 1)} ± {found.std():.1f}",
+                    signed(found.min(), 1),
+                    signed(found.max(), 1),
                     signed(printed, 1),
-                    place(printed, logliks.min(), logliks.max()),
-                    f"{(logliks.max() - logliks.min()) / scale:.3f}",
+                    place(printed, found.min(), found.max()),
+                    f"{(found.max() - found.min()) / scale:.3f}",
                 ]
             )
     header = ["data set", "model", "splits", "log-likelihood", "least", "greatest", "paper", "paper is"]
