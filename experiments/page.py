@@ -19,6 +19,11 @@ def signed(value: float, decimals: int = 2) -> str:
     return f"{value:,.{decimals}f}".replace("-", "−")
 
 
+def change(value: float, decimals: int) -> str:
+    """Write a difference with its sign, be it plus or minus."""
+    return f"{value:+.{decimals}f}".replace("-", "−")
+
+
 def place(value: float, low: float, high: float) -> str:
     """Say where a published value, printed with two decimals, lies beside a range."""
     if low - 0.005 <= value <= high + 0.005:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.figures.drawing import COLOURS, STYLE, grouped_bars, save, save_critical_difference
-from experiments.page import place, signed, table
+from experiments.page import change, place, signed, table
 from experiments.procedures import Procedure
 from experiments.sources import published
 
@@ -144,6 +144,5 @@ def draw_distances(ours: pd.DataFrame, path: Path) -> None:
 
 def _percent(here: float, there: float) -> str:
     """Write by how much a log-likelihood is better than another; in bold if it is more than 1 % worse."""
-    change = 100 * (here - there) / abs(there)
-    text = f"{change:+.2f}".replace("-", "−")
-    return f"**{text}**" if change < -1.0 else text
+    percent = 100 * (here - there) / abs(there)
+    return f"**{change(percent, 2)}**" if percent < -1.0 else change(percent, 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.figures.drawing import COLOURS, STYLE, grouped_bars, save, save_critical_difference
-from experiments.page import place, signed, table
+from experiments.page import change, place, signed, table
 from experiments.procedures import Procedure
 from experiments.sources import published_uci
 from experiments.statistics import friedman, mean_ranks
@@ -97,9 +97,9 @@ def procedure_table(difference: pd.DataFrame) -> str:
                 procedure.patience,
                 f"{(delta >= -NEAR).sum()} of {len(delta)}",
                 (delta > 0).sum(),
-                f"{delta.median():+.3f}",
-                f"{delta.min():+.3f} ({delta.idxmin()})",
-                f"{delta.max():+.3f} ({delta.idxmax()})",
+                change(delta.median(), 3),
+                f"{change(delta.min(), 3)} ({delta.idxmin()})",
+                f"{change(delta.max(), 3)} ({delta.idxmax()})",
             ]
         )
     header = [
@@ -197,5 +197,4 @@ def _marked(delta: float) -> str:
     """Write a difference, in bold if it is far below the published value."""
     if pd.isna(delta):
         return ""
-    text = f"{delta:+.3f}".replace("-", "−")
-    return f"**{text}**" if delta < -NEAR else text
+    return f"**{change(delta, 3)}**" if delta < -NEAR else change(delta, 3)
