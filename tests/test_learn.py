@@ -121,11 +121,19 @@ def test_an_arc_that_all_rows_together_do_not_bear_is_left_out_with_a_warning():
     assert any(structures)
 
 
-def test_progress_goes_to_standard_error(capsys):
-    spbn.learn(FRAME, progress=True, max_parents=1)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "misses" in captured.err
+def test_progress_tells_every_step_and_leaves_standard_output_alone(capsys, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "rich.progress.Progress.update", lambda self, task, description: shown.append(description)
+    )
+    network = spbn.learn(FRAME, progress=True, max_parents=1)
+    assert len(shown) == len(network.search.steps) > 0
+    for number, (line, step) in enumerate(zip(shown, network.search.steps, strict=True), 1):
+        assert line.startswith(
+            f"step {number}: score {step.score:.1f}, validation {step.validation_score:.1f}"
+        )
+        assert line.endswith(str(step.operator))
+    assert capsys.readouterr().out == ""
     spbn.learn(FRAME)
     assert capsys.readouterr() == ("", "")
 
