@@ -19,7 +19,7 @@ demo: $(STAMPS)/dev
 	$(BIN)/spbn demo
 
 test: $(STAMPS)/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check .
