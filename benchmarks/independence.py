@@ -151,7 +151,7 @@ def write(name: str, table: str) -> None:
     text = DOCUMENT.read_text()
     before, rest = text.split(f"<!-- {name} -->\n", 1)
     _, after = rest.split(f"<!-- end of {name} -->", 1)
-    DOCUMENT.write_text(f"{before}<!-- {name} -->\n{table}\n<!-- end of {name} -->{after}")
+    DOCUMENT.write_text(f"{before}<!-- {name} -->\n\n{table}\n\n<!-- end of {name} -->{after}")
 
 
 def main() -> None:
