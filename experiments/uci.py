@@ -21,9 +21,9 @@ TESTING = [
 #: Procedures that share their work, each group with the cheap ones first.
 GROUPS = [GAUSSIAN, CLIMBING, *TESTING]
 PROCEDURES = [procedure for group in GROUPS for procedure in group]
-#: Procedures that are run with other inner splits where rows are few.
+#: Procedures that are run with other inner splits, where rows are few or some lie far outside.
 RESPLIT = [Procedure("HC", "KDEBN", 5), Procedure("HC", "SPBN-CKDE", 5)]
-FEW_ROWS, SPLITS = 250, 10
+FEW_ROWS, OUTLIERS, SPLITS = 250, ("Block",), 10
 #: What the first algorithm of a group costs, roughly, beside a search with the likelihood.
 RELATIVE_COST = {"HC-BIC": 0.01, "PC-PLC": 0.1, "HC": 1.0, "PC-RCoT": 10.0}
 QUICK = ("Iris", "Balance")
@@ -45,11 +45,11 @@ class Cell:
 
 
 def cells(data: Path, quick: bool) -> list[Cell]:
-    """Return all cells, those that cost least first; where rows are few, also with other inner splits."""
+    """Return all cells, those that cost least first; some data sets also with other inner splits."""
     names, folds, splits = (QUICK, 2, 2) if quick else (uci_names(data), OUTER_FOLDS, SPLITS)
-    few = [name for name in names if len(uci_table(data, name)) < FEW_ROWS]
+    unsteady = [name for name in names if name in OUTLIERS or len(uci_table(data, name)) < FEW_ROWS]
     tasks = [(name, 0, group) for name in names for group in GROUPS]
-    tasks += [(name, split, RESPLIT) for name in few for split in range(1, splits)]
+    tasks += [(name, split, RESPLIT) for name in unsteady for split in range(1, splits)]
     return [
         Cell(name, fold, procedure.algorithm, procedure.model, procedure.patience, split)
         for name, split, group in sorted(tasks, key=lambda task: _cost(data, task[0], task[2][0].algorithm))

@@ -116,7 +116,7 @@ def procedure_table(difference: pd.DataFrame) -> str:
 
 
 def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataFrame) -> str:
-    """Return how far the inner split of few rows moves the log-likelihood, beside the published value."""
+    """Return how far the inner split moves the log-likelihood, beside the published value."""
     rows = []
     for name, group in results.groupby("data"):
         if group["split"].max() == 0:
