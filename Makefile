@@ -4,13 +4,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help demo test check docs format bench clean
+.PHONY: help demo test check docs quick format bench clean
+
+# The paper's data, in the layout of its authors' repository.
+DATA ?= ../shared/paper-data
 
 help:
 	@echo "make demo    learn the paper's synthetic network, compare with the published figures, write a report"
 	@echo "make test    run the tests"
 	@echo "make check   lint, check the format and the types"
 	@echo "make docs    build the documentation into site/"
+	@echo "make quick   run a few cells of every experiment of the paper; DATA=... says where its data is"
 	@echo "make format  put the code into the format that 'make check' wants"
 	@echo "make bench   run the benchmarks beside the peers (minutes to hours)"
 	@echo "make clean   remove .venv and everything else that was made"
@@ -28,6 +32,9 @@ check: $(STAMPS)/dev
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+quick: $(STAMPS)/dev
+	$(BIN)/python -m experiments all --data $(DATA) --quick --jobs 2
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .
