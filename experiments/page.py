@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1) -> str:
     """Return a Markdown table whose first columns are text and the others numbers."""
@@ -17,6 +19,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, left: int 
 def signed(value: float, decimals: int = 2) -> str:
     """Write a number with its proper minus sign."""
     return f"{value:,.{decimals}f}".replace("-", "−")
+
+
+def spread(values: pd.Series, decimals: int = 2) -> str:
+    """Write mean and standard deviation, on one line whatever the width of the column."""
+    return (
+        f"{signed(values.mean(), decimals)}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{values.std():.{decimals}f}"
+    )
 
 
 def change(value: float, decimals: int) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from experiments.figures.drawing import COLOURS, STYLE, save
-from experiments.page import place, signed, table
+from experiments.page import place, signed, spread, table
 from experiments.sources import published
 
 KEY = ["rows", "algorithm", "model", "patience"]
@@ -34,18 +34,18 @@ def spread_table(results: pd.DataFrame, paper: pd.DataFrame) -> str:
             [
                 f"{size:,}",
                 algorithm,
-                model.removeprefix("SPBN-"),
-                patience,
-                f"{signed(loglik.mean())} ± {loglik.std():.2f}",
-                f"{signed(low)} to {signed(high)}",
+                f"{model.removeprefix('SPBN-')}, {patience}",
+                spread(loglik),
+                signed(low),
+                signed(high),
                 signed(printed["loglik"]),
                 place(printed["loglik"], low, high),
                 *(f"{group[name].mean():.2f} ({printed[name]:.0f})" for name in DISTANCES),
                 f"{(group['shd'] == 0).sum()}, {((group['shd'] == 0) & (group['thmd'] == 0)).sum()}",
             ]
         )
-    header = ["rows", "algorithm", "start", "patience", "log-likelihood", "range", "paper", "paper is"]
-    header += ["HMD (paper)", "SHD (paper)", "THMD (paper)", "true arcs, and types"]
+    header = ["rows", "algorithm", "start, patience", "log-likelihood", "least", "greatest"]
+    header += ["paper", "paper is", "HMD", "SHD", "THMD", "true"]
     return table(header, rows, left=3)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from experiments.figures.drawing import COLOURS, STYLE, grouped_bars, save, save_critical_difference
-from experiments.page import change, place, signed, table
+from experiments.page import change, place, signed, spread, table
 from experiments.procedures import Procedure
 from experiments.sources import published_uci
 from experiments.statistics import friedman, mean_ranks
@@ -133,7 +133,7 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
                     name,
                     model,
                     len(found),
-                    f"{signed(found.mean(), 1)} ± {found.std():.1f}",
+                    spread(found, 1),
                     signed(found.min(), 1),
                     signed(found.max(), 1),
                     signed(printed, 1),
