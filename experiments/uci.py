@@ -25,7 +25,7 @@ PROCEDURES = [procedure for group in GROUPS for procedure in group]
 RESPLIT = [Procedure("HC", "KDEBN", 5), Procedure("HC", "SPBN-CKDE", 5)]
 FEW_ROWS, OUTLIERS, SPLITS = 250, ("Block",), 10
 #: What the first algorithm of a group costs, roughly, beside a search with the likelihood.
-RELATIVE_COST = {"HC-BIC": 0.01, "PC-PLC": 0.1, "HC": 1.0, "PC-RCoT": 10.0}
+RELATIVE_COST = {"HC-BIC": 0.01, "PC-PLC": 0.1, "HC": 1.0, "PC-RCoT": 30.0}
 QUICK = ("Iris", "Balance")
 
 
