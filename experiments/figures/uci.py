@@ -147,7 +147,8 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
 
 def rank_table(ours: pd.DataFrame, published: pd.DataFrame) -> str:
     """Return mean ranks beside the published ones, and the Friedman tests."""
-    here, there = _chosen(ours, RANKED), _chosen(published.loc[ours.index], RANKED)
+    here = _chosen(ours, RANKED)
+    there = _chosen(published.loc[here.index], RANKED)
     ranks, theirs = mean_ranks(here), mean_ranks(there)
     order = sorted(ranks, key=ranks.__getitem__)
     text = table(
