@@ -241,6 +241,7 @@ def _add_centres(
 
 @compiled()
 def _add(queries: FloatArray, block: FloatArray, width: int, sums: FloatArray) -> None:
+    # As in `exact`, which would be slower by a third in two dimensions if it called this.
     d = len(queries)
     if d == 1:
         _add_block((0,), queries, block, width, sums)
