@@ -72,6 +72,10 @@ class Greedy(Recorded):
     batch_size = 10_000
 
 
+class Hasty(Recorded):
+    ask_ahead = 3.0
+
+
 def naive_skeleton(test, alpha):
     """PC-stable by its definition, one test at a time."""
     nodes = test.nodes
@@ -98,10 +102,11 @@ def test_the_skeleton_is_that_of_the_definition(seed, alpha):
 
 
 def test_batches_change_nothing_but_how_much_is_asked():
-    data = PartialCorrelation(nonlinear_frame(200, 9, seed=5))
-    careful, greedy = Recorded(data), Greedy(data)
+    data = PartialCorrelation(nonlinear_frame(200, 9, seed=6))
+    careful, greedy, hasty = Recorded(data), Greedy(data), Hasty(data)
     for rule in RULES:
-        assert pc(careful, orientation=rule) == pc(greedy, orientation=rule)
+        assert pc(careful, orientation=rule) == pc(greedy, orientation=rule) == pc(hasty, orientation=rule)
+    assert len(careful.asked) < len(hasty.asked) < len(greedy.asked)
     careful.asked.clear()
     result = pc(careful, orientation="sepset")
     asked = Counter(len(question) - 2 for question in careful.asked)

@@ -47,6 +47,9 @@ class IndependenceTest(ABC):
     #: How many questions are worth asking at once. PC asks ahead, for answers that it may not
     #: need, until a batch has this size: 1 for tests that are expensive.
     batch_size: ClassVar[int] = 1
+    #: How much further PC asks about a pair that is not taken apart yet, as a share of what it has
+    #: asked already: for tests that answer questions with the same condition for little more than one.
+    ask_ahead: ClassVar[float] = 0.0
 
     #: Names of the variables, in the order of the columns.
     nodes: tuple[str, ...]

@@ -3,9 +3,9 @@
 The edges of a level do not depend on each other, because adjacencies are
 frozen. So all of them are asked about at once: every round puts the next
 condition of each edge that is still open into one batch, and an edge leaves at
-its first separating set. No test is run in vain, unless the test asks for larger
-batches than that gives (`IndependenceTest.batch_size`); the answers are the
-same.
+its first separating set. No test is run in vain, unless the test gains from
+larger batches than that gives (`IndependenceTest.batch_size` and `ask_ahead`);
+the answers are the same.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def _separate(inquiry: Inquiry, level: list[Conditions]) -> dict[Pair, Separatio
     found: dict[Pair, Separation] = {}
     still_open, size, asked = level, level[0].size, 0
     while still_open:
-        ahead = asked + max(1, inquiry.test.batch_size // len(still_open))
+        further = max(1, inquiry.test.batch_size // len(still_open), int(asked * inquiry.test.ask_ahead))
+        ahead = asked + further
         batches = [conditions.take(asked, ahead) for conditions in still_open]
         counts = [len(batch) for batch in batches]
         pvalues = inquiry.ask(
