@@ -123,15 +123,17 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
             continue
         logliks = group.groupby([*KEY, "split"])["loglik"]
         sums = logliks.sum()[logliks.count() == group["fold"].nunique()]
-        for model in ("KDEBN", "SPBN"):
-            procedure = CLIMBING[model]
-            found = sums[procedure.algorithm, procedure.model, procedure.patience]
+        scale = values.rows[name] * values.nodes[name]
+        for key, found in sums.groupby(level=KEY):
+            if len(found) == 1:
+                continue
+            procedure = Procedure(*key)
             printed = published.loc[name, procedure]
-            scale = values.rows[name] * values.nodes[name]
             rows.append(
                 [
                     name,
-                    model,
+                    procedure.model,
+                    procedure.patience,
                     len(found),
                     spread(found, 1),
                     signed(found.min(), 1),
@@ -141,8 +143,8 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
                     f"{(found.max() - found.min()) / scale:.3f}",
                 ]
             )
-    header = ["data set", "model", "splits", "log-likelihood", "least", "greatest", "paper", "paper is"]
-    return table([*header, "range per row and variable"], rows, left=2)
+    header = ["data set", "model", "patience", "splits", "log-likelihood", "least", "greatest"]
+    return table([*header, "paper", "paper is", "range per row and variable"], rows, left=2)
 
 
 def rank_table(ours: pd.DataFrame, published: pd.DataFrame) -> str:
