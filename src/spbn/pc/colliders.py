@@ -36,8 +36,8 @@ from spbn.pc.skeleton import Pair, Skeleton
 
 ColliderRule = Literal["majority", "conservative", "sepset"]
 
-#: How many questions are in memory at once.
-CHUNK = 1 << 16
+#: How many questions are in memory at once; many, as pairs with an end in common share conditions.
+CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
