@@ -18,6 +18,8 @@ from spbn.data import FloatArray, IntArray
 #: Columns of integers.
 Grid = npt.NDArray[np.int32]
 
+ONE, NONE = np.uint32(1), np.uint32(0)
+
 
 @compiled()
 def add_information(
@@ -64,50 +66,93 @@ def _add_row(
         _widen(given[m], given[m, row], to_z)
     to_yz = to_z.copy()
     _widen(y, y[row], to_yz)
-    sorted_z, sorted_yz = np.sort(to_z), np.sort(to_yz)
+    order = np.argsort(to_yz)
+    sorted_z, sorted_yz, order = np.sort(to_z), to_yz[order], order.astype(np.uint32)
     to_xyz = np.empty(rows, dtype=np.int32)
+    radius = sorted_yz[min(3 * neighbours, rows - 1)]
     for version in range(len(x)):
-        to_xyz[:] = to_yz
-        _widen(x[version], x[version, row], to_xyz)
-        # x only adds to the distance, so the neighbour is no nearer than without it.
-        radius = _smallest(to_xyz, neighbours, sorted_yz[neighbours])
-        near_z = np.searchsorted(sorted_z, radius) if len(given) else rows
-        near_yz = np.searchsorted(sorted_yz, radius)
-        near_xz = _count_nearer(x[version], x[version, row], to_z, radius)
+        radius = _radius(x[version], x[version, row], order, sorted_yz, neighbours, radius, to_xyz)
+        beyond = max(radius, np.int32(1))
+        near_z = np.searchsorted(sorted_z, beyond) if len(given) else rows
+        near_yz = np.searchsorted(sorted_yz, beyond)
+        near_xz = _count_nearer(x[version], x[version, row], to_z, beyond)
         terms[version] += digamma[near_z] - digamma[near_xz] - digamma[near_yz]
+
+
+@compiled()
+def _radius(
+    x: Grid,
+    centre: np.int32,
+    order: npt.NDArray[np.uint32],
+    sorted_yz: Grid,
+    neighbours: int,
+    guess: np.int32,
+    to_xyz: Grid,
+) -> np.int32:
+    """Return the distance that `neighbours` others do not exceed, the row itself apart.
+
+    x only adds to a distance: rows are visited in the order of that without x, and only as far
+    as a radius goes. The search begins at a guess, the radius of a similar x.
+
+    Parameters
+    ----------
+    order, sorted_yz
+        The rows by their distance in the other variables, and that distance.
+    to_xyz
+        Room for the distances of the rows that are visited.
+    """
+    low, high, visited = sorted_yz[neighbours], max(guess, sorted_yz[neighbours]), 0
+    while True:
+        within = np.searchsorted(sorted_yz, high, side="right")
+        for j in range(visited, within):
+            to_xyz[j] = max(sorted_yz[j], _distance(x[order[j]], centre))
+        visited = max(visited, within)
+        if _count_within(to_xyz[:within], high) > neighbours:
+            break
+        low, high = np.int32(high + 1), np.int32(high + high // 8 + 1)
+    step = np.int32(high // 32 + 1)  # downwards in growing steps, and by halves once one went too far
+    while low < high:
+        middle = max(low, np.int32(high - step)) if step > 0 else np.int32(low + (high - low) // 2)
+        within = np.searchsorted(sorted_yz, middle, side="right")
+        if _count_within(to_xyz[:within], middle) > neighbours:
+            high, step = middle, np.int32(2 * step)
+        else:
+            low, step = np.int32(middle + 1), np.int32(0)
+    return high
+
+
+# A sum or difference of 32 bits has 64 in compiled code, which halves the speed: hence the casts.
+
+
+@compiled()
+def _distance(a: np.int32, b: np.int32) -> np.int32:
+    difference = np.int32(a - b)
+    return max(difference, np.int32(-difference))
 
 
 @compiled()
 def _widen(column: Grid, centre: np.int32, distances: Grid) -> None:
     """Take one more column into the maximum norm."""
     for j in range(len(distances)):
-        distance = abs(column[j] - centre)
-        distances[j] = max(distances[j], distance)
+        distances[j] = max(distances[j], _distance(column[j], centre))
 
 
 @compiled()
-def _smallest(distances: Grid, rank: int, low: np.int32) -> np.int32:
-    """Return the distance that `rank` others do not exceed, the row itself apart; at least 1."""
-    high = distances.max()
-    while low < high:
-        middle = np.int32(low + (high - low) // 2)
-        count = np.int32(0)
-        for j in range(len(distances)):
-            count += np.int32(distances[j] <= middle)
-        if count > rank:
-            high = middle
-        else:
-            low = np.int32(middle + 1)
-    return low if low > 0 else np.int32(1)
-
-
-@compiled()
-def _count_nearer(column: Grid, centre: np.int32, distances: Grid, radius: np.int32) -> np.int32:
-    """Count the rows that are nearer than the radius in the column and in the other distances."""
-    count = np.int32(0)
+def _count_within(distances: Grid, radius: np.int32) -> np.uint32:
+    """Count the distances that are not greater than the radius."""
+    count = NONE
     for j in range(len(distances)):
-        distance = max(distances[j], abs(column[j] - centre))
-        count += np.int32(distance < radius)
+        count = np.uint32(count + (ONE if distances[j] <= radius else NONE))
+    return count
+
+
+@compiled()
+def _count_nearer(column: Grid, centre: np.int32, distances: Grid, radius: np.int32) -> np.uint32:
+    """Count the rows that are nearer than the radius in the column and in the other distances."""
+    count = NONE
+    for j in range(len(distances)):
+        distance = max(distances[j], _distance(column[j], centre))
+        count = np.uint32(count + (ONE if distance < radius else NONE))
     return count
 
 
