@@ -9,7 +9,7 @@ import numpy as np
 from spbn.data import FloatArray, IntArray, Missing, Seed, Table
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
-from spbn.independence.knn_kernel import Grid, add_information, local_permutations, nearest
+from spbn.independence.knn_kernel import Grid, add_information, distances, local_permutations, nearest
 from spbn.kernels.threads import started_threads
 
 #: Rows whose terms one thread adds up; fixed, so that the sum does not depend on the number of threads.
@@ -117,11 +117,14 @@ class CMIknn(IndependenceTest):
             for start, of_task in zip(starts, terms, strict=True)
         ]
         with started_threads() as threads:
-            threads.run(
-                add_information,
-                [(x, y, given, self.neighbours, self._digamma, *task) for task in tasks],
-            )
+            threads.run(self._add_rows, [(x, y, given, *task) for task in tasks])
         return terms.sum(axis=0)
+
+    def _add_rows(self, x: Grid, y: Grid, given: Grid, start: int, end: int, terms: FloatArray) -> None:
+        to_z = distances(given, start, end)
+        to_yz = np.maximum(to_z, distances(y[None], start, end))
+        order = np.argsort(to_yz, axis=1)
+        add_information(x, to_z, to_yz, order, self.neighbours, self._digamma, start, terms)
 
 
 def _count_of_neighbours(neighbours: float, rows: int) -> int:

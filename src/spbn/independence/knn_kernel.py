@@ -1,7 +1,7 @@
 """Counting neighbours, compiled.
 
 Columns are integers, ranks or points of a fine grid, so that distances are
-exact and a neighbour's distance is found by halving an interval and counting:
+exact and a neighbour's distance is found by counting, in ever smaller intervals:
 a loop without branches, which the compiler turns into vector instructions. With
 k a share of the rows, any search visits O(rows²) pairs; this one does so at
 several of them in a nanosecond.
@@ -22,17 +22,28 @@ ONE, NONE = np.uint32(1), np.uint32(0)
 
 
 @compiled()
+def distances(columns: Grid, first: int, end: int) -> Grid:
+    """Return the distances of the rows from `first` to `end` to all rows; 0 if there are no columns."""
+    found = np.zeros((end - first, columns.shape[1]), dtype=np.int32)
+    for row in range(first, end):
+        for column in columns:
+            for j in range(len(column)):
+                found[row - first, j] = max(found[row - first, j], _distance(column[j], column[row]))
+    return found
+
+
+@compiled()
 def add_information(
     x: Grid,
-    y: Grid,
-    given: Grid,
+    to_z: Grid,
+    to_yz: Grid,
+    order: IntArray,
     neighbours: int,
     digamma: FloatArray,
     first: int,
-    end: int,
     terms: FloatArray,
 ) -> None:
-    """Add to `terms` what the rows from `first` to `end` contribute to the information of x and y.
+    """Add to `terms` what some rows, from `first` on, contribute to the information of x and y.
 
     The estimate of Frenzel and Pompe is ψ(k) plus the mean over the rows of
 
@@ -45,38 +56,31 @@ def add_information(
     ----------
     x
         Versions × rows.
-    given
-        Variables × rows; there may be none, and n_z is then the number of rows.
+    to_z, to_yz
+        `distances` of these rows in the condition, and in y and the condition.
+    order
+        For each of these rows, all rows by their distance in y and the condition.
     digamma
         ψ of 1, 2, ..., from place 1 on.
     terms
         One for each version.
     """
-    for row in range(first, end):
-        _add_row(x, y, given, neighbours, digamma, row, terms)
-
-
-@compiled()
-def _add_row(
-    x: Grid, y: Grid, given: Grid, neighbours: int, digamma: FloatArray, row: int, terms: FloatArray
-) -> None:
-    rows = len(y)
-    to_z = np.zeros(rows, dtype=np.int32)
-    for m in range(len(given)):
-        _widen(given[m], given[m, row], to_z)
-    to_yz = to_z.copy()
-    _widen(y, y[row], to_yz)
-    order = np.argsort(to_yz)
-    sorted_z, sorted_yz, order = np.sort(to_z), to_yz[order], order.astype(np.uint32)
+    rows = x.shape[1]
+    sorted_yz = np.empty_like(to_yz)
+    ordered = order.astype(np.uint32)  # no index is negative: this is faster
+    for i in range(len(to_yz)):
+        sorted_yz[i] = to_yz[i][order[i]]
+    radius = sorted_yz[:, min(3 * neighbours, rows - 1)].copy()
     to_xyz = np.empty(rows, dtype=np.int32)
-    radius = sorted_yz[min(3 * neighbours, rows - 1)]
     for version in range(len(x)):
-        radius = _radius(x[version], x[version, row], order, sorted_yz, neighbours, radius, to_xyz)
-        beyond = max(radius, np.int32(1))
-        near_z = np.searchsorted(sorted_z, beyond) if len(given) else rows
-        near_yz = np.searchsorted(sorted_yz, beyond)
-        near_xz = _count_nearer(x[version], x[version, row], to_z, beyond)
-        terms[version] += digamma[near_z] - digamma[near_xz] - digamma[near_yz]
+        of_version = x[version]
+        for i in range(len(to_yz)):
+            centre = of_version[first + i]
+            radius[i] = _radius(of_version, centre, ordered[i], sorted_yz[i], neighbours, radius[i], to_xyz)
+            beyond = max(radius[i], np.int32(1))
+            near_yz = np.searchsorted(sorted_yz[i], beyond)
+            near_z, near_xz = _count_nearer(of_version, centre, to_z[i], beyond)
+            terms[version] += digamma[near_z] - digamma[near_xz] - digamma[near_yz]
 
 
 @compiled()
@@ -131,13 +135,6 @@ def _distance(a: np.int32, b: np.int32) -> np.int32:
 
 
 @compiled()
-def _widen(column: Grid, centre: np.int32, distances: Grid) -> None:
-    """Take one more column into the maximum norm."""
-    for j in range(len(distances)):
-        distances[j] = max(distances[j], _distance(column[j], centre))
-
-
-@compiled()
 def _count_within(distances: Grid, radius: np.int32) -> np.uint32:
     """Count the distances that are not greater than the radius."""
     count = NONE
@@ -147,13 +144,16 @@ def _count_within(distances: Grid, radius: np.int32) -> np.uint32:
 
 
 @compiled()
-def _count_nearer(column: Grid, centre: np.int32, distances: Grid, radius: np.int32) -> np.uint32:
-    """Count the rows that are nearer than the radius in the column and in the other distances."""
-    count = NONE
-    for j in range(len(distances)):
-        distance = max(distances[j], _distance(column[j], centre))
-        count = np.uint32(count + (ONE if distance < radius else NONE))
-    return count
+def _count_nearer(
+    column: Grid, centre: np.int32, to_others: Grid, radius: np.int32
+) -> tuple[np.uint32, np.uint32]:
+    """Count the rows that are nearer than the radius in the others, and those that are in the column too."""
+    in_others, in_all = NONE, NONE
+    for j in range(len(to_others)):
+        both = max(to_others[j], _distance(column[j], centre))
+        in_others = np.uint32(in_others + (ONE if to_others[j] < radius else NONE))
+        in_all = np.uint32(in_all + (ONE if both < radius else NONE))
+    return in_others, in_all
 
 
 @compiled()
@@ -162,21 +162,18 @@ def nearest(given: Grid, neighbours: int) -> IntArray:
     rows = given.shape[1]
     found = np.empty((rows, neighbours), dtype=np.int64)
     kept = np.empty(neighbours, dtype=np.int64)
-    distances = np.empty(rows, dtype=np.int32)
     for row in range(rows):
-        distances[:] = 0
-        for m in range(len(given)):
-            _widen(given[m], given[m, row], distances)
-        distances[row] = -1
+        to_others = distances(given, row, row + 1)[0]
+        to_others[row] = -1
         kept[:] = np.iinfo(np.int32).max
         for j in range(rows):
             place = neighbours
-            while place > 0 and distances[j] < kept[place - 1]:
+            while place > 0 and to_others[j] < kept[place - 1]:
                 place -= 1
             if place < neighbours:
                 for k in range(neighbours - 1, place, -1):
                     kept[k], found[row, k] = kept[k - 1], found[row, k - 1]
-                kept[place], found[row, place] = distances[j], j
+                kept[place], found[row, place] = to_others[j], j
     return found
 
 
