@@ -33,8 +33,8 @@ class Conditions:
         """The neighbours of x, those of y with the common ones behind, and how many are common."""
         of_x, of_y = self.adjacent[self.x].copy(), self.adjacent[self.y].copy()
         of_x[self.y] = of_y[self.x] = False
-        common = np.flatnonzero(of_x & of_y)
-        return np.flatnonzero(of_x), np.concatenate([np.flatnonzero(of_y & ~of_x), common]), len(common)
+        (in_x,), (in_y_alone,), (common,) = of_x.nonzero(), (of_y & ~of_x).nonzero(), (of_x & of_y).nonzero()
+        return in_x, np.concatenate([in_y_alone, common]), len(common)
 
     @cached_property
     def _counts(self) -> tuple[int, int]:
