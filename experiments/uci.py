@@ -29,8 +29,8 @@ FEW_ROWS, OUTLIERS, SPLITS = 250, ("Block",), 10
 IMPATIENT = [Procedure("HC", "KDEBN", 0), Procedure("HC", "SPBN-CKDE", 0)]
 RESPLIT_TOO = {
     "Block": IMPATIENT,
-    "Breast_tissue": IMPATIENT,
-    "CPU": [*IMPATIENT, Procedure("HC", "SPBN-LG", 0)],
+    "Breast_tissue": [*IMPATIENT, Procedure("PC-PLC", "SPBN-LG", 0), Procedure("PC-RCoT", "SPBN-LG", 0)],
+    "CPU": [*IMPATIENT, Procedure("HC", "SPBN-LG", 0), *with_patience("PC-PLC", ["SPBN-LG", "SPBN-CKDE"])],
     "Ionosphere": IMPATIENT,
     "Parkinsons": [Procedure("HC", "SPBN-LG", 5)],
     "Spambase": [Procedure("HC", "SPBN-LG", 0)],

@@ -132,6 +132,7 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
             rows.append(
                 [
                     name,
+                    procedure.algorithm,
                     procedure.model,
                     procedure.patience,
                     len(found),
@@ -143,8 +144,8 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
                     f"{(found.max() - found.min()) / scale:.3f}",
                 ]
             )
-    header = ["data set", "model", "patience", "splits", "log-likelihood", "least", "greatest"]
-    return table([*header, "paper", "paper is", "range per row and variable"], rows, left=2)
+    header = ["data set", "algorithm", "model", "patience", "splits", "log-likelihood", "least", "greatest"]
+    return table([*header, "paper", "paper is", "range per row and variable"], rows, left=3)
 
 
 def rank_table(ours: pd.DataFrame, published: pd.DataFrame) -> str:
