@@ -57,11 +57,14 @@ class Workbench:
     ----------
     seed
         Decides the validation rows, the folds, and the random features of RCoT.
+    largest_condition
+        Most variables in a condition of PC with RCoT; None for no limit.
     """
 
-    def __init__(self, data: pd.DataFrame, *, seed: int = 0) -> None:
+    def __init__(self, data: pd.DataFrame, *, seed: int = 0, largest_condition: int | None = None) -> None:
         self.data = data
         self._seed = seed
+        self._largest_condition = {"PC-RCoT": largest_condition}
         self._searches: dict[tuple[spbn.Structure, tuple[str, ...]], spbn.SearchResult] = {}
         self._graphs: dict[str, spbn.DAG] = {}
 
@@ -89,7 +92,8 @@ class Workbench:
             test = TESTS[algorithm](self.data, self._seed)
             with warnings.catch_warnings():  # a PDAG without a consistent extension is to be expected here
                 warnings.simplefilter("ignore")
-                self._graphs[algorithm] = spbn.pc(test).pdag.to_dag()
+                found = spbn.pc(test, max_conditioning=self._largest_condition.get(algorithm))
+                self._graphs[algorithm] = found.pdag.to_dag()
         return self._graphs[algorithm]
 
     def _climb(self, begin: spbn.Structure, operators: tuple[str, ...]) -> spbn.SearchResult:
