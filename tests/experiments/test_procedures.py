@@ -62,3 +62,13 @@ def test_fit_is_that_of_the_library_where_nothing_is_wrong(bench):
     network, dropped = fit(structure, bench.data)
     assert dropped == 0
     assert network == spbn.BayesianNetwork.fit(structure, bench.data)
+
+
+def test_only_conditions_of_rcot_are_limited(rng):
+    a = rng.normal(size=300)
+    b = a + rng.normal(size=300)
+    chain = pd.DataFrame({"a": a, "b": b, "c": b + rng.normal(size=300)})
+    free, limited = Workbench(chain), Workbench(chain, largest_condition=0)
+    assert len(free.graph("PC-RCoT").arcs) == 2
+    assert len(limited.graph("PC-RCoT").arcs) == 3  # a and c are independent given b only
+    assert limited.graph("PC-PLC") == free.graph("PC-PLC")
