@@ -24,10 +24,9 @@ PROCEDURES = [procedure for group in GROUPS for procedure in group]
 #: Procedures that are run with other inner splits, where rows are few or some lie far outside.
 RESPLIT = [Procedure("HC", "KDEBN", 5), Procedure("HC", "SPBN-CKDE", 5)]
 FEW_ROWS, OUTLIERS, SPLITS = 250, ("Block",), 10
-#: Others that are: those that are far below the published value with the first split. On Spambase a
-#: split takes minutes.
+#: Others that are: those that are far below the published value with the first split.
 IMPATIENT = [Procedure("HC", "KDEBN", 0), Procedure("HC", "SPBN-CKDE", 0)]
-RESPLIT_TOO = {
+FAR_BELOW = {
     "Block": IMPATIENT,
     "Breast_tissue": [*IMPATIENT, Procedure("PC-PLC", "SPBN-LG", 0), Procedure("PC-RCoT", "SPBN-LG", 0)],
     "CPU": [*IMPATIENT, Procedure("HC", "SPBN-LG", 0), *with_patience("PC-PLC", ["SPBN-LG", "SPBN-CKDE"])],
@@ -36,6 +35,8 @@ RESPLIT_TOO = {
     "Spambase": [Procedure("HC", "SPBN-LG", 0)],
     "Wdbc": IMPATIENT,
 }
+#: Fewer splits, where one takes minutes.
+FEWER_SPLITS = {"Spambase": 3}
 #: Most variables in a condition of PC with RCoT, where without a limit it asks millions of questions.
 LARGEST_CONDITION = {"Sensor_reading": 3, "Spambase": 3}
 #: What the first algorithm of a group costs, roughly, beside a search with the likelihood.
@@ -61,14 +62,12 @@ class Cell:
 def cells(data: Path, quick: bool) -> list[Cell]:
     """Return all cells, those that cost least first; some data sets also with other inner splits."""
     names, folds, splits = (QUICK, 2, 2) if quick else (uci_names(data), OUTER_FOLDS, SPLITS)
-    unsteady = [name for name in names if name in OUTLIERS or len(uci_table(data, name)) < FEW_ROWS]
     tasks = [(name, 0, group) for name in names for group in GROUPS]
-    tasks += [(name, split, RESPLIT) for name in unsteady for split in range(1, splits)]
     tasks += [
-        (name, split, RESPLIT_TOO[name])
+        (name, split, again)
         for name in names
-        if name in RESPLIT_TOO
-        for split in range(1, 3 if name == "Spambase" else splits)
+        if (again := _run_again(data, name))
+        for split in range(1, FEWER_SPLITS.get(name, splits))
     ]
     return [
         Cell(name, fold, procedure.algorithm, procedure.model, procedure.patience, split)
@@ -76,6 +75,12 @@ def cells(data: Path, quick: bool) -> list[Cell]:
         for fold in range(folds)
         for procedure in group
     ]
+
+
+def _run_again(data: Path, name: str) -> list[Procedure]:
+    """Return the procedures that are run with other inner splits."""
+    unsteady = name in OUTLIERS or len(uci_table(data, name)) < FEW_ROWS
+    return [*(RESPLIT if unsteady else []), *FAR_BELOW.get(name, [])]
 
 
 def batch(cell: Cell) -> tuple[str, int, int, int]:

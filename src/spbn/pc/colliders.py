@@ -31,13 +31,10 @@ import numpy as np
 from spbn.data import BoolArray, FloatArray, IntArray
 from spbn.orientation import Triple, reaches, unshielded_triples
 from spbn.pc.conditions import Conditions
-from spbn.pc.inquiry import Inquiry
+from spbn.pc.inquiry import MOST_QUESTIONS, Inquiry
 from spbn.pc.skeleton import Pair, Skeleton
 
 ColliderRule = Literal["majority", "conservative", "sepset"]
-
-#: How many questions are in memory at once; many, as pairs with an end in common share conditions.
-CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -122,8 +119,8 @@ def _search(inquiry: Inquiry, adjacent: BoolArray, evidence: Evidence) -> None:
         offsets = list(accumulate((of_pair.count for of_pair in conditions), initial=0))
         if offsets[-1] == 0:
             break
-        for start in range(0, offsets[-1], CHUNK):
-            numbers, given = _slice(conditions, offsets, start, min(start + CHUNK, offsets[-1]))
+        for start in range(0, offsets[-1], MOST_QUESTIONS):
+            numbers, given = _slice(conditions, offsets, start, min(start + MOST_QUESTIONS, offsets[-1]))
             stage = f"colliders, conditions of {size}"
             pvalues = inquiry.ask(
                 ends[numbers, 0], ends[numbers, 1], given, stage=stage, done=start, total=offsets[-1]

@@ -18,6 +18,8 @@ Report = Callable[[str, int, int], None]
 #: Questions are put to the test in parts that take about this long, so that there is something to report.
 SECONDS_A_PART = 1.0
 FIRST_PART = 64
+#: How many questions are in memory at once; many, as those of different pairs share conditions.
+MOST_QUESTIONS = 1 << 18
 
 
 @dataclass(frozen=True)

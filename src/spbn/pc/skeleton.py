@@ -16,7 +16,7 @@ import numpy as np
 
 from spbn.data import BoolArray
 from spbn.pc.conditions import Conditions
-from spbn.pc.inquiry import Inquiry
+from spbn.pc.inquiry import MOST_QUESTIONS, Inquiry
 
 Pair = tuple[int, int]
 
@@ -61,8 +61,8 @@ def _separate(inquiry: Inquiry, level: list[Conditions]) -> dict[Pair, Separatio
     found: dict[Pair, Separation] = {}
     still_open, size, asked = level, level[0].size, 0
     while still_open:
-        further = max(1, inquiry.test.batch_size // len(still_open), int(asked * inquiry.test.ask_ahead))
-        ahead = asked + further
+        further = max(inquiry.test.batch_size // len(still_open), int(asked * inquiry.test.ask_ahead))
+        ahead = asked + max(1, min(further, MOST_QUESTIONS // len(still_open)))
         batches = [conditions.take(asked, ahead) for conditions in still_open]
         counts = [len(batch) for batch in batches]
         pvalues = inquiry.ask(
