@@ -14,18 +14,24 @@ from experiments.results_file import ResultsError
 from experiments.runner import run_experiment
 
 NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci")
+#: Folders of the authors' repository that experiments read.
+FOLDERS = {"bearings": "BearingsDegradation", "gaussian": "GaussianNetworks", "uci": "UCI data"}
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 PAGE = ROOT / "docs" / "paper.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run or render experiments; the exit code is 2 without data and 1 if a cell failed."""
+    """Run or render experiments; the exit code is 2 if it was called wrongly and 1 if a cell failed."""
     options = _parser().parse_args(arguments)
-    if not options.data.is_dir():
-        print(f"{options.data} is no folder: --data takes a clone of SPBN-Experiments.", file=sys.stderr)
-        return 2
     names = NAMES if options.name == "all" else (options.name,)
+    needed = [options.data / FOLDERS.get(name, "") for name in names]
+    if absent := [folder for folder in needed if not folder.is_dir()]:
+        print(f"{absent[0]} is no folder: --data takes a clone of SPBN-Experiments.", file=sys.stderr)
+        return 2
+    if options.jobs < 1:
+        print(f"--jobs must be 1 or more. Got {options.jobs}.", file=sys.stderr)
+        return 2
     failed = 0
     try:
         for name in names:

@@ -5,9 +5,18 @@ from experiments.__main__ import main
 from experiments.page import move_tables, place, signed, table
 
 
-def test_without_data_it_says_so_in_a_line(tmp_path, capsys):
-    assert main(["uci", "--data", str(tmp_path / "nowhere")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+@pytest.mark.parametrize("name", ["uci", "gaussian", "bearings", "all"])
+def test_without_data_it_says_so_in_a_line(name, tmp_path, capsys):
+    for folder in (tmp_path / "nowhere", tmp_path):  # not there, and not a clone of the authors' repository
+        assert main([name, "--data", str(folder)]) == 2
+        message = capsys.readouterr().err
+        assert message.count("\n") == 1
+        assert str(folder) in message
+
+
+def test_a_run_needs_a_process(tmp_path, capsys):
+    assert main(["synthetic", "--data", str(tmp_path), "--jobs", "0"]) == 2
+    assert "1 or more. Got 0" in capsys.readouterr().err
 
 
 def test_unknown_experiments_are_refused(tmp_path, capsys):
