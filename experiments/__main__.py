@@ -13,9 +13,14 @@ from experiments.page import move_tables
 from experiments.results_file import ResultsError
 from experiments.runner import run_experiment
 
-NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci")
+NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci", "limits")
 #: Folders of the authors' repository that experiments read.
-FOLDERS = {"bearings": "BearingsDegradation", "gaussian": "GaussianNetworks", "uci": "UCI data"}
+FOLDERS = {
+    "bearings": "BearingsDegradation",
+    "gaussian": "GaussianNetworks",
+    "uci": "UCI data",
+    "limits": "UCI data",
+}
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 PAGE = ROOT / "docs" / "paper.md"

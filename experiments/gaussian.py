@@ -30,6 +30,8 @@ GROUPS = [
 ]
 #: What each group costs, roughly, beside a search from linear Gaussian nodes.
 RELATIVE_COSTS = (0.01, 0.1, 1.0, 3.0, 20.0)
+#: Most variables in a condition of PC with RCoT, where two nodes with 18 neighbours have millions of them.
+LARGEST_CONDITION = {("ARTH150", 10_000): 6}
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
 def _workbench(data: Path, network: str, rows: int, order: int) -> Workbench:
     frame = gaussian_train(data, network, rows)
     columns = np.random.default_rng(order).permutation(frame.columns) if order else frame.columns
-    return Workbench(frame[list(columns)])
+    return Workbench(frame[list(columns)], largest_condition=LARGEST_CONDITION.get((network, rows)))
 
 
 def render(results: pd.DataFrame, data: Path, out: Path) -> None:
