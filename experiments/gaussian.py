@@ -30,7 +30,7 @@ GROUPS = [
 ]
 #: What each group costs, roughly, beside a search from linear Gaussian nodes.
 RELATIVE_COSTS = (0.01, 0.1, 1.0, 3.0, 20.0)
-#: Most variables in a condition of PC with RCoT, where two nodes with 18 neighbours have millions of them.
+#: Most variables in a condition of PC with RCoT, where two nodes have 19 neighbours: a million subsets.
 LARGEST_CONDITION = {("ARTH150", 10_000): 4}
 
 
