@@ -16,10 +16,10 @@ from experiments.runner import run_experiment
 NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci", "limits")
 #: Folders of the authors' repository that experiments read.
 FOLDERS = {
-    "bearings": "BearingsDegradation",
-    "gaussian": "GaussianNetworks",
-    "uci": "UCI data",
-    "limits": "UCI data",
+    "bearings": ["BearingsDegradation"],
+    "gaussian": ["GaussianNetworks"],
+    "uci": ["UCI data"],
+    "limits": ["UCI data", "GaussianNetworks"],
 }
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run or render experiments; the exit code is 2 if it was called wrongly and 1 if a cell failed."""
     options = _parser().parse_args(arguments)
     names = NAMES if options.name == "all" else (options.name,)
-    needed = [options.data / FOLDERS.get(name, "") for name in names]
+    needed = [options.data / folder for name in names for folder in FOLDERS.get(name, [""])]
     if absent := [folder for folder in needed if not folder.is_dir()]:
         print(f"{absent[0]} is no folder: --data takes a clone of SPBN-Experiments.", file=sys.stderr)
         return 2

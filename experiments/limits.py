@@ -1,4 +1,4 @@
-"""PC with RCoT where large conditions would take days: what it finds with smaller ones."""
+"""PC with RCoT where large conditions would take too long: what it finds with smaller ones."""
 
 from __future__ import annotations
 

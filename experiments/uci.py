@@ -37,7 +37,7 @@ FAR_BELOW = {
 }
 #: Fewer splits, where one takes minutes.
 FEWER_SPLITS = {"Spambase": 3}
-#: Most variables in a condition of PC with RCoT, where without a limit it asks millions of questions.
+#: Most variables in a condition of PC with RCoT, where a fold would take too long without a limit.
 LARGEST_CONDITION = {"Sensor_reading": 3, "Spambase": 2}
 #: What the first algorithm of a group costs, roughly, beside a search with the likelihood.
 RELATIVE_COST = {"HC-BIC": 0.01, "PC-PLC": 0.1, "HC": 1.0, "PC-RCoT": 30.0}
