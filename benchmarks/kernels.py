@@ -10,8 +10,8 @@ from scipy import stats
 from sklearn.neighbors import KernelDensity
 
 import spbn
-from spbn.compiling import REORDER, compiled
 from spbn.kernels.exp2 import exp2_negative
+from spbn.numerics.compiling import REORDER, compiled
 
 from timing import best, heading, machine, peak_megabytes
 

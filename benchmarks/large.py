@@ -21,10 +21,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from spbn import cholesky
-from spbn.data import FloatArray, IntArray
-from spbn.kernels import exact, pruned, spectral
-from spbn.moments import Moments, leave_one_out
+from spbn.kernels import exact, pruned
+from spbn.kernels.spectral import engine as spectral
+from spbn.numerics import cholesky
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.moments import Moments, leave_one_out
 
 from timing import best, heading, machine
 

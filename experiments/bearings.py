@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 import spbn
-from spbn.structure import NodeType
+from spbn.nodes.base import NodeType
 
 CONDITIONS = ("good", "average", "bad")
 #: Rotation, and the frequencies of defects of the outer race, the inner race, the cage and the balls.

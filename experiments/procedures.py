@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 import spbn
-from spbn.data import as_table
 from spbn.errors import FitError
 from spbn.network import fit_cpd
+from spbn.tables.frames import as_table
 
 #: Type of the nodes that a model starts with.
 START = {"GBN": "lg", "KDEBN": "ckde", "SPBN-LG": "lg", "SPBN-CKDE": "ckde"}

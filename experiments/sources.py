@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 
 import spbn
 from experiments.procedures import Procedure
-from spbn.converters import from_pgmpy
+from spbn.interop.pgmpy import from_pgmpy
 
 #: The authors take a column for constant if its variance is below this in some training rows.
 LEAST_VARIANCE = 1e-8

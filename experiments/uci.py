@@ -10,7 +10,7 @@ import pandas as pd
 
 from experiments.procedures import Procedure, Workbench, fit, with_patience
 from experiments.sources import OUTER_FOLDS, outer_folds, uci_names, uci_table
-from spbn.structure import NodeType
+from spbn.nodes.base import NodeType
 
 GAUSSIAN = [Procedure("HC-BIC", "GBN"), Procedure("HC-BGe", "GBN")]
 CLIMBING = with_patience("HC", ["GBN", "KDEBN", "SPBN-CKDE", "SPBN-LG"])

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spbn import bandwidth
 from spbn.errors import ArgumentError
+from spbn.kernels import bandwidth
 
 
 @pytest.mark.parametrize("rule", ["scott", "silverman"])

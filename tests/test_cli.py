@@ -10,7 +10,7 @@ import pytest
 
 import spbn
 from spbn import BayesianNetwork
-from spbn.cli import main
+from spbn.app.cli import main
 
 from strategies import nonlinear_frame
 

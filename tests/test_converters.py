@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.converters import from_pgmpy, to_pgmpy
 from spbn.datasets import synthetic
+from spbn.interop.pgmpy import from_pgmpy, to_pgmpy
 
 NODES = "ABCDE"
 ARCS = [("C", "A"), ("A", "B"), ("C", "B"), ("D", "E")]

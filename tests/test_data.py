@@ -4,8 +4,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from spbn.data import as_table, generator, require_variation
 from spbn.errors import ArgumentError, DataError
+from spbn.numerics.random import generator
+from spbn.tables.frames import as_table, require_variation
 
 COLUMNS = {"x": [1.5, 2.0, -3.0], "n": [1, 2, 3], "flag": [True, False, True]}
 

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spbn
-from spbn.estimators import SPBNDensity
+from spbn.interop.scikit_learn import SPBNDensity
 
 from strategies import nonlinear_frame
 

@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.data import as_table
-from spbn.far_rows import early_stop
+from spbn.explain.early_stops import early_stop
+from spbn.tables.frames import as_table
 
 
 def curve(rows, seed):

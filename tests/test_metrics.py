@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spbn.errors import ArgumentError, GraphError
-from spbn.graph import DAG, PDAG
+from spbn.graphs.dag import DAG, PDAG
 from spbn.metrics import hmd, shd, thmd
 from spbn.structure import Structure
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn.moments import Moments, leave_one_out
+from spbn.numerics.moments import Moments, leave_one_out
 
 
 def exact_scatter(columns):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spbn.graph import DAG, PDAG
-from spbn.orientation import OrientationWarning, cpdag, extension, meek, reaches, unshielded_triples
+from spbn.graphs.dag import DAG, PDAG
+from spbn.graphs.orientation import OrientationWarning, cpdag, extension, meek, reaches, unshielded_triples
 
 from naive import is_acyclic
 from strategies import arcs_of_dag

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spbn.errors import ArgumentError, DataError, GraphError
-from spbn.graph import DAG
+from spbn.graphs.dag import DAG
 from spbn.independence import IndependenceTest, Oracle, PartialCorrelation, RCoT
 from spbn.metrics import hmd
 from spbn.pc import pc

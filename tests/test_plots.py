@@ -9,9 +9,9 @@ from matplotlib.patches import Ellipse, FancyArrowPatch
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, GraphError, Structure
-from spbn.layout import layered, node_width, one_line, short_labels
-from spbn.pictures import save_structure, to_dot, to_svg
-from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
+from spbn.drawing.layout import layered, node_width, one_line, short_labels
+from spbn.drawing.pictures import save_structure, to_dot, to_svg
+from spbn.drawing.plots import plot_contributions, plot_cpd, plot_search, plot_structure
 
 from strategies import arcs_of_dag, nonlinear_frame
 

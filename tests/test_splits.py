@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spbn.errors import ArgumentError, DataError
-from spbn.splits import fold_labels, holdout_rows
+from spbn.tables.splits import fold_labels, holdout_rows
 
 
 @given(rows=st.integers(4, 200), seed=st.integers(0, 5), share=st.floats(0, 1))

@@ -1,37 +1,50 @@
 """Semiparametric Bayesian networks: learned from data, fitted, evaluated, sampled."""
 
-from spbn import datasets, metrics
-from spbn.cpds import CKDE, LinearGaussian
+from importlib import import_module
+
+from spbn import datasets, metrics, moved
 from spbn.errors import (
     ArgumentError,
     DataError,
     FitError,
     GraphError,
+    KnowledgeError,
     ModelFileError,
     PackageError,
     SpbnError,
 )
-from spbn.graph import DAG, PDAG
+from spbn.graphs.dag import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
-from spbn.kde import KDE
 from spbn.learn import learn
 from spbn.network import BayesianNetwork
+from spbn.nodes import CKDE, KDE, Family, LinearGaussian, NodeType
 from spbn.pc import PCResult, pc
+from spbn.record import Record
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
-from spbn.structure import Family, NodeType, Structure
+from spbn.structure import Structure
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
+
+
+#: What needs heavy packages is imported when it is asked for: from which module, and by which name.
+_LAZY = {
+    "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
+    "compare_models": ("spbn.app.comparison", "compare_models"),
+    "plots": ("spbn.drawing.plots", None),
+    "report": ("spbn.report", None),
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs scikit-learn only when it is asked for."""
-    if name == "SPBNDensity":
-        from spbn.estimators import SPBNDensity
+    if name not in _LAZY:
+        raise AttributeError(f"module 'spbn' has no attribute {name!r}")
+    module, inner = _LAZY[name]
+    found = import_module(module)
+    return found if inner is None else getattr(found, inner)
 
-        return SPBNDensity
-    raise AttributeError(f"module 'spbn' has no attribute {name!r}")
 
+moved.install()
 
 __all__ = [
     "BIC",
@@ -49,6 +62,7 @@ __all__ = [
     "FitError",
     "GraphError",
     "HoldoutLikelihood",
+    "KnowledgeError",
     "LinearGaussian",
     "ModelFileError",
     "NodeType",
@@ -57,14 +71,18 @@ __all__ = [
     "PackageError",
     "PartialCorrelation",
     "RCoT",
+    "Record",
     "SPBNDensity",
     "SearchResult",
     "SpbnError",
     "Structure",
     "ValidatedLikelihood",
+    "compare_models",
     "datasets",
     "hill_climb",
     "learn",
     "metrics",
     "pc",
+    "plots",
+    "report",
 ]

@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn.data import FloatArray, Seed, as_table, generator, require_count
 from spbn.errors import ArgumentError
-from spbn.structure import NodeType, Structure
+from spbn.nodes.base import NodeType
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.random import Seed, generator, require_count
+from spbn.structure import Structure
+from spbn.tables.frames import as_table
 
 if TYPE_CHECKING:
     import pandas as pd

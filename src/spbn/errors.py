@@ -6,6 +6,7 @@
     ├── ArgumentError    an argument has a value that makes no sense      (also a ValueError)
     ├── DataError        a table cannot be used as it is                  (also a ValueError)
     ├── GraphError       a graph or a structure is not what it has to be  (also a ValueError)
+    │   └── KnowledgeError  required and forbidden arcs make no sense     (also an ArgumentError)
     ├── FitError         a node cannot be fitted to these rows            (also a ValueError)
     ├── ModelFileError   a file is not a model, or is damaged             (also a ValueError)
     └── PackageError     a package that this needs is not installed       (also an ImportError)
@@ -13,6 +14,8 @@
 Every message says what is wrong, what was got, and what to do about it. A
 family that cannot be fitted during a search is no error: it scores -inf.
 """
+
+from collections.abc import Iterable
 
 
 class SpbnError(Exception):
@@ -31,6 +34,10 @@ class GraphError(SpbnError, ValueError):
     """A graph or a structure is not what it has to be."""
 
 
+class KnowledgeError(GraphError, ArgumentError):
+    """Required and forbidden arcs make no sense, alone or together."""
+
+
 class FitError(SpbnError, ValueError):
     """A node cannot be fitted to these rows."""
 
@@ -41,3 +48,11 @@ class ModelFileError(SpbnError, ValueError):
 
 class PackageError(SpbnError, ImportError):
     """A package that this needs is not installed."""
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Write names for an error message: 'a', 'b' and 'c'; long lists are cut."""
+    parts = [repr(name) for name in names]
+    if len(parts) > 12:
+        return ", ".join(parts[:10]) + f", ... ({len(parts)} in all)"
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

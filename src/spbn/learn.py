@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from spbn.bandwidth import BandwidthRule
-from spbn.cpds import CPD
-from spbn.data import Missing, Seed, Table, quoted, training_table
-from spbn.errors import ArgumentError, FitError
-from spbn.graph import Arc
+from spbn.app.progress import search_progress
+from spbn.errors import ArgumentError, quoted
+from spbn.graphs.dag import Arc
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
-from spbn.network import BayesianNetwork, fit_cpd
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.network import BayesianNetwork, fit_what_can_be, typical_logpdf
+from spbn.nodes.base import FitSettings, NodeType
+from spbn.numerics.random import Seed
 from spbn.pc import PCResult, pc
-from spbn.progress import search_progress
+from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
-from spbn.structure import NodeType, Structure
+from spbn.structure import Structure
+from spbn.tables.frames import Missing, require_distinct, training_table
+from spbn.tables.table import Table
 
-MODELS = ("spbn", "gbn", "kdebn")
+#: The models, and the types that their nodes may have.
+MODELS = {
+    "spbn": (NodeType.LG, NodeType.CKDE),
+    "gbn": (NodeType.LG,),
+    "kdebn": (NodeType.CKDE,),
+}
 ALGORITHMS = ("hc", "pc")
 TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
 SCORES = ("cv", "bic", "bge")
@@ -32,6 +41,7 @@ def learn(
     algorithm: str = "hc",
     test: str = "rcot",
     start: NodeType | str | Structure = NodeType.CKDE,
+    types: Iterable[NodeType | str] | None = None,
     score: str | None = None,
     folds: int = 10,
     validation: Any = 0.2,
@@ -45,6 +55,7 @@ def learn(
     seed: Seed = 0,
     progress: bool = False,
     missing: Missing = "error",
+    drop: Sequence[str] = (),
     engine: str = "auto",
 ) -> BayesianNetwork:
     """Learn the structure and the node types of a network from data, and fit it to all rows.
@@ -63,6 +74,9 @@ def learn(
         For "pc": "plc" (partial correlation), "rcot" or "cmiknn".
     start
         Type of all nodes at the start of an SPBN search; or a structure to begin with.
+    types
+        The node types to choose from, instead of the model's own: for example
+        ``("lg", "ckde", "laplace")`` with a type of your own.
     score
         For "hc": "cv" (cross-validated likelihood with a validation set), the default; for
         a GBN also "bic", the default there, and "bge".
@@ -74,17 +88,26 @@ def learn(
         Show a progress line on the terminal.
     missing
         "error" refuses missing and infinite values, "drop" leaves their rows out.
+    drop
+        Columns to leave out.
 
     Returns
     -------
-    A network fitted on all rows; its `search` is the `SearchResult` or the `PCResult`. Behind PC, its
-    `type_search` is the `SearchResult` of the node types.
+    A network fitted on all rows. Its `record` says how it was learned; `search` is the `SearchResult` or the
+    `PCResult`, and after PC `type_search` is the `SearchResult` of the node types.
     """
-    _require_choice("model", model, MODELS)
+    settings = plain_settings(locals() | {"data": None})
+    del settings["data"], settings["progress"]
+    began = time.perf_counter()
+    _require_choice("model", model, tuple(MODELS))
     _require_choice("algorithm", algorithm, ALGORITHMS)
     _require_choice("test", test, tuple(TESTS))
-    table = training_table(data, missing)
-    begin = _start(table, model, start)
+    required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
+    fit_settings = FitSettings(bandwidth, engine)
+    choices = _choices(model, types)
+    table = training_table(data, missing, drop=drop)
+    require_distinct(table)
+    begin = _start(table, model, choices, start)
     likelihood = {
         "folds": folds,
         "validation": validation,
@@ -93,7 +116,7 @@ def learn(
         "missing": missing,
         "engine": engine,
     }
-    climbing: dict[str, Any] = {"patience": patience, "epsilon": epsilon}
+    climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": epsilon}
     search: SearchResult | PCResult
     type_search: SearchResult | None = None
     if algorithm == "hc":
@@ -102,7 +125,7 @@ def learn(
             search = hill_climb(
                 criterion,
                 begin,
-                operators=("arcs", "types") if model == "spbn" else ("arcs",),
+                operators=("arcs", "types") if len(choices) > 1 else ("arcs",),
                 max_parents=max_parents,
                 required_arcs=required_arcs,
                 forbidden_arcs=forbidden_arcs,
@@ -113,7 +136,7 @@ def learn(
     else:
         _refuse_for_pc(score=score, max_parents=max_parents, start=start)
         # Made first, so that what is wrong with its arguments shows before the tests are run.
-        validated = ValidatedLikelihood(table, **likelihood) if model == "spbn" else None
+        validated = ValidatedLikelihood(table, **likelihood) if len(choices) > 1 else None
         search = pc(
             _test(test, table, seed),
             alpha=alpha,
@@ -128,8 +151,33 @@ def learn(
                     validated, structure, operators=("types",), on_step=on_step, **climbing
                 )
             structure = type_search.structure
-    structure, cpds = _fit(structure, table, bandwidth=bandwidth, engine=engine)
-    return BayesianNetwork(structure, cpds, search=search, type_search=type_search)
+    structure, cpds, left_out = fit_what_can_be(structure, table, fit_settings, required_arcs=required_arcs)
+    for (source, target), reason in left_out:
+        warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=2)
+    record = Record(
+        settings=settings,
+        versions=current_versions(),
+        rows=table.rows,
+        columns=table.names,
+        data_hash=table.digest,
+        typical=typical_logpdf(structure, table, fit_settings),
+        seconds=time.perf_counter() - began,
+        search=search,
+        type_search=type_search,
+    )
+    return BayesianNetwork(structure, cpds, record=record)
+
+
+def _choices(model: str, types: Iterable[NodeType | str] | None) -> tuple[NodeType, ...]:
+    """Return the types that nodes may have."""
+    if types is None:
+        return MODELS[model]
+    if model != "spbn":
+        raise ArgumentError(f"types can be given with model='spbn' only. Got model={model!r}.")
+    chosen = tuple(dict.fromkeys(map(NodeType.parse, (types,) if isinstance(types, str) else types)))
+    if not chosen:
+        raise ArgumentError("types must name at least one node type.")
+    return chosen
 
 
 def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:
@@ -156,42 +204,20 @@ def _refuse_for_pc(*, score: object, max_parents: object, start: object) -> None
         raise ArgumentError(f"{' and '.join(unheeded)} can be given with algorithm='hc' only, not with 'pc'.")
 
 
-def _start(table: Table, model: str, start: NodeType | str | Structure) -> Structure:
-    only = {"gbn": NodeType.LG, "kdebn": NodeType.CKDE}
+def _start(
+    table: Table, model: str, choices: tuple[NodeType, ...], start: NodeType | str | Structure
+) -> Structure:
     if not isinstance(start, Structure):
-        return Structure(table.names, types=only.get(model, NodeType.parse(start)))
+        first = NodeType.parse(start)
+        return Structure(table.names, types=first if first in choices else choices[0])
     if set(start.nodes) != set(table.names):
         raise ArgumentError(
             f"the nodes of start must be the columns of the data. Got {quoted(start.nodes)}, "
             f"and the columns {quoted(table.names)}."
         )
-    if model in only and set(start.types.values()) != {only[model]}:
-        raise ArgumentError(f"all nodes of a {model} are of type {only[model]}, but start has others.")
+    if len(choices) == 1 and set(start.types.values()) != set(choices):
+        raise ArgumentError(f"all nodes of a {model} are of type {choices[0]}, but start has others.")
     return start
-
-
-def _fit(
-    structure: Structure, table: Table, *, bandwidth: BandwidthRule, engine: str
-) -> tuple[Structure, dict[str, CPD]]:
-    """Fit every node to all rows; arcs that they do not bear are left out, with a warning.
-
-    A search looks at parts of the rows, and PC at none of the densities: all rows
-    together can have columns that are collinear where a part of them has not.
-    """
-    cpds: dict[str, CPD] = {}
-    for family in structure.families():
-        while True:
-            try:
-                cpds[family.node] = fit_cpd(table, family, bandwidth=bandwidth, engine=engine)
-                break
-            except FitError as error:
-                if not family.parents:
-                    raise
-                *kept, dropped = family.parents
-                family = family._replace(parents=tuple(kept))
-                structure = structure.with_dag(structure.dag.without_arc(dropped, family.node))
-                warnings.warn(f"the arc {dropped} → {family.node} is left out: {error}", stacklevel=3)
-    return structure, cpds
 
 
 def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-from spbn.data import quoted
-from spbn.errors import ArgumentError, GraphError
-from spbn.graph import DAG, Arc, drawn, require_directed
+from spbn.errors import GraphError, quoted
+from spbn.graphs.dag import DAG, Arc, drawn, require_directed
+from spbn.nodes.base import NodeType
+from spbn.nodes.families import Family
 
-
-class NodeType(StrEnum):
-    """How the density of a node given its parents is modelled."""
-
-    LG = "lg"  #: linear Gaussian: a linear regression with normal noise
-    CKDE = "ckde"  #: conditional kernel density estimate
-
-    @classmethod
-    def parse(cls, value: NodeType | str) -> NodeType:
-        """Read a node type or its name."""
-        if isinstance(value, NodeType):
-            return value
-        try:
-            return cls(value)
-        except ValueError:
-            raise ArgumentError(f"a node type must be 'lg' or 'ckde'. Got {value!r} instead.") from None
-
-
-class Family(NamedTuple):
-    """A node, its parents and its type: all that a local score depends on."""
-
-    node: str
-    parents: tuple[str, ...] = ()
-    type: NodeType = NodeType.LG
-
-    def __str__(self) -> str:
-        return f"{self.node} | {', '.join(self.parents) or '∅'} ({self.type})"
+__all__ = ["Family", "NodeType", "Structure"]
 
 
 class Structure:
@@ -128,7 +102,7 @@ class Structure:
         """Return a `networkx.DiGraph` whose nodes have the attribute ``type``."""
         graph = self.dag.to_networkx()
         for node, node_type in self.types.items():
-            graph.nodes[node]["type"] = node_type.value
+            graph.nodes[node]["type"] = node_type.name
         return graph
 
     @classmethod
@@ -164,7 +138,7 @@ def _node_types(
         return dict.fromkeys(nodes, NodeType.parse(types))
     unknown = [node for node in types if node not in nodes]
     if unknown:
-        raise GraphError(f"types names nodes that there are not: {quoted(unknown)}.")
+        raise GraphError(f"types names unknown nodes: {quoted(unknown)}.")
     absent = [node for node in nodes if node not in types]
     if absent:
         raise GraphError(f"types must give the type of every node. It lacks {quoted(absent)}.")

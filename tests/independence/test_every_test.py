@@ -5,10 +5,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spbn.data import as_table
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
 from spbn.independence.base import stream
+from spbn.tables.frames import as_table
 
 from strategies import nonlinear_frame
 

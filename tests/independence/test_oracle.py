@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spbn.errors import ArgumentError
-from spbn.graph import DAG
+from spbn.graphs.dag import DAG
 from spbn.independence import Oracle
 from spbn.structure import Structure
 

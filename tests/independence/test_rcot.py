@@ -8,7 +8,7 @@ from scipy import stats
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import RCoT
 from spbn.independence.weighted_chi_square import upper_tail
-from spbn.kernels.threads import started_threads
+from spbn.numerics.threads import started_threads
 
 from strategies import nonlinear_frame
 

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from spbn import cholesky, kernels
+from spbn import kernels
+from spbn.numerics import cholesky
 
 SHAPES = [
     "normal",

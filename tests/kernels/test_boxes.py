@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from spbn.kernels import boxes
-from spbn.kernels.boxes import cheapest_grid
+from spbn.kernels.spectral import boxes
+from spbn.kernels.spectral.boxes import cheapest_grid
 
 REACH = 8.0
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spbn import cholesky, kernels
+from spbn import kernels
 from spbn.kernels.exp2 import LIMIT, exp2_negative
+from spbn.numerics import cholesky
 
 from naive import kde_logpdf
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from spbn.kernels import gridding, window
-from spbn.kernels.boxes import Grid
-from spbn.kernels.fields import Field
-from spbn.kernels.threads import started_threads
+from spbn.kernels.spectral import gridding, window
+from spbn.kernels.spectral.boxes import Grid
+from spbn.kernels.spectral.fields import Field
+from spbn.numerics.threads import started_threads
 
 
 def bump(distances):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
 from spbn.kernels import pruned
-from spbn.kernels.threads import started_threads
+from spbn.numerics.threads import started_threads
 
 
 @pytest.mark.parametrize("d", [4, 5])

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn import cholesky
-from spbn.kernels import boxes, completing, spectral
-from spbn.kernels.fields import Field
-from spbn.kernels.threads import started_threads
+from spbn.kernels.spectral import boxes, completing
+from spbn.kernels.spectral import engine as spectral
+from spbn.kernels.spectral.fields import Field
+from spbn.numerics import cholesky
+from spbn.numerics.threads import started_threads
 
 from naive import kde_logpdf
 

@@ -4,7 +4,7 @@ import time
 import numba
 import pytest
 
-from spbn.kernels.threads import started_threads
+from spbn.numerics.threads import started_threads
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

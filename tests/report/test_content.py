@@ -6,10 +6,10 @@ import pytest
 from scipy import stats
 
 import spbn
+from spbn.explain.calibration import FitCheck
+from spbn.explain.evidence import Evidence, Source, gather
+from spbn.explain.importance import Loss, bandwidth_rule, measure
 from spbn.report.content import describe, model_name
-from spbn.report.evidence import Evidence, Source, gather
-from spbn.report.fit import FitCheck
-from spbn.report.importance import Loss, bandwidth_rule, measure
 
 import naive
 

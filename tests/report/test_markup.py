@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn.layout import shortened
-from spbn.report.markup import Html, clean, join, tag
+from spbn.drawing.layout import shortened
+from spbn.drawing.markup import Html, clean, join, tag
 from spbn.report.numbers import number, percent, plural
 
 

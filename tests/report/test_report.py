@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import spbn
+from spbn.drawing.markup import clean
 from spbn.report import render, write_report
-from spbn.report.learning_section import how_learned
-from spbn.report.markup import clean
+from spbn.report.sections.learning import how_learned
 
 VOID = {"meta", "br", "hr", "link", "img", "input"}
 

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spbn import Family, NodeType
-from spbn.scores.families import FamilyBatch
+from spbn.nodes.families import FamilyBatch
 
 COLUMNS = tuple("abcdefghijk")  # more than eight, so that parents take more than a byte
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn import ArgumentError, Family, NodeType, Structure
-from spbn.splits import fold_labels
+from spbn.tables.splits import fold_labels
 
 from naive import ckde_logpdf, cv_rows, logpdf
 from strategies import nonlinear_frame
@@ -14,7 +14,7 @@ from strategies import nonlinear_frame
 
 @settings(max_examples=40)
 @given(
-    node_type=st.sampled_from(NodeType),
+    node_type=st.sampled_from(list(NodeType)),
     parents=st.integers(0, 5),
     rows=st.integers(25, 70),
     folds=st.integers(2, 6),

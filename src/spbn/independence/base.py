@@ -18,18 +18,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spbn.data import (
-    FloatArray,
-    IntArray,
-    Missing,
-    Seed,
-    Table,
-    as_table,
-    generator,
-    quoted,
-    require_variation,
-)
-from spbn.errors import ArgumentError, DataError
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.random import Seed, generator
+from spbn.tables.frames import Missing, as_table, require_variation
+from spbn.tables.table import Table
 
 
 class IndependenceTest(ABC):

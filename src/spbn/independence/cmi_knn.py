@@ -6,11 +6,14 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from spbn.data import FloatArray, IntArray, Missing, Seed, Table
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
 from spbn.independence.knn_kernel import Grid, add_information, distances, local_permutations, nearest
-from spbn.kernels.threads import started_threads
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.random import Seed
+from spbn.numerics.threads import started_threads
+from spbn.tables.frames import Missing
+from spbn.tables.table import Table
 
 #: Rows whose terms one thread adds up; fixed, so that the sum does not depend on the number of threads.
 ROWS_A_TASK = 8

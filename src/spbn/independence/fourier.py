@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spbn.compiling import CONTRACT, compiled
-from spbn.data import FloatArray, IntArray
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.compiling import CONTRACT, compiled
 
 #: Rows that the median distance is taken of.
 WIDTH_ROWS = 500

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spbn.compiling import compiled
-from spbn.data import FloatArray, IntArray
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.compiling import compiled
 
 #: Columns of integers.
 Grid = npt.NDArray[np.int32]

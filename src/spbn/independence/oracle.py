@@ -6,10 +6,10 @@ from typing import final
 
 import numpy as np
 
-from spbn.data import FloatArray, IntArray
 from spbn.errors import ArgumentError
-from spbn.graph import DAG
+from spbn.graphs.dag import DAG
 from spbn.independence.base import IndependenceTest
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.structure import Structure
 
 

@@ -6,11 +6,12 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from spbn.compiling import compiled
-from spbn.data import FloatArray, IntArray, Missing
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, sorted_table
-from spbn.moments import Moments
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.compiling import compiled
+from spbn.numerics.moments import Moments
+from spbn.tables.frames import Missing
 
 #: A variable of which the condition leaves a smaller share of the variance than this is a
 #: function of the condition: what is left is rounding.

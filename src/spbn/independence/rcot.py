@@ -10,13 +10,15 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn.data import FloatArray, IntArray, Missing, Seed
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
 from spbn.independence.fourier import Features, Projections, project_one, project_set
 from spbn.independence.rcot_kernel import answer_questions, standardise
 from spbn.independence.weighted_chi_square import POWERS, upper_tail
-from spbn.kernels.threads import Threads, started_threads
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.random import Seed
+from spbn.numerics.threads import Threads, started_threads
+from spbn.tables.frames import Missing
 
 #: The features of a condition are at most this share of the rows, or they would explain anything.
 ROWS_A_FEATURE = 5

@@ -21,10 +21,11 @@ fold (see `exact.log_density` for the arrays). It knows nothing of networks.
 
 from __future__ import annotations
 
-from spbn.data import FloatArray, IntArray
 from spbn.errors import ArgumentError
-from spbn.kernels import exact, pruned, spectral
+from spbn.kernels import exact, pruned
 from spbn.kernels.estimates import training_rows
+from spbn.kernels.spectral import engine as spectral
+from spbn.numerics.arrays import FloatArray, IntArray
 
 ENGINES = ("auto", "exact", "spectral")
 

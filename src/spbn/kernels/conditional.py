@@ -18,13 +18,28 @@ from collections.abc import Callable
 import numpy as np
 from numba import prange
 
-from spbn.compiling import compiled, launching_for
-from spbn.data import FloatArray, IntArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.compiling import compiled, launching_for
 
 #: Below this log-density of the parents, the difference of two log-densities loses
 #: digits that matter, and `conditional_log_density` has to be used.
 FAR = -1e6
 PAIRS_A_CALL = 2e7  # some 0.2 s: how long an interrupt may have to wait
+
+
+def quotient(
+    joint: FloatArray, parents: FloatArray, directly: Callable[[BoolArray], FloatArray]
+) -> FloatArray:
+    """Return the log-density of the child given its parents, from that of both and that of the parents.
+
+    Where the parents lie absurdly far from all training rows, the difference of the two has no digits left:
+    those rows are computed `directly`, a function of which rows they are.
+    """
+    far = parents < FAR
+    conditional: FloatArray = np.where(far, 0.0, joint) - np.where(far, 0.0, parents)
+    if far.any():
+        conditional[far] = directly(far)
+    return conditional
 
 
 def conditional_log_density(train: FloatArray, queries: FloatArray) -> FloatArray:

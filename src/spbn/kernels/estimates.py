@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spbn.data import FloatArray, IntArray
 from spbn.kernels import exact
+from spbn.numerics.arrays import FloatArray, IntArray
 
 ALIKE = 2.0  # ratio of the widest to the narrowest bandwidth of a group
 QUERIES_A_TASK = 32  # rows that a thread takes at a time

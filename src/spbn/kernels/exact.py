@@ -17,9 +17,9 @@ import math
 import numpy as np
 from numba import prange
 
-from spbn.compiling import CONTRACT, REORDER, compiled, launching_for
-from spbn.data import FloatArray, IntArray
 from spbn.kernels.exp2 import exp2_negative
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.compiling import CONTRACT, REORDER, compiled, launching_for
 
 TILE = 256  # query rows that share a whitened block
 BLOCK = 256  # training rows of a block: 16 KB in 8 dimensions

@@ -19,7 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spbn.compiling import CONTRACT, compiled
+from spbn.numerics.compiling import CONTRACT, compiled
 
 #: Results below 2^-LIMIT come out as 2^-LIMIT: callers must treat sums that small as underflown.
 LIMIT = 1020.0

@@ -22,12 +22,12 @@ import math
 
 import numpy as np
 
-from spbn.compiling import CONTRACT, REORDER, compiled
-from spbn.data import BoolArray, FloatArray, IntArray
 from spbn.kernels.estimates import Estimate, Group, exact_rows, grouped, training_rows, whitened
 from spbn.kernels.exact import LANES, _add_block  # the innermost loop is the same
 from spbn.kernels.exp2 import exp2_negative
-from spbn.kernels.threads import Threads, started_threads
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.compiling import CONTRACT, REORDER, compiled
+from spbn.numerics.threads import Threads, started_threads
 
 TOLERANCE = 5e-7  # of a sum, that need not be precise
 NEAR = 4.0  # widths: leaves that are added up first

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from spbn.data import BoolArray
 from spbn.errors import ArgumentError
-from spbn.graph import PDAG, Arc
+from spbn.graphs.dag import PDAG, Arc
+from spbn.graphs.knowledge import Knowledge
+from spbn.graphs.orientation import meek
 from spbn.independence.base import IndependenceTest
-from spbn.orientation import meek
+from spbn.numerics.arrays import BoolArray
 from spbn.pc.colliders import ColliderRule, judge_triples, orient_colliders
 from spbn.pc.inquiry import Inquiry, Report
-from spbn.pc.knowledge import Knowledge
 from spbn.pc.skeleton import Skeleton, find_skeleton
 
 
@@ -86,8 +86,8 @@ def pc(
     )
     with _reporting(progress) as report:
         inquiry = Inquiry(test, alpha, max_conditioning, report)
-        allowed = ~(knowledge.forbidden | np.eye(len(test.names), dtype=bool))
-        skeleton = find_skeleton(inquiry, adjacent=allowed, required=knowledge.required)
+        allowed = ~(knowledge.forbidden_edges | np.eye(len(test.names), dtype=bool))
+        skeleton = find_skeleton(inquiry, adjacent=allowed, required=knowledge.required_edges)
         known = knowledge.arcs_among(skeleton.adjacent)
         verdicts = judge_triples(inquiry, skeleton, orientation)
     directed = orient_colliders(known, verdicts.colliders)

@@ -28,8 +28,8 @@ from typing import Literal
 
 import numpy as np
 
-from spbn.data import BoolArray, FloatArray, IntArray
-from spbn.orientation import Triple, reaches, unshielded_triples
+from spbn.graphs.orientation import Triple, reaches, unshielded_triples
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.pc.conditions import Conditions
 from spbn.pc.inquiry import MOST_QUESTIONS, Inquiry
 from spbn.pc.skeleton import Pair, Skeleton

@@ -8,8 +8,8 @@ from math import comb
 
 import numpy as np
 
-from spbn.compiling import compiled
-from spbn.data import BoolArray, IntArray
+from spbn.numerics.arrays import BoolArray, IntArray
+from spbn.numerics.compiling import compiled
 
 #: More conditions than anyone will ask for; larger counts would overflow.
 ENDLESS = 1 << 48

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from spbn.data import FloatArray, IntArray
 from spbn.independence.base import IndependenceTest
+from spbn.numerics.arrays import FloatArray, IntArray
 
 #: Told what is being done, how much of it is done, and how much there is.
 Report = Callable[[str, int, int], None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spbn.errors import ModelFileError, SpbnError
-from spbn.graph import PDAG
+from spbn.graphs.dag import PDAG
 from spbn.pc.algorithm import PCResult
 
 

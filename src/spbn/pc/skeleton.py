@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spbn.data import BoolArray
+from spbn.numerics.arrays import BoolArray
 from spbn.pc.conditions import Conditions
 from spbn.pc.inquiry import MOST_QUESTIONS, Inquiry
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from spbn.atomic import replacing
-from spbn.extras import require_plot_packages
+from spbn.drawing.packages import require_plot_packages
+from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
 from spbn.report.content import describe
 from spbn.report.page import page

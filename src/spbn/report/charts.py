@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spbn.report.fit import FitCheck
-from spbn.report.markup import Html, tag
+from spbn.drawing.markup import Html, tag
+from spbn.explain.calibration import FitCheck
+from spbn.explain.unusual import Unusual
 from spbn.report.numbers import MINUS, number
-from spbn.report.unusual import Unusual
 
 
 def line_chart(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spbn.cpds import CKDE
-from spbn.far_rows import EarlyStop, early_stop
+from spbn.explain import calibration as fit
+from spbn.explain import importance, unusual
+from spbn.explain.calibration import FitCheck
+from spbn.explain.early_stops import EarlyStop, early_stop
+from spbn.explain.evidence import Evidence, Source, gather
+from spbn.explain.importance import Importance
+from spbn.explain.unusual import Unusual
 from spbn.network import BayesianNetwork
-from spbn.report import fit, importance, unusual
-from spbn.report.evidence import Evidence, Source, gather
-from spbn.report.fit import FitCheck
-from spbn.report.importance import Importance
-from spbn.report.unusual import Unusual
-from spbn.structure import NodeType
+from spbn.nodes.base import NodeType
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +60,18 @@ def describe(network: BayesianNetwork, *, data: Any = None, title: str | None = 
         title=model if title is None else title,
         model=model,
         evidence=evidence,
-        training_rows=next((cpd.rows for cpd in network.cpds.values() if isinstance(cpd, CKDE)), None),
+        training_rows=_training_rows(network),
         importance=importance.measure(network, evidence),
         checks=fit.check(network, evidence),
         unusual=unusual.find(network, evidence),
         early_stop=_early_stop(network, evidence),
     )
+
+
+def _training_rows(network: BayesianNetwork) -> int | None:
+    """Return how many rows a network was fitted to, by its record or by what its nodes keep."""
+    kept = (cpd.kept_rows for cpd in network.cpds.values())
+    return network.record.rows or next((table.rows for table in kept if table is not None), None)
 
 
 def _early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | None:

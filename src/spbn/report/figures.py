@@ -8,9 +8,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from spbn import plots
+from spbn.drawing import plots
+from spbn.drawing.markup import Html, safe
 from spbn.network import BayesianNetwork
-from spbn.report.markup import Html, safe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 #: Colours of `spbn.plots`, and the variables of the style sheet that take their place.
 _VARIABLES = {
     plots.INK: "var(--ink)",
-    plots.CKDE_FILL: "var(--fill)",
+    plots.FILL: "var(--fill)",
     "#ffffff": "var(--card)",
     **{colour: f"var(--c{i})" for i, colour in enumerate(plots.LINES, 1)},
 }

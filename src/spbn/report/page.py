@@ -7,14 +7,14 @@ import hashlib
 from importlib.resources import files
 from string import Template
 
+from spbn.drawing.markup import Html, join, safe, tag
 from spbn.report.content import Content
-from spbn.report.fit_section import fit_section
-from spbn.report.graph_section import graph_section
-from spbn.report.importance_section import importance_section
-from spbn.report.learning_section import learning_section
-from spbn.report.markup import Html, join, safe, tag
-from spbn.report.summary_section import summary
-from spbn.report.unusual_section import unusual_section
+from spbn.report.sections.fit import fit_section
+from spbn.report.sections.graph import graph_section
+from spbn.report.sections.importance import importance_section
+from spbn.report.sections.learning import learning_section
+from spbn.report.sections.summary import summary
+from spbn.report.sections.unusual import unusual_section
 
 
 def page(content: Content) -> str:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from spbn.drawing.markup import Html, join, tag
+from spbn.explain.evidence import Source
+from spbn.nodes.base import NodeType
 from spbn.report.content import Content
-from spbn.report.evidence import Source
-from spbn.report.markup import Html, join, tag
 from spbn.report.numbers import count
-from spbn.structure import NodeType
 
 
 def kind(node_type: NodeType) -> str:
-    """Say what a node is; a type that this module does not know is called what it calls itself."""
-    return {NodeType.LG: "linear Gaussian", NodeType.CKDE: "CKDE"}.get(node_type, node_type.value)
+    """Say what a node is."""
+    return node_type.label
 
 
 def short_kind(node_type: NodeType) -> str:
     """Say it where there is little room."""
-    return "LG" if node_type is NodeType.LG else kind(node_type)
+    return node_type.short_label
 
 
 def heading(key: str, text: str, hint: str) -> Html:

@@ -7,17 +7,17 @@ nowhere else; a concrete score only says how families are computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence, Set
-from typing import Any, TypeVar, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import final
 
 import numpy as np
 
-from spbn.data import FloatArray
 from spbn.errors import ArgumentError
-from spbn.scores.families import TYPES, AnyFamily, FamilyBatch
-from spbn.structure import Family, NodeType, Structure
-
-Key = TypeVar("Key", bound=Hashable)
+from spbn.nodes.base import NodeType, place_of
+from spbn.nodes.families import AnyFamily, Family, FamilyBatch
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.caching import forget_older_half
+from spbn.structure import Structure
 
 
 class FamilyCache:
@@ -58,9 +58,9 @@ class FamilyCache:
     def checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
         """Return families as the computation gets them; refuse those that it is not defined for."""
         batch = FamilyBatch.named(self._columns, list(families))
-        wrong = ~np.isin(batch.types, [TYPES.index(node_type) for node_type in self._types])
+        wrong = ~np.isin(batch.types, [place_of(node_type) for node_type in self._types])
         if wrong.any():
-            allowed = " or ".join(sorted(self._types))
+            allowed = " or ".join(sorted(map(str, self._types)))
             raise ArgumentError(
                 f"this score is defined for nodes of type {allowed} only. "
                 f"Got {batch.only(wrong).families[0]}."
@@ -75,6 +75,8 @@ class Score(ABC):
     nodes: tuple[str, ...]
     #: The types of nodes that the score is defined for.
     node_types: frozenset[NodeType]
+    #: A score of other rows by which a search decides when to stop; None if there is none.
+    validation: Score | None = None
 
     def __init__(self, nodes: Sequence[str], node_types: Iterable[NodeType]) -> None:
         self.nodes = tuple(nodes)
@@ -106,11 +108,3 @@ class Score(ABC):
     def total(self, structure: Structure) -> float:
         """Score of a structure: the sum over its families."""
         return float(self.local_many(structure.families()).sum())
-
-
-def forget_older_half(cache: dict[Key, Any], *, limit: int, keep: Set[Key]) -> None:
-    """Make room in a cache that has grown beyond its limit."""
-    if len(cache) > limit:
-        for key in list(cache)[: (len(cache) + 1) // 2]:
-            if key not in keep:
-                del cache[key]

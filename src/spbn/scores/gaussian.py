@@ -8,14 +8,16 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn.cpds import LinearGaussian
-from spbn.data import FloatArray, Missing, Table, quoted, training_table
-from spbn.errors import ArgumentError, FitError
-from spbn.moments import Moments
+from spbn.errors import ArgumentError, FitError, quoted
+from spbn.nodes.base import NodeType
+from spbn.nodes.families import Family, FamilyBatch
+from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.moments import Moments
+from spbn.numerics.regression import ILL_CONDITIONED, MomentStack, log_likelihoods, log_pivots
 from spbn.scores.base import Score
-from spbn.scores.families import FamilyBatch
-from spbn.scores.regression import ILL_CONDITIONED, MomentStack, log_likelihoods, log_pivots
-from spbn.structure import Family, NodeType
+from spbn.tables.frames import Missing, training_table
+from spbn.tables.table import Table
 
 
 @final

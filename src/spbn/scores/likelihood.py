@@ -8,14 +8,18 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from spbn.bandwidth import BandwidthRule
-from spbn.data import FloatArray, IntArray, Missing, Seed, Table, as_table, generator, training_table
-from spbn.scores.base import FamilyCache, Score
-from spbn.scores.families import FamilyBatch
-from spbn.scores.partition import Partition
-from spbn.scores.predictive import PredictiveLikelihood
-from spbn.splits import fold_labels, holdout_rows
-from spbn.structure import Family, NodeType, Structure
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.nodes.base import FitSettings, NodeType, registered
+from spbn.nodes.families import Family, FamilyBatch
+from spbn.nodes.partition import Partition
+from spbn.nodes.workbench import Workbench
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.random import Seed, generator
+from spbn.scores.base import Score
+from spbn.structure import Structure
+from spbn.tables.frames import Missing, as_table, training_table
+from spbn.tables.splits import fold_labels, holdout_rows
+from spbn.tables.table import Table
 
 
 @final
@@ -49,16 +53,15 @@ class CVLikelihood(Score):
     ) -> None:
         table = training_table(data, missing)
         self.folds = fold_labels(table.rows, folds, seed)
-        partition = Partition.folds(table, self.folds)
-        self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
-        super().__init__(table.names, NodeType)
+        self._bench = Workbench(Partition.folds(table, self.folds), FitSettings(bandwidth, engine))
+        super().__init__(table.names, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._likelihood.totals(batch)
+        return self._bench.totals(batch)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every row under parameters fitted without its fold."""
-        return self._likelihood.rows(self._cache.checked([family]).families[0])
+        return self._bench.rows(self._cache.checked([family]))[0]
 
 
 @final
@@ -86,16 +89,15 @@ class HoldoutLikelihood(Score):
         engine: str = "auto",
     ) -> None:
         train, test = _split(training_table(data, missing), validation, seed, missing)
-        partition = Partition.holdout(train, test)
-        self._likelihood = PredictiveLikelihood(partition, bandwidth=bandwidth, engine=engine)
-        super().__init__(train.names, NodeType)
+        self._bench = Workbench(Partition.holdout(train, test), FitSettings(bandwidth, engine))
+        super().__init__(train.names, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._likelihood.totals(batch)
+        return self._bench.totals(batch)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every held-out row."""
-        return self._likelihood.rows(self._cache.checked([family]).families[0])
+        return self._bench.rows(self._cache.checked([family]))[0]
 
 
 @final
@@ -116,6 +118,9 @@ class ValidatedLikelihood(Score):
         As for `CVLikelihood`.
     """
 
+    #: The likelihood of the validation rows.
+    validation: HoldoutLikelihood
+
     def __init__(
         self,
         data: Any,
@@ -129,42 +134,37 @@ class ValidatedLikelihood(Score):
     ) -> None:
         split_seed, fold_seed = generator(seed).spawn(2)
         train, test = _split(training_table(data, missing), validation, split_seed, missing)
-        labels = fold_labels(train.rows, folds, fold_seed)
-        self._training = PredictiveLikelihood(
-            Partition.folds(train, labels), bandwidth=bandwidth, engine=engine
-        )
-        self._validation = PredictiveLikelihood(
-            Partition.holdout(train, test), bandwidth=bandwidth, engine=engine
-        )
-        super().__init__(train.names, NodeType)
-        self._validation_cache = FamilyCache(self.nodes, self.node_types, self._validation.totals)
+        labels = fold_labels(train.rows, folds, fold_seed, held_out=test.rows)
+        self._training = CVLikelihood(train, folds=labels, bandwidth=bandwidth, engine=engine)
+        self.validation = HoldoutLikelihood(train, validation=test, bandwidth=bandwidth, engine=engine)
+        super().__init__(train.names, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._training.totals(batch)
+        return self._training._compute(batch)  # past its cache: this score has its own
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every training row under parameters fitted without its fold."""
-        return self._training.rows(self._cache.checked([family]).families[0])
+        return self._training.rows(family)
 
     def validation_rows(self, family: Family) -> FloatArray:
         """Log-density of every validation row under parameters fitted to the training rows."""
-        return self._validation.rows(self._cache.checked([family]).families[0])
+        return self.validation.rows(family)
 
     def validation_local(
         self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG
     ) -> float:
         """Validation log-likelihood of one node given its parents."""
-        return float(self.validation_local_many([(node, parents, type)])[0])
+        return self.validation.local(node, parents, type)
 
     def validation_local_many(
         self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]
     ) -> FloatArray:
         """Validation log-likelihoods of many families."""
-        return self._validation_cache.named(families)
+        return self.validation.local_many(families)
 
     def validation_total(self, structure: Structure) -> float:
         """Validation log-likelihood of a structure."""
-        return float(self.validation_local_many(structure.families()).sum())
+        return self.validation.total(structure)
 
 
 def _split(table: Table, validation: Any, seed: Seed, missing: Missing) -> tuple[Table, Table]:

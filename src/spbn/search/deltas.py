@@ -9,9 +9,10 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from spbn.data import BoolArray, FloatArray, IntArray
+from spbn.nodes.base import place_of, registered
+from spbn.nodes.families import FamilyBatch
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.scores.base import Score
-from spbn.scores.families import TYPES, FamilyBatch
 from spbn.search.constraints import Constraints
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
 from spbn.structure import Structure
@@ -37,7 +38,7 @@ class Deltas:
         self._score = score
         self._constraints = constraints
         self._columns = np.array([score.nodes.index(node) for node in structure.nodes])
-        self._choices = np.array([t for t, choice in enumerate(TYPES) if choice in score.node_types])
+        self._choices = np.array(sorted(place_of(choice) for choice in constraints.choices), dtype=np.int64)
         n = len(structure.nodes)
         self.local = np.full(n, np.nan)
         self._types = np.empty(n, dtype=np.int8)
@@ -58,7 +59,7 @@ class Deltas:
         # Turning i → j around removes i from the parents of j, and adds j to those of i.
         needed = self._addable | self._removable | self._reversible | self._reversible.T
         sources, targets = np.nonzero(needed & np.isnan(self._toggled))
-        self._types[stale] = [TYPES.index(structure.type(structure.nodes[j])) for j in stale]
+        self._types[stale] = [place_of(structure.type(structure.nodes[j])) for j in stale]
         other = self._constraints.types[stale, None] & (self._choices != self._types[stale, None])
         place, choice = np.nonzero(other)
         retyped = stale[place]
@@ -84,8 +85,9 @@ class Deltas:
         """
         deltas = self._by_kind()
         for operator in tabu:
-            kind, i, j = self._locate(operator)
-            deltas[kind][i, j] = -np.inf
+            if (place := self._locate(operator)) is not None:
+                kind, i, j = place
+                deltas[kind][i, j] = -np.inf
         flat = np.concatenate([kind.ravel() for kind in deltas])
         while True:
             position = int(flat.argmax())
@@ -125,15 +127,17 @@ class Deltas:
         kind, rest = divmod(position, n * n) if position < 3 * n * n else (3, position - 3 * n * n)
         if kind == 3:
             j, t = divmod(rest, len(self._choices))
-            return ChangeType(nodes[j], TYPES[self._types[j]], TYPES[self._choices[t]])
+            types = registered()
+            return ChangeType(nodes[j], types[self._types[j]], types[self._choices[t]])
         i, j = divmod(rest, n)
         return (AddArc, RemoveArc, ReverseArc)[kind](nodes[i], nodes[j])
 
-    def _locate(self, operator: Operator) -> tuple[int, int, int]:
+    def _locate(self, operator: Operator) -> tuple[int, int, int] | None:
+        """Return where an operator's delta stands; None if it leads to a type that is not proposed anyway."""
         index = self._structure.dag.index
         if isinstance(operator, ChangeType):
-            choice = np.searchsorted(self._choices, TYPES.index(operator.after))
-            return 3, index(operator.node), int(choice)
+            (choice,) = np.nonzero(self._choices == place_of(operator.after))
+            return (3, index(operator.node), int(choice[0])) if len(choice) else None
         kind = (AddArc, RemoveArc, ReverseArc).index(type(operator))
         return kind, index(operator.source), index(operator.target)
 

@@ -4,28 +4,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple, final
 
-from spbn.data import quoted
-from spbn.errors import ArgumentError, DataError
-from spbn.graph import Arc
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.graphs.dag import Arc
+from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
-from spbn.scores.likelihood import ValidatedLikelihood
 from spbn.search.constraints import constrain, require_whole
 from spbn.search.deltas import Deltas
 from spbn.search.operators import Operator
-from spbn.structure import NodeType, Structure
+from spbn.structure import Structure
 
 NO_IMPROVEMENT = "no operator improves the score"
 OUT_OF_PATIENCE = "patience"
 OUT_OF_STEPS = "max_steps"
+PAPER_TYPES = (NodeType.LG, NodeType.CKDE)
+
+
+@final
+class Trail:
+    """The structures that a search went through, from its start on.
+
+    Each is made when it is asked for: kept all together, those of large graphs would fill the memory.
+    """
+
+    def __init__(self, start: Structure) -> None:
+        self.start = start
+        self._operators: list[Operator] = []
+        self._last = (0, start)
+
+    def append(self, operator: Operator) -> None:
+        """Go one step further."""
+        self._operators.append(operator)
+
+    def after(self, steps: int) -> Structure:
+        """Return the structure after so many steps."""
+        done, structure = self._last if self._last[0] <= steps else (0, self.start)
+        for operator in self._operators[done:steps]:
+            structure = operator.apply(structure)
+        self._last = (steps, structure)
+        return structure
 
 
 @dataclass(frozen=True)
 class Step:
     """One step of a search: what was done, by how much the score rose, and where that led.
 
-    `misses` counts the steps since the validation score was last at its best.
+    `number` counts the steps from 1, and `misses` those since the validation score was last at its best.
     """
 
     operator: Operator
@@ -33,7 +59,13 @@ class Step:
     score: float
     validation_score: float
     misses: int
-    structure: Structure
+    number: int
+    trail: Trail = field(repr=False, compare=False)
+
+    @property
+    def structure(self) -> Structure:
+        """The structure after this step."""
+        return self.trail.after(self.number)
 
     def __str__(self) -> str:
         return f"{self.operator}: {self.delta:+.6g}, validation {self.validation_score:.6g}"
@@ -50,9 +82,11 @@ class SearchResult:
     score, validation_score
         Its scores. Where the score has no validation part, both are the score itself.
     steps
-        Every step that was taken, those behind the best structure included.
+        Every step that was taken, including those after the best structure.
     stop_reason
         "no operator improves the score", "patience" or "max_steps".
+    best
+        After how many steps the structure was found; 0 if it is the start.
     """
 
     structure: Structure
@@ -60,6 +94,12 @@ class SearchResult:
     validation_score: float
     steps: tuple[Step, ...]
     stop_reason: str
+    best: int
+
+    @property
+    def start(self) -> Structure:
+        """Where the search began."""
+        return self.steps[0].trail.start if self.steps else self.structure
 
     def __str__(self) -> str:
         steps = "\n".join(f"{i:3d}. {step}" for i, step in enumerate(self.steps, 1))
@@ -71,6 +111,7 @@ def hill_climb(
     start: Structure,
     *,
     operators: Iterable[str] = ("arcs", "types"),
+    types: Iterable[NodeType | str] = PAPER_TYPES,
     patience: int = 5,
     epsilon: float = 0.0,
     max_parents: int | None = None,
@@ -91,11 +132,13 @@ def hill_climb(
     Parameters
     ----------
     score
-        What to climb. It says which types of nodes there are to choose from.
+        What to climb.
     start
         Where to begin; required arcs that it lacks are added.
     operators
         "arcs" (add, remove, reverse), "types", or both.
+    types
+        The node types to choose from, of those that the score is defined for.
     fixed_types
         Nodes whose type stays what it is in `start`, or a dict of nodes and their types.
     on_step
@@ -114,6 +157,7 @@ def hill_climb(
     structure, constraints = constrain(
         start,
         operators=operators,
+        types=[choice for choice in map(NodeType.parse, types) if choice in score.node_types],
         max_parents=max_parents,
         required_arcs=required_arcs,
         forbidden_arcs=forbidden_arcs,
@@ -123,11 +167,9 @@ def hill_climb(
 
     deltas = Deltas(score, constraints, structure)
     validation = _Validation(score, structure, deltas)
-    best = SearchResult(structure, deltas.total, validation.total, (), "")
-    best_rank = validation.rank
-    steps: list[Step] = []
+    best = _Best(structure, deltas.total, validation.total, validation.rank, 0)
+    trail, steps = Trail(structure), list[Step]()
     tabu: set[Operator] = set()
-    misses = 0
     while True:
         if max_steps is not None and len(steps) >= max_steps:
             stop_reason = OUT_OF_STEPS
@@ -138,24 +180,36 @@ def hill_climb(
             break
         operator, delta = choice
         structure = operator.apply(structure)
+        trail.append(operator)
         deltas.update(structure, operator.touched)
         validation.update(structure, operator.touched)
-        improved = validation.rank > best_rank
-        misses = 0 if improved else misses + 1
-        step = Step(operator, delta, deltas.total, validation.total, misses, structure)
+        number = len(steps) + 1
+        if validation.rank > best.rank:
+            best = _Best(structure, deltas.total, validation.total, validation.rank, number)
+            tabu.clear()
+        else:
+            tabu.add(operator.inverse)
+        misses = number - best.number
+        step = Step(operator, delta, deltas.total, validation.total, misses, number, trail)
         steps.append(step)
         if on_step is not None:
             on_step(step)
-        if improved:
-            best = SearchResult(structure, deltas.total, validation.total, (), "")
-            best_rank = validation.rank
-            tabu.clear()
-        elif misses > patience:
+        if misses > patience:
             stop_reason = OUT_OF_PATIENCE
             break
-        else:
-            tabu.add(operator.inverse)
-    return SearchResult(best.structure, best.score, best.validation_score, tuple(steps), stop_reason)
+    return SearchResult(
+        best.structure, best.score, best.validation_score, tuple(steps), stop_reason, best.number
+    )
+
+
+class _Best(NamedTuple):
+    """The best structure so far, what it is compared by, and after how many steps it was found."""
+
+    structure: Structure
+    score: float
+    validation_score: float
+    rank: tuple[int, float]
+    number: int
 
 
 class _Validation:
@@ -168,9 +222,9 @@ class _Validation:
         self.update(structure, structure.nodes)
 
     def update(self, structure: Structure, touched: Iterable[str]) -> None:
-        if isinstance(self._score, ValidatedLikelihood):
+        if self._score.validation is not None:
             nodes = list(touched)
-            values = self._score.validation_local_many([structure.family(node) for node in nodes])
+            values = self._score.validation.local_many([structure.family(node) for node in nodes])
             self._local.update(zip(nodes, values.tolist(), strict=True))
         else:
             self._local.update(zip(structure.nodes, self._deltas.local.tolist(), strict=True))
@@ -197,7 +251,7 @@ def _require_columns(score: Score, start: Structure) -> None:
 def _require_types(score: Score, start: Structure) -> None:
     wrong = [node for node, node_type in start.types.items() if node_type not in score.node_types]
     if wrong:
-        allowed = " or ".join(sorted(score.node_types))
+        allowed = " or ".join(sorted(map(str, score.node_types)))
         raise ArgumentError(
             f"{type(score).__name__} is defined for nodes of type {allowed} only. start has other types at "
             f"{quoted(wrong)}: choose another score, or other types."

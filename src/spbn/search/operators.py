@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spbn.structure import NodeType, Structure
+from spbn.nodes.base import NodeType
+from spbn.structure import Structure
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spbn.errors import ModelFileError, SpbnError
-from spbn.search.hill_climbing import SearchResult, Step
+from spbn.nodes.base import NodeType
+from spbn.search.hill_climbing import SearchResult, Step, Trail
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
-from spbn.structure import NodeType, Structure
+from spbn.structure import Structure
+
+#: Arcs that all steps together may look at when a search is followed again: a minute's work.
+_LONGEST = 1 << 34
 
 _ARC_OPERATORS: dict[str, type[AddArc] | type[RemoveArc] | type[ReverseArc]] = {
     "add": AddArc,
@@ -19,13 +23,11 @@ _ARC_OPERATORS: dict[str, type[AddArc] | type[RemoveArc] | type[ReverseArc]] = {
 
 def to_record(search: SearchResult) -> dict[str, Any]:
     """Describe a search in lists, dicts, text and numbers."""
-    steps = search.steps
-    start = steps[0].operator.inverse.apply(steps[0].structure) if steps else search.structure
-    visited = [start, *(step.structure for step in steps)]
+    start = search.start
     return {
         "start": {
             "arcs": [list(arc) for arc in start.arcs],
-            "types": {node: node_type.value for node, node_type in start.types.items()},
+            "types": {node: node_type.name for node, node_type in start.types.items()},
         },
         "steps": [
             {
@@ -35,9 +37,9 @@ def to_record(search: SearchResult) -> dict[str, Any]:
                 "validation_score": _number_record(step.validation_score),
                 "misses": step.misses,
             }
-            for step in steps
+            for step in search.steps
         ],
-        "best": max(i for i, structure in enumerate(visited) if structure == search.structure),
+        "best": search.best,
         "score": _number_record(search.score),
         "validation_score": _number_record(search.validation_score),
         "stop_reason": search.stop_reason,
@@ -47,21 +49,26 @@ def to_record(search: SearchResult) -> dict[str, Any]:
 def from_record(record: Any, nodes: Sequence[str]) -> SearchResult:
     """Read what `to_record` wrote; whatever does not fit is a `ModelFileError`."""
     try:
-        structure = Structure(nodes, map(tuple, record["start"]["arcs"]), record["start"]["types"])
-        visited, steps = [structure], []
-        for entry in record["steps"]:
+        trail = Trail(Structure(nodes, map(tuple, record["start"]["arcs"]), record["start"]["types"]))
+        steps, best = [], _count(record["best"], len(record["steps"]))
+        if len(nodes) ** 2 * len(record["steps"]) > _LONGEST:
+            raise ValueError(f"{len(record['steps'])} steps on {len(nodes)} nodes are too many to follow")
+        structure = found = trail.start
+        for number, entry in enumerate(record["steps"], 1):
             operator = _operator(entry["operator"])
-            structure = operator.apply(structure)
+            structure = operator.apply(structure)  # refuses what cannot be done there
+            found = structure if number == best else found
+            trail.append(operator)
             delta, score = _number(entry["delta"]), _number(entry["score"])
-            validation = _number(entry["validation_score"])
-            steps.append(Step(operator, delta, score, validation, int(entry["misses"]), structure))
-            visited.append(structure)
+            validation, misses = _number(entry["validation_score"]), _count(entry["misses"], number)
+            steps.append(Step(operator, delta, score, validation, misses, number, trail))
         return SearchResult(
-            visited[record["best"]],
+            found,
             _number(record["score"]),
             _number(record["validation_score"]),
             tuple(steps),
             str(record["stop_reason"]),
+            best,
         )
     except (SpbnError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"its description of the search makes no sense ({error!r:.200}).") from error
@@ -69,7 +76,8 @@ def from_record(record: Any, nodes: Sequence[str]) -> SearchResult:
 
 def _operator_record(operator: Operator) -> dict[str, str]:
     if isinstance(operator, ChangeType):
-        return {"kind": "type", "node": operator.node, "before": operator.before, "after": operator.after}
+        before, after = operator.before.name, operator.after.name
+        return {"kind": "type", "node": operator.node, "before": before, "after": after}
     kind = next(kind for kind, cls in _ARC_OPERATORS.items() if isinstance(operator, cls))
     return {"kind": kind, "source": operator.source, "target": operator.target}
 
@@ -85,8 +93,14 @@ def _number_record(number: float) -> float | str:
     return number if abs(number) < float("inf") else str(number)
 
 
+def _count(value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise ValueError(f"{value!r} is not a count up to {most}")
+    return value
+
+
 def _number(value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number and value not in ("inf", "-inf"):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return float(value)

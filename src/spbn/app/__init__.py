@@ -1,0 +1,1 @@
+"""The command line, what it prints, progress, comparisons and the demo."""

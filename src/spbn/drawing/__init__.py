@@ -1,0 +1,1 @@
+"""Pictures: where nodes go, figures, graphs as SVG and as files."""

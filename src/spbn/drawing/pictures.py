@@ -1,0 +1,72 @@
+"""Graphs as files: SVG, PNG and PDF by matplotlib, and DOT for graphviz."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+from spbn.drawing.packages import require_plot_packages
+from spbn.errors import ArgumentError
+from spbn.files.atomic import replacing
+from spbn.structure import Structure
+
+#: Kinds of pictures, and what to leave out of each so that the same graph gives the same bytes.
+DRAWN: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
+
+
+def save_structure(structure: Structure, path: Path) -> None:
+    """Write a picture of the kind that the file's name says."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind != "dot" and kind not in DRAWN:
+        known = ", ".join(f".{name}" for name in (*DRAWN, "dot"))
+        raise ArgumentError(f"a picture's name must end in one of {known}. Got {path.name!r}.")
+    content = to_dot(structure).encode() if kind == "dot" else _drawn(structure, kind)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def to_svg(structure: Structure) -> str:
+    """Draw a structure as SVG."""
+    return _drawn(structure, "svg").decode()
+
+
+def to_dot(structure: Structure) -> str:
+    """Write a structure in graphviz's language, nodes in the colours of their types."""
+    lines = ["digraph {", "  node [style=filled, fillcolor=white];"]
+    for node, node_type in structure.types.items():
+        lines.append(f'  {_dot_quoted(node)} [fillcolor="{node_type.colour}"];')
+    lines += [f"  {_dot_quoted(source)} -> {_dot_quoted(target)};" for source, target in structure.arcs]
+    return "\n".join([*lines, "}", ""])
+
+
+def _dot_quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _drawn(structure: Structure, kind: str) -> bytes:
+    require_plot_packages()
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    from spbn.drawing.plots import graph_inches, plot_structure
+
+    stream = io.BytesIO()
+    settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
+    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure = Figure(layout="constrained")
+        ax = plot_structure(structure, figure.subplots())
+        figure.set_size_inches(graph_inches(ax))
+        figure.savefig(stream, format=kind, dpi=200, metadata=DRAWN[kind])
+    lacking = [warning for warning in caught if "missing from font" in str(warning.message)]
+    for warning in caught:
+        if warning not in lacking:
+            warnings.warn(warning.message, stacklevel=3)
+    if lacking and kind != "svg":  # the text of an SVG is drawn by whoever shows it, in a font of theirs
+        warnings.warn(
+            "the font lacks some letters of the names and shows boxes: an .svg has them.", stacklevel=3
+        )
+    return stream.getvalue()

@@ -1,0 +1,399 @@
+"""Pictures of structures, searches, densities and rows.
+
+Every function draws into `ax` (a new figure if there is none) and returns it.
+matplotlib, and igraph for the layout, come with the extra ``spbn[plot]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spbn.drawing.layout import Layout, layered, node_width, one_line, short_labels, shortened
+from spbn.drawing.packages import require_plot_packages
+from spbn.errors import ArgumentError, GraphError
+from spbn.graphs.dag import Arc
+from spbn.network import BayesianNetwork
+from spbn.nodes.base import NodeType
+from spbn.numerics.arrays import FloatArray
+from spbn.search import SearchResult
+from spbn.structure import Structure
+from spbn.tables.frames import as_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+INK, FILL = "#22262b", "#c9ccd1"
+COMMON, MISSING, ADDED, REVERSED = "#22262b", "#c0392b", "#1f6fb2", "#d68910"
+LINES = ("#1f6fb2", "#d68910", "#2e8b57", "#8e44ad", "#c0392b")
+CURVE_POINTS = 200
+MESH_POINTS = 100
+SLICES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles of a parent
+CLOUD_POINTS = 2_000
+LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and beside an axis
+NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # characters that a graph is wide at least
+
+
+def plot_structure(
+    structure: Structure | BayesianNetwork, ax: Axes | None = None, *, compare_to: Structure | None = None
+) -> Axes:
+    """Draw the graph in layers; linear Gaussian nodes white, CKDE nodes grey.
+
+    Parameters
+    ----------
+    compare_to
+        Another structure on the same nodes. Arcs are then coloured by whether both
+        have them, and nodes whose types differ have a coloured outline.
+    """
+    found = structure.structure if isinstance(structure, BayesianNetwork) else structure
+    styles = (
+        dict.fromkeys(found.arcs, (COMMON, "-")) if compare_to is None else _arc_styles(found, compare_to)
+    )
+    labels = short_labels(found.nodes, LONGEST_LABEL)
+    # Arcs of the structure itself come first: they decide the layers.
+    arcs = sorted(styles, key=lambda arc: arc not in found.arcs)
+    layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in arcs])
+    made = ax is None
+    if ax is None:
+        ax = _new_axes(4.0, 3.0)
+    for (a, b), (colour, line) in styles.items():
+        _draw_arc(ax, layout, (labels[a], labels[b]), colour, line)
+    for node, label in labels.items():
+        other = compare_to is not None and compare_to.type(node) is not found.type(node)
+        _draw_node(ax, label, *layout.centres[label], found.type(node), MISSING if other else INK)
+    _frame(ax, layout, NARROWEST if compare_to is None else NARROWEST_WITH_LEGEND)
+    if compare_to is not None:
+        _draw_legend(ax, {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED})
+    if made:
+        width, height = graph_inches(ax)
+        legend = 0.3 if compare_to is not None else 0.0
+        ax.figure.set_size_inches(width, height + legend)  # type: ignore[union-attr]
+    return ax
+
+
+def graph_inches(ax: Axes) -> tuple[float, float]:
+    """Return the size that a figure needs for the graph in `ax` to be readable."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    return 0.085 * (right - left) + 0.2, 0.8 * (bottom - top) + 0.2
+
+
+def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
+    """Draw the score and the validation score after every step, with the steps written below."""
+    if not isinstance(search, SearchResult):
+        raise ArgumentError(f"search must be a SearchResult. Got {type(search).__name__}.")
+    if ax is None:
+        ax = _new_axes(max(5.0, 0.42 * len(search.steps) + 2.5), 4.6)
+    steps = np.arange(1, len(search.steps) + 1)
+    scores = np.array([step.score for step in search.steps])
+    validations = np.array([step.validation_score for step in search.steps])
+    ax.plot(steps, scores, "o-", color=LINES[0], markersize=4, label="score")
+    ax.set_ylabel("score", color=LINES[0])
+    names = [_title(str(step.operator), LONGEST_LABEL) for step in search.steps]
+    ax.set_xticks(steps, names, rotation=60, ha="right", fontsize=8, parse_math=False)
+    ax.spines[["top"]].set_visible(False)
+    if not np.array_equal(scores, validations):
+        right = ax.twinx()
+        right.plot(steps, validations, "s--", color=LINES[1], markersize=4, label="validation score")
+        right.set_ylabel("validation score", color=LINES[1])
+        right.spines[["top"]].set_visible(False)
+    best = [i for i, step in enumerate(search.steps, 1) if step.structure == search.structure]
+    if best:
+        ax.axvline(best[-1], color=INK, linewidth=0.8, linestyle=":")
+        ax.annotate(
+            "best", (best[-1], 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8
+        )
+    return ax
+
+
+def plot_cpd(
+    network: BayesianNetwork,
+    node: str,
+    ax: Axes | None = None,
+    *,
+    data: Any = None,
+    points: int = CLOUD_POINTS,
+) -> Axes:
+    """Draw the density of a node given its parents.
+
+    A root: its density. One parent: the conditional density as shading, with the
+    data over it. More: slices at quantiles of the parent that changes it most, the
+    others at their medians.
+
+    Parameters
+    ----------
+    data
+        Rows to draw, and to take ranges and quantiles from. A CKDE has its own training rows,
+        so it can do without.
+    points
+        How many rows to draw at most.
+    """
+    cpd = network.cpds[network.nodes[network.structure.dag.index(node)]]
+    parents = network.structure.parents(node)
+    columns = _columns_for(network, node, data)
+    if ax is None:
+        ax = _new_axes(4.6, 3.4)
+    xs = _range(columns[node])
+    if not parents:
+        if data is not None or cpd.kept_rows is not None:
+            # Bins over the range that is shown: far outliers would otherwise ask for thousands.
+            bins = np.linspace(xs[0], xs[-1], 41).tolist()
+            ax.hist(columns[node], bins=bins, density=True, color=FILL, edgecolor="none")
+        ax.plot(xs, np.exp(cpd.logpdf({node: xs})), color=LINES[0])
+        ax.set_xlabel(_title(node), parse_math=False)
+        ax.set_ylabel("density")
+    elif len(parents) == 1:
+        _draw_conditional(ax, cpd, node, parents[0], columns, xs, points)
+    else:
+        _draw_slices(ax, cpd, node, parents, columns, xs)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def plot_contributions(
+    contributions: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    time: Any = None,
+    nodes: Sequence[str] | None = None,
+) -> Axes:
+    """Draw what nodes contribute to the log-density, over rows or time.
+
+    Parameters
+    ----------
+    contributions
+        From `BayesianNetwork.logpdf_by_node`.
+    time
+        What to put on the x axis, a value for every row; the rows' index by default.
+    nodes
+        Which nodes to draw; the five that vary most by default. Their sum over all nodes
+        is drawn too.
+    """
+    if ax is None:
+        ax = _new_axes(8.0, 3.6)
+    x = np.asarray(contributions.index if time is None else time)
+    if len(x) != len(contributions):
+        raise ArgumentError(
+            f"time must have a value for each of the {len(contributions)} rows. Got {len(x)}."
+        )
+    if nodes is None:
+        spread = (contributions.quantile(0.99) - contributions.quantile(0.01)).sort_values(ascending=False)
+        nodes = list(spread.index[: len(LINES)])
+    absent = [node for node in nodes if node not in contributions.columns]
+    if absent:
+        raise GraphError(f"contributions has no column {absent[0]!r}.")
+    ax.plot(x, contributions.sum(axis=1), color=INK, linewidth=1.4, label="all nodes")
+    for node, colour in zip(nodes, _cycle(len(nodes)), strict=True):
+        ax.plot(x, contributions[node], color=colour, linewidth=0.9, label="node")
+    ax.set_ylabel("log-density")
+    legend = ax.legend(
+        frameon=False,
+        fontsize=8,
+        ncols=min(6, len(nodes) + 1),
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.12),
+    )
+    # Put in afterwards: matplotlib leaves out what begins with an underscore.
+    for entry, node in zip(legend.get_texts()[1:], nodes, strict=True):
+        entry.set_text(_title(node))
+        entry.set_parse_math(False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _new_axes(width: float, height: float) -> Axes:
+    require_plot_packages()
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    return ax
+
+
+def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, str]]:
+    if set(found.nodes) != set(other.nodes):
+        raise GraphError("structures can be compared only if they have the same nodes.")
+    styles: dict[Arc, tuple[str, str]] = {}
+    for a, b in found.arcs:
+        styles[a, b] = (COMMON if (a, b) in other.arcs else REVERSED if (b, a) in other.arcs else ADDED, "-")
+    for a, b in other.arcs:
+        if (a, b) not in found.arcs and (b, a) not in found.arcs:
+            styles[a, b] = (MISSING, "--")
+    return styles
+
+
+def _draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, outline: str) -> None:
+    from matplotlib.patches import Ellipse
+
+    fill = node_type.colour
+    width = 2.0 if outline != INK else 1.0
+    ax.add_patch(
+        Ellipse((x, y), node_width(label), 0.5, facecolor=fill, edgecolor=outline, linewidth=width, zorder=3)
+    )
+    ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
+
+
+def _draw_arc(ax: Axes, layout: Layout, arc: Arc, colour: str, line: str) -> None:
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path
+
+    route = layout.routes[arc]
+    start = _on_ellipse(route[0], route[1], arc[0])
+    end = _on_ellipse(route[-1], route[-2], arc[1])
+    points = [start, *route[1:-1], end]
+    path = Path(points) if len(points) == 2 else _smooth(points)
+    ax.add_patch(
+        FancyArrowPatch(
+            path=path,
+            arrowstyle="-|>",
+            mutation_scale=9,
+            color=colour,
+            linestyle=line,
+            linewidth=1.0,
+            zorder=2,
+        )
+    )
+
+
+def _on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: str) -> tuple[float, float]:
+    """Return where the line from the centre of a node leaves its ellipse."""
+    dx, dy = towards[0] - centre[0], towards[1] - centre[1]
+    a, b = 0.5 * node_width(node), 0.26
+    scale = 1.0 / max(1e-9, float(np.hypot(dx / a, dy / b)))
+    return centre[0] + dx * scale, centre[1] + dy * scale
+
+
+def _smooth(points: list[tuple[float, float]]) -> Any:
+    """Return a curve through points that never swings beyond them: x is a monotone cubic in y."""
+    from matplotlib.path import Path
+    from scipy.interpolate import PchipInterpolator
+
+    xs, ys = np.array(points).T
+    down = 1.0 if ys[-1] > ys[0] else -1.0
+    fine = np.linspace(ys[0], ys[-1], 16 * (len(points) - 1) + 1)
+    return Path(np.stack([PchipInterpolator(down * ys, xs)(down * fine), fine], axis=1))
+
+
+def _frame(ax: Axes, layout: Layout, narrowest: float) -> None:
+    (left, top), (right, bottom) = layout.corners
+    aside = max(1.0, 0.5 * (narrowest - (right - left)))
+    ax.set_xlim(left - aside, right + aside)
+    ax.set_ylim(bottom + 0.5, top - 0.5)
+    ax.set_axis_off()
+
+
+def _draw_legend(ax: Axes, colours: dict[str, str]) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=colour, linestyle="--" if name == "missing" else "-", label=name)
+        for name, colour in colours.items()
+    ]
+    ax.legend(
+        handles=handles, frameon=False, fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 0.0)
+    )
+
+
+def _draw_conditional(
+    ax: Axes,
+    cpd: Any,
+    node: str,
+    parent: str,
+    columns: dict[str, FloatArray],
+    xs: FloatArray,
+    points: int,
+) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    # Coarser than a curve, and smoothed between: every point costs a sum over the training rows.
+    parents, xs = _range(columns[parent], MESH_POINTS), np.linspace(xs[0], xs[-1], MESH_POINTS)
+    mesh = np.meshgrid(parents, xs)
+    density = np.exp(cpd.logpdf({parent: mesh[0].ravel(), node: mesh[1].ravel()})).reshape(mesh[0].shape)
+    # From nothing to blue, so that it is right on any background; a few peaks must not fade all the rest.
+    shades = LinearSegmentedColormap.from_list("shades", [(LINES[0], 0.0), (LINES[0], 0.9)])
+    ax.imshow(
+        density,
+        cmap=shades,
+        vmin=0.0,
+        vmax=float(np.quantile(density.max(axis=0), 0.9)),
+        extent=(parents[0], parents[-1], xs[0], xs[-1]),
+        origin="lower",
+        aspect="auto",
+        interpolation="bilinear",
+    )
+    if len(columns[node]) > 1:
+        step = -(-len(columns[node]) // points)
+        ax.plot(columns[parent][::step], columns[node][::step], ".", color=INK, markersize=1.5, alpha=0.35)
+    ax.set_xlim(parents[0], parents[-1])
+    ax.set_ylim(xs[0], xs[-1])
+    ax.set_xlabel(_title(parent), parse_math=False)
+    ax.set_ylabel(_title(node), parse_math=False)
+
+
+def _draw_slices(
+    ax: Axes, cpd: Any, node: str, parents: tuple[str, ...], columns: dict[str, FloatArray], xs: FloatArray
+) -> None:
+    """Draw the density at quantiles of the parent that changes it most, the others at their medians."""
+    medians = {parent: float(np.median(columns[parent])) for parent in parents}
+    values = {parent: np.quantile(columns[parent], SLICES) for parent in parents}
+
+    def slices(parent: str, xs: FloatArray) -> FloatArray:
+        row = {name: np.full(len(SLICES) * len(xs), medians[name]) for name in parents}
+        row[parent] = np.repeat(values[parent], len(xs))
+        row[node] = np.tile(xs, len(SLICES))
+        return np.exp(cpd.logpdf(row)).reshape(len(SLICES), len(xs))
+
+    def change(parent: str) -> float:
+        return float(np.abs(np.diff(slices(parent, xs), axis=0)).sum())
+
+    chosen = max(parents, key=change)
+    curves = slices(chosen, xs)
+    visible = np.flatnonzero((curves > 0.005 * curves.max(axis=1, keepdims=True)).any(axis=0))
+    if len(visible) > 1:
+        xs = np.linspace(xs[visible[0]], xs[visible[-1]], CURVE_POINTS)
+        curves = slices(chosen, xs)
+    for value, curve, colour in zip(values[chosen], curves, LINES, strict=True):
+        ax.plot(xs, curve, color=colour, label=f"{value:.3g}")
+    rest = ", ".join(f"{parent} = {medians[parent]:.3g}" for parent in parents if parent != chosen)
+    name = _title(node, LONGEST_TITLE // 2)
+    ax.set_xlabel(f"{name}   {_title(f'(at {rest})', LONGEST_TITLE - len(name))}", parse_math=False)
+    ax.set_ylabel("density")
+    legend = ax.legend(
+        title=_title(chosen),
+        frameon=False,
+        fontsize="small",
+        title_fontsize="small",
+        ncols=len(SLICES),
+        handlelength=1.2,
+        columnspacing=1.2,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+    )
+    legend.get_title().set_parse_math(False)
+
+
+def _columns_for(network: BayesianNetwork, node: str, data: Any) -> dict[str, FloatArray]:
+    """Return values of a node and its parents to show: the data, or the CKDE's own rows, or samples."""
+    names = [node, *network.structure.parents(node)]
+    if data is not None:
+        table = as_table(data, names=names)
+        return dict(zip(names, table.columns, strict=True))
+    sample = network.sample(CLOUD_POINTS, seed=0)
+    return {name: sample[name].to_numpy() for name in names}
+
+
+def _title(text: str, limit: int = LONGEST_TITLE) -> str:
+    return shortened(one_line(text), limit)
+
+
+def _range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
+    low, high = np.quantile(column, [0.002, 0.998])
+    if low == high:  # nearly all rows have one value
+        low, high = float(column.min()), float(column.max())
+    margin = 0.08 * (high - low) if high > low else 0.5 * max(1e-6, abs(low))
+    return np.linspace(low - margin, high + margin, points)
+
+
+def _cycle(count: int) -> list[str]:
+    return [LINES[k % len(LINES)] for k in range(count)]

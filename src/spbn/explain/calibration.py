@@ -1,0 +1,63 @@
+"""Does a node's density fit? The probability integral transform of its values must be uniform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from spbn.explain.evidence import Evidence
+from spbn.network import BayesianNetwork
+
+CHECKED_ROWS = 2_000
+SOUND, FAIR = 0.05, 0.10  # distances up to which a fit is called so
+
+
+@dataclass(frozen=True)
+class FitCheck:
+    """The histogram of P(X ≤ x | parents) over rows, and how far it is from uniform.
+
+    `distance` is that of Kolmogorov and Smirnov: the greatest difference of the
+    two distribution functions.
+    """
+
+    counts: tuple[int, ...]
+    distance: float
+    rows: int
+
+    @property
+    def chance(self) -> float:
+        """The distance that 1 in 20 samples of a right model would exceed."""
+        return 1.358 / sqrt(self.rows)
+
+    @property
+    def verdict(self) -> str:
+        """One word for the distance."""
+        if self.distance <= max(SOUND, self.chance):
+            return "good"
+        return "fair" if self.distance <= max(FAIR, self.chance) else "poor"
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Between which counts 19 of 20 bars of a right model lie."""
+        share = 1.0 / len(self.counts)
+        spread = 1.96 * sqrt(self.rows * share * (1.0 - share))
+        return max(0.0, self.rows * share - spread), self.rows * share + spread
+
+
+def check(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitCheck]:
+    """Check every node of which there are values, and of its parents."""
+    table = evidence.thinned(CHECKED_ROWS)
+    if table is None:
+        return {}
+    checks = {}
+    for node, cpd in network.cpds.items():
+        if evidence.covers((node, *cpd.parents)):
+            uniform = np.sort(np.clip(cpd.cdf(table), 0.0, 1.0))
+            rows = len(uniform)
+            steps = np.arange(rows + 1) / rows
+            distance = max(np.max(steps[1:] - uniform), np.max(uniform - steps[:-1]))
+            counts = np.histogram(uniform, bins=20 if rows >= 400 else 10, range=(0.0, 1.0))[0]
+            checks[node] = FitCheck(tuple(counts.tolist()), float(distance), rows)
+    return checks

@@ -1,0 +1,1 @@
+"""Files that spbn writes: models, and whatever has to appear whole or not at all."""

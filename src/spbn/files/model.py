@@ -1,0 +1,197 @@
+"""Networks as files: ``.spbn``, a zip of a JSON document and arrays. See docs/file-format.md.
+
+A file is data, never code: arrays are read without pickle, and whatever does
+not fit the format is refused with a `ModelFileError`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from spbn.errors import ArgumentError, ModelFileError, SpbnError
+from spbn.files.atomic import replacing
+from spbn.network import BayesianNetwork
+from spbn.nodes.arrays import ArrayReader, ArrayWriter, list_of, refuse
+from spbn.nodes.base import CPD, NodeType
+from spbn.numerics.arrays import FloatArray
+from spbn.pc import PCResult
+from spbn.pc import records as pc_records
+from spbn.record import Record, from_plain, to_plain
+from spbn.search import SearchResult
+from spbn.search import records as search_records
+from spbn.structure import Structure
+
+VERSION = 2
+READABLE = (1, 2)  # version 1 has no record of learning
+_DOCUMENT = "network.json"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same network gives the same bytes
+
+# What a file may declare. A few bytes can ask for a lot of memory, and these come from anywhere.
+LARGEST_DOCUMENT = 256 * 2**20
+MOST_NODES = 1 << 12
+
+
+def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
+    """Write a network; the file appears whole or not at all."""
+    arrays = ArrayWriter()
+    document: dict[str, Any] = {
+        "format": "spbn",
+        "version": VERSION,
+        "nodes": list(network.nodes),
+        "arcs": [list(arc) for arc in network.structure.arcs],
+        "cpds": [_describe(network.cpds[node], arrays) for node in network.nodes],
+        "record": to_plain(network.record),
+    }
+    document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(arrays.columns)]
+    if isinstance(network.search, SearchResult):
+        document["search"] = search_records.to_record(network.search)
+    elif isinstance(network.search, PCResult):
+        document["pc"] = pc_records.to_record(network.search)
+    if isinstance(network.type_search, SearchResult):
+        document["type_search"] = search_records.to_record(network.type_search)
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
+        for i, column in enumerate(arrays.columns):
+            archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
+
+
+def load(path: str | os.PathLike[str]) -> BayesianNetwork:
+    """Read a network."""
+    with open(path, "rb") as stream:  # what is wrong with the path itself is said as it is
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                return _read(archive)
+        except ModelFileError as error:
+            raise ModelFileError(f"{os.fspath(path)} cannot be read: {error}") from error.__cause__
+        except MemoryError:  # of the machine, not of the file
+            raise
+        except Exception as error:  # a damaged archive makes zipfile raise almost anything
+            raise ModelFileError(
+                f"{os.fspath(path)} cannot be read: it is not an .spbn file, or it is damaged ({error})."
+            ) from error
+
+
+def _describe(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
+    family = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}
+    return family | cpd.type.write(cpd, arrays)
+
+
+def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
+    document = _read_document(archive)
+    nodes = list_of(document, "nodes", str)
+    if len(nodes) > MOST_NODES:
+        refuse(f"it declares {len(nodes)} nodes, and a network has at most {MOST_NODES}.")
+    arrays = ArrayReader(_read_columns(archive, document))
+    arcs = [tuple(arc) for arc in list_of(document, "arcs", list)]
+    cpds: dict[str, CPD] = {}
+    for record in list_of(document, "cpds", dict):
+        cpd = _read_cpd(record, arrays)
+        if cpd.node in cpds:
+            refuse(f"it describes {cpd.node!r} more than once.")
+        cpds[cpd.node] = cpd
+    types = {node: cpd.type for node, cpd in cpds.items()}
+    search: SearchResult | PCResult | None = None
+    if "search" in document:
+        search = search_records.from_record(document["search"], nodes)
+    elif "pc" in document:
+        search = pc_records.from_record(document["pc"], nodes)
+    type_search = None
+    if "type_search" in document:
+        type_search = search_records.from_record(document["type_search"], nodes)
+    if document["version"] == 1:
+        record = Record(search=search, type_search=type_search)
+    else:
+        record = from_plain(document.get("record"), search=search, type_search=type_search)
+    try:
+        return BayesianNetwork(Structure(nodes, arcs, types), cpds, record=record)
+    except SpbnError as error:
+        raise ModelFileError(f"its network makes no sense: {error}") from error
+
+
+def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
+    if _DOCUMENT not in archive.namelist():
+        refuse(f"it has no {_DOCUMENT}, so it is not an .spbn file.")
+    if archive.getinfo(_DOCUMENT).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        refuse(f"its {_DOCUMENT} is compressed in a way that this format does not have.")
+    if archive.getinfo(_DOCUMENT).file_size > LARGEST_DOCUMENT:
+        refuse(f"its {_DOCUMENT} is larger than {LARGEST_DOCUMENT} bytes.")
+    try:
+        document = json.loads(archive.read(_DOCUMENT).decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its {_DOCUMENT} is damaged ({error}).") from error
+    if not isinstance(document, dict) or document.get("format") != "spbn":
+        refuse(f"its {_DOCUMENT} does not say 'format': 'spbn', so it is not an .spbn file.")
+    if document.get("version") not in READABLE or isinstance(document["version"], bool):
+        refuse(
+            f"it has version {document.get('version')!r} of the format, "
+            f"and this library reads versions up to {VERSION}: upgrade spbn, or save the model again."
+        )
+    return document
+
+
+def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list[FloatArray]:
+    entries = list_of(document, "columns", dict)
+    expected = {_DOCUMENT, *(_column_file(i) for i in range(len(entries)))}
+    there = set(archive.namelist())
+    unexpected = sorted(there - expected)
+    if unexpected:
+        refuse(f"it holds a file that does not belong there: {unexpected[0]!r}.")
+    columns = []
+    for i, entry in enumerate(entries):
+        file, rows = _column_file(i), entry.get("rows")
+        if entry.get("file") != file or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+            refuse(f"the description of column {i} is wrong: {entry!r}.")
+        if file not in there:
+            refuse(f"it lacks {file}.")
+        column = _read_column(archive, file, rows)
+        if not np.isfinite(column).all():
+            refuse(f"{file} holds missing or infinite numbers.")
+        columns.append(column)
+    return columns
+
+
+def _read_column(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
+    """Read the one kind of array that there may be, byte by byte, without a parser that could be fooled."""
+    header = _npy_header(rows)
+    info = archive.getinfo(file)
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != len(header) + 8 * rows:
+        refuse(f"{file} must hold {rows} float64 numbers, not compressed. It has {info.file_size} bytes.")
+    content = archive.read(file)
+    if not content.startswith(header):
+        refuse(f"{file} must hold {rows} float64 numbers. Its header says something else.")
+    return np.frombuffer(content, dtype="<f8", offset=len(header)).astype(np.float64)
+
+
+def _read_cpd(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
+    name = record.get("type")
+    try:
+        node_type = NodeType.parse(name)  # type: ignore[arg-type]  # from a file it may be anything
+    except ArgumentError as error:
+        refuse(f"it has a node {record.get('node')!r:.100} of an unknown type: {error}")
+    return node_type.read(record, arrays)
+
+
+def _column_file(i: int) -> str:
+    return f"columns/{i}.npy"
+
+
+def _npy_header(rows: int) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (rows,)})
+    return stream.getvalue()
+
+
+def _npy(column: FloatArray) -> bytes:
+    return _npy_header(len(column)) + np.ascontiguousarray(column, dtype="<f8").tobytes()
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ModelFileError(f"{text} is not a number that a model can have.")

@@ -1,0 +1,6 @@
+"""Graphs: DAG and PDAG, their orders and orientations, and what is known of them beforehand."""
+
+from spbn.graphs.dag import DAG, PDAG, Arc
+from spbn.graphs.knowledge import Knowledge
+
+__all__ = ["DAG", "PDAG", "Arc", "Knowledge"]

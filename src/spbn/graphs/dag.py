@@ -1,0 +1,373 @@
+"""Directed and partially directed acyclic graphs: plain immutable values.
+
+A graph is its nodes, in the order of the columns, and a boolean adjacency
+matrix in that order. Reachability is kept as a matrix too, so that a search
+can ask about every arc at once whether adding or reversing it makes a cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spbn.errors import GraphError, quoted
+from spbn.graphs import orientation
+from spbn.numerics.arrays import BoolArray
+
+Arc = tuple[str, str]
+
+
+class DAG:
+    """A directed acyclic graph.
+
+    Two DAGs are equal if they have the same nodes and arcs, in whatever order.
+
+    Parameters
+    ----------
+    nodes
+        Names of the nodes; their order breaks ties.
+    arcs
+        Pairs (parent, child).
+    """
+
+    nodes: tuple[str, ...]
+    #: ``matrix[i, j]``: there is an arc from node i to node j.
+    matrix: BoolArray
+
+    def __init__(self, nodes: Iterable[str], arcs: Iterable[Arc] = ()) -> None:
+        self.nodes = distinct_nodes(nodes)
+        self.matrix = _frozen(_matrix(self.nodes, arcs))
+        _refuse_cycle(self.nodes, self.matrix)
+
+    @classmethod
+    def checked(cls, nodes: Sequence[str], matrix: BoolArray) -> DAG:
+        """Make a DAG of a matrix, and refuse cycles."""
+        _refuse_cycle(nodes, matrix)
+        return cls.from_matrix(nodes, matrix)
+
+    @classmethod
+    def from_matrix(cls, nodes: Sequence[str], matrix: BoolArray) -> DAG:
+        """Make a DAG of a matrix that is known to be acyclic: nothing is checked."""
+        dag = cls.__new__(cls)
+        dag.nodes = tuple(nodes)
+        dag.matrix = _frozen(matrix)
+        return dag
+
+    @cached_property
+    def arcs(self) -> tuple[Arc, ...]:
+        """The arcs (parent, child), by column order."""
+        return _pairs(self.nodes, self.matrix)
+
+    @cached_property
+    def reachability(self) -> BoolArray:
+        """``reachability[i, j]``: a path of at least one arc leads from node i to node j."""
+        reach = self.matrix.copy()
+        for j in reversed(orientation.topological_order(self.matrix)):
+            children = self.matrix[j]
+            reach[j] |= reach[children].any(axis=0)
+        return _frozen(reach)
+
+    def index(self, node: str) -> int:
+        """Position of a node."""
+        return node_index(self.nodes, node)
+
+    def parents(self, node: str) -> tuple[str, ...]:
+        """Parents of a node, by column order."""
+        return self._names(self.matrix[:, self.index(node)])
+
+    def children(self, node: str) -> tuple[str, ...]:
+        """Children of a node, by column order."""
+        return self._names(self.matrix[self.index(node)])
+
+    def ancestors(self, node: str) -> tuple[str, ...]:
+        """Every node from which a path leads to this one."""
+        return self._names(self.reachability[:, self.index(node)])
+
+    def descendants(self, node: str) -> tuple[str, ...]:
+        """Every node to which a path leads from this one."""
+        return self._names(self.reachability[self.index(node)])
+
+    def topological_order(self) -> tuple[str, ...]:
+        """Return the nodes with parents before children, and by column order where that leaves a choice."""
+        return tuple(self.nodes[i] for i in orientation.topological_order(self.matrix))
+
+    def addable(self) -> BoolArray:
+        """``addable[i, j]``: i and j are not adjacent, and an arc from i to j makes no cycle."""
+        addable = ~(self.matrix | self.reachability.T)
+        np.fill_diagonal(addable, False)
+        return addable
+
+    def reversible(self) -> BoolArray:
+        """``reversible[i, j]``: an arc leads from i to j and no other path, so turning it makes no cycle."""
+        reversible = self.matrix.copy()
+        sources, targets = np.nonzero(reversible)
+        other_path = (self.matrix[sources] & self.reachability[:, targets].T).any(axis=1)
+        reversible[sources[other_path], targets[other_path]] = False
+        return reversible
+
+    def with_arc(self, source: str, target: str) -> DAG:
+        """Return the graph with one more arc."""
+        i, j = self.index(source), self.index(target)
+        if self.matrix[i, j]:
+            raise GraphError(f"there is an arc {source} → {target} already.")
+        if i == j or self.reachability[j, i]:
+            raise GraphError(
+                f"an arc {source} → {target} would make a cycle: there is a path {target} → {source}."
+            )
+        matrix = self.matrix.copy()
+        matrix[i, j] = True
+        dag = DAG.from_matrix(self.nodes, matrix)
+        # Whatever reaches i now reaches j and what j reaches: no need to walk the graph again.
+        above, below = self.reachability[:, i].copy(), self.reachability[j].copy()
+        above[i] = below[j] = True
+        dag.__dict__["reachability"] = _frozen(self.reachability | np.outer(above, below))
+        return dag
+
+    def without_arc(self, source: str, target: str) -> DAG:
+        """Return the graph with one arc less."""
+        i, j = self.index(source), self.index(target)
+        if not self.matrix[i, j]:
+            raise GraphError(f"there is no arc {source} → {target}.")
+        matrix = self.matrix.copy()
+        matrix[i, j] = False
+        return DAG.from_matrix(self.nodes, matrix)
+
+    def with_reversed_arc(self, source: str, target: str) -> DAG:
+        """Return the graph with one arc turned around."""
+        return self.without_arc(source, target).with_arc(target, source)
+
+    def d_separated(self, x: str, y: str, given: Iterable[str] = ()) -> bool:
+        """Tell whether every path between x and y is blocked by the nodes in `given`."""
+        i, j = self.index(x), self.index(y)
+        condition = [self.index(node) for node in given]
+        if i == j or i in condition or j in condition:
+            named = [self.nodes[k] for k in condition]
+            raise GraphError(f"x, y and given must be different nodes. Got {x!r}, {y!r} and {named}.")
+        # In the moral graph of the ancestors, d-separation is plain separation.
+        asked = [i, j, *condition]
+        kept = np.asarray(self.reachability[:, asked].any(axis=1))
+        kept[asked] = True
+        arcs = self.matrix & kept[:, None] & kept[None, :]
+        moral = arcs | arcs.T | ((arcs.astype(np.uint8) @ arcs.T.astype(np.uint8)) > 0)
+        moral[condition] = False
+        moral[:, condition] = False
+        seen = np.zeros(len(self.nodes), dtype=bool)
+        seen[i] = True
+        frontier = seen.copy()
+        while frontier.any() and not seen[j]:
+            frontier = moral[frontier].any(axis=0) & ~seen
+            seen |= frontier
+        return not seen[j]
+
+    def to_cpdag(self) -> PDAG:
+        """Return the graph of the equivalence class: arcs that all its members share, edges elsewhere."""
+        directed, undirected = orientation.cpdag(self.matrix)
+        return PDAG.from_matrices(self.nodes, directed, undirected)
+
+    def to_networkx(self) -> Any:
+        """Return a `networkx.DiGraph`."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.arcs)
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> DAG:
+        """Read a `networkx.DiGraph`."""
+        require_directed(graph)
+        return cls(graph.nodes, graph.edges)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DAG) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"DAG({list(self.nodes)}, {list(self.arcs)})"
+
+    def __str__(self) -> str:
+        return drawn(self.nodes, [f"{source} → {target}" for source, target in self.arcs])
+
+    @cached_property
+    def _key(self) -> tuple[frozenset[str], frozenset[Arc]]:
+        return frozenset(self.nodes), frozenset(self.arcs)
+
+    def _names(self, mask: BoolArray) -> tuple[str, ...]:
+        return tuple(self.nodes[i] for i in np.flatnonzero(mask))
+
+
+class PDAG:
+    """A partially directed graph: some pairs are joined by an arc, some by an edge without a direction.
+
+    Parameters
+    ----------
+    nodes
+        Names of the nodes.
+    arcs
+        Pairs (parent, child).
+    edges
+        Pairs whose order says nothing.
+    """
+
+    nodes: tuple[str, ...]
+    #: ``directed[i, j]``: there is an arc from node i to node j.
+    directed: BoolArray
+    #: ``undirected[i, j]``: an edge joins nodes i and j; symmetric.
+    undirected: BoolArray
+
+    def __init__(self, nodes: Iterable[str], arcs: Iterable[Arc] = (), edges: Iterable[Arc] = ()) -> None:
+        self.nodes = distinct_nodes(nodes)
+        directed, edge_matrix = _matrix(self.nodes, arcs), _matrix(self.nodes, edges)
+        undirected = edge_matrix | edge_matrix.T
+        twice = (directed & directed.T) | (directed & undirected)
+        if twice.any():
+            (i, j), *_ = np.argwhere(twice)
+            raise GraphError(f"{self.nodes[i]!r} and {self.nodes[j]!r} are joined more than once.")
+        self.directed, self.undirected = _frozen(directed), _frozen(undirected)
+
+    @classmethod
+    def from_matrices(cls, nodes: Sequence[str], directed: BoolArray, undirected: BoolArray) -> PDAG:
+        """Make a PDAG of matrices that are known to fit together: nothing is checked."""
+        pdag = cls.__new__(cls)
+        pdag.nodes = tuple(nodes)
+        pdag.directed, pdag.undirected = _frozen(directed), _frozen(undirected)
+        return pdag
+
+    @cached_property
+    def arcs(self) -> tuple[Arc, ...]:
+        """The directed arcs (parent, child), by column order."""
+        return _pairs(self.nodes, self.directed)
+
+    @cached_property
+    def edges(self) -> tuple[Arc, ...]:
+        """The undirected edges, each once, by column order."""
+        return _pairs(self.nodes, np.triu(self.undirected))
+
+    def to_dag(self) -> DAG:
+        """Return a DAG with the same adjacencies, arcs and colliders (Dor and Tarsi, 1992).
+
+        Where there is none, a warning says so and the nearest DAG that this
+        method can find is returned: it has the same adjacencies, and its arcs
+        agree with those of the PDAG wherever that leaves no cycle.
+        """
+        return DAG.from_matrix(self.nodes, orientation.extension(self.directed, self.undirected))
+
+    def to_networkx(self) -> Any:
+        """Return a `networkx.DiGraph`, with an undirected edge as two arcs."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_edges_from(self.arcs)
+        graph.add_edges_from(self.edges)
+        graph.add_edges_from((b, a) for a, b in self.edges)
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> PDAG:
+        """Read a `networkx.DiGraph`, in which two opposite arcs stand for an undirected edge."""
+        arcs = [(a, b) for a, b in graph.edges if not graph.has_edge(b, a)]
+        edges = [(a, b) for a, b in graph.edges if graph.has_edge(b, a)]
+        return cls(graph.nodes, arcs, edges)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PDAG) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"PDAG({list(self.nodes)}, {list(self.arcs)}, {list(self.edges)})"
+
+    def __str__(self) -> str:
+        arcs = [f"{source} → {target}" for source, target in self.arcs]
+        return drawn(self.nodes, arcs + [f"{a} — {b}" for a, b in self.edges])
+
+    @cached_property
+    def _key(self) -> tuple[frozenset[str], frozenset[Arc], frozenset[frozenset[str]]]:
+        return frozenset(self.nodes), frozenset(self.arcs), frozenset(map(frozenset, self.edges))
+
+
+def distinct_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
+    """Check names of nodes: at least one, all text, none twice."""
+    names = tuple(nodes)
+    if not names:
+        raise GraphError("a graph needs at least one node.")
+    for name in names:
+        if not isinstance(name, str):
+            raise GraphError(f"names of nodes must be text. Got {name!r} ({type(name).__name__}).")
+    if len(set(names)) < len(names):
+        raise GraphError(f"names of nodes must be distinct. Got {quoted(names)}.")
+    return names
+
+
+def require_directed(graph: Any) -> None:
+    """Refuse networkx graphs whose edges have no direction, or stand more than once."""
+    if not graph.is_directed() or graph.is_multigraph():
+        raise GraphError(f"a networkx.DiGraph is needed. Got a {type(graph).__name__}.")
+
+
+def node_index(nodes: Sequence[str], node: str) -> int:
+    """Position of a node, or an error that names those there are."""
+    try:
+        return nodes.index(node)
+    except ValueError:
+        raise GraphError(f"there is no node {node!r}. The nodes are {quoted(nodes)}.") from None
+
+
+def drawn(nodes: Sequence[str], joins: Sequence[str]) -> str:
+    """Write a graph as text: its nodes, then its joins, one a line."""
+    counted = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    return f"{counted}: {', '.join(nodes)}\n" + ("\n".join(joins) if joins else "no arcs")
+
+
+def _matrix(nodes: Sequence[str], pairs: Iterable[Arc]) -> BoolArray:
+    position = {node: i for i, node in enumerate(nodes)}
+    matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
+    for pair in pairs:
+        try:
+            source, target = pair
+            hash((source, target))
+        except (TypeError, ValueError):
+            raise GraphError(f"an arc is a pair of nodes. Got {pair!r}.") from None
+        for node in (source, target):
+            if node not in position:
+                raise GraphError(f"the arc {source!r} → {target!r} names a node that there is not: {node!r}.")
+        if source == target:
+            raise GraphError(f"an arc must join two nodes. Got {source!r} → {target!r}.")
+        matrix[position[source], position[target]] = True
+    return matrix
+
+
+def _pairs(nodes: Sequence[str], matrix: BoolArray) -> tuple[Arc, ...]:
+    return tuple((nodes[i], nodes[j]) for i, j in np.argwhere(matrix).tolist())
+
+
+def _frozen(matrix: BoolArray) -> BoolArray:
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _refuse_cycle(nodes: Sequence[str], matrix: BoolArray) -> None:
+    if (cycle := _find_cycle(matrix)) is not None:
+        path = " → ".join(nodes[i] for i in cycle)
+        raise GraphError(f"the arcs form a cycle: {path}. Remove or reverse one of them.")
+
+
+def _find_cycle(matrix: BoolArray) -> list[int] | None:
+    """Return the nodes of a cycle, first and last the same, or None."""
+    rest = np.ones(len(matrix), dtype=bool)
+    rest[orientation.topological_order(matrix)] = False
+    if not rest.any():
+        return None
+    # Every node that is left has a parent that is left: walking upwards must come back.
+    path = [int(np.flatnonzero(rest)[0])]
+    while path[-1] not in path[:-1]:
+        path.append(int(np.flatnonzero(matrix[:, path[-1]] & rest)[0]))
+    return path[path.index(path[-1]) :][::-1]

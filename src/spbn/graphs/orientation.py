@@ -1,0 +1,186 @@
+"""Orders and orientations of graphs given as boolean matrices.
+
+``directed[i, j]`` is an arc from i to j; ``undirected`` is symmetric. Where the
+data contradict each other there may be no DAG that fits every arc: nothing
+here closes a directed cycle for it, and the lowest number comes first wherever
+there is a choice, so that the outcome is the same every time.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from spbn.numerics.arrays import BoolArray
+
+#: Three nodes (x, z, y), x < y, of which x and y are adjacent to z and not to each other.
+Triple = tuple[int, int, int]
+
+
+class OrientationWarning(UserWarning):
+    """A partially directed graph has no consistent extension: the DAG is only near to it."""
+
+
+def topological_order(directed: BoolArray) -> list[int]:
+    """Return the nodes with parents before children, the lowest number first where there is a choice.
+
+    Nodes on a cycle, or below one, are left out.
+    """
+    waiting = directed.sum(axis=0)
+    order: list[int] = []
+    ready = sorted(np.flatnonzero(waiting == 0).tolist(), reverse=True)
+    while ready:
+        i = ready.pop()
+        order.append(i)
+        waiting = waiting - directed[i]
+        freed = np.flatnonzero(directed[i] & (waiting == 0)).tolist()
+        if freed:
+            ready = sorted(ready + freed, reverse=True)
+    return order
+
+
+def reaches(directed: BoolArray, source: int, target: int) -> bool:
+    """Tell whether a path of at least one arc leads from source to target."""
+    seen = directed[source].copy()
+    frontier = seen
+    while frontier.any() and not seen[target]:
+        frontier = directed[frontier].any(axis=0) & ~seen
+        seen |= frontier
+    return bool(seen[target])
+
+
+def unshielded_triples(adjacent: BoolArray) -> Iterator[Triple]:
+    """Yield every unshielded triple (x, z, y), ordered by z, then x, then y."""
+    for z, neighbours in enumerate(adjacent):
+        members = np.flatnonzero(neighbours)
+        apart = np.triu(~adjacent[np.ix_(members, members)], k=1)
+        for a, b in np.argwhere(apart).tolist():
+            yield int(members[a]), z, int(members[b])
+
+
+def cpdag(matrix: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Return the arcs that all DAGs of the equivalence class share, and the edges that turn among them.
+
+    The class is given by adjacencies and colliders (Verma and Pearl, 1990);
+    Meek's rules find every arc that follows from those.
+    """
+    adjacent = matrix | matrix.T
+    directed = np.zeros_like(matrix)
+    for x, z, y in unshielded_triples(adjacent):
+        if matrix[x, z] and matrix[y, z]:
+            directed[x, z] = directed[y, z] = True
+    return meek(directed, adjacent & ~(directed | directed.T))
+
+
+def meek(
+    directed: BoolArray, undirected: BoolArray, *, ambiguous: frozenset[Triple] = frozenset()
+) -> tuple[BoolArray, BoolArray]:
+    """Orient every edge whose direction follows from the arcs (Meek, 1995).
+
+    For an edge a - b, the arc a → b follows if
+
+    1. some c → a is not adjacent to b (b → a would be a new collider);
+    2. there are a → c → b (b → a would close a cycle);
+    3. there are a - c → b and a - d → b, and c, d are not adjacent;
+    4. there are a - c, c → d → b with a, d adjacent, and c, b are not adjacent.
+
+    An edge that a rule would turn into a cycle is left as it is; that happens
+    only where arcs contradict each other.
+
+    Parameters
+    ----------
+    ambiguous
+        Triples (x, z, y), x < y, of which it is not known whether z is a
+        collider: rule 1 does not conclude anything from them.
+    """
+    directed, undirected = directed.copy(), undirected.copy()
+    changed = True
+    while changed:
+        changed = False
+        for a, b in np.argwhere(undirected).tolist():
+            if (
+                undirected[a, b]
+                and _follows(directed, undirected, a, b, ambiguous)
+                and not reaches(directed, b, a)
+            ):
+                undirected[a, b] = undirected[b, a] = False
+                directed[a, b] = changed = True
+    return directed, undirected
+
+
+def extension(directed: BoolArray, undirected: BoolArray) -> BoolArray:
+    """Return a DAG with these adjacencies, arcs and colliders, or the nearest that is found.
+
+    Dor and Tarsi (1992): again and again take a node that can be a sink of what
+    is left, point its edges at it, and remove it. Where none can be, take the
+    one that turns the fewest arcs, then the one that makes the fewest new
+    colliders, and warn.
+    """
+    dag = directed.copy()
+    left = np.ones(len(directed), dtype=bool)
+    turned = colliders = 0
+    while left.any():
+        sink, (out, new) = _best_sink(directed, undirected, left)
+        turned, colliders = turned + out, colliders + new
+        left[sink] = False
+        incoming = left & (directed[sink] | directed[:, sink] | undirected[sink])
+        dag[incoming, sink] = True
+        dag[sink, left] = False
+    if turned or colliders:
+        warnings.warn(
+            f"the partially directed graph has no consistent extension: in the DAG, {turned} of its arcs "
+            f"are turned around and {colliders} pairs of parents form a new collider. Tests that contradict "
+            f"each other cause this; another alpha or more rows may help.",
+            OrientationWarning,
+            stacklevel=3,
+        )
+    return dag
+
+
+def _follows(
+    directed: BoolArray, undirected: BoolArray, a: int, b: int, ambiguous: frozenset[Triple]
+) -> bool:
+    """Tell whether one of Meek's rules gives a → b."""
+    adjacent_to_b = directed[b] | directed[:, b] | undirected[b]
+    into_b = directed[:, b]
+    if (directed[a] & into_b).any():  # rule 2
+        return True
+    apart = directed[:, a] & ~adjacent_to_b
+    apart[b] = False
+    if any((min(c, b), a, max(c, b)) not in ambiguous for c in np.flatnonzero(apart).tolist()):  # rule 1
+        return True
+    middle = np.flatnonzero(undirected[a] & into_b)  # rule 3
+    joined = directed | directed.T | undirected
+    if len(middle) > 1 and not (joined[np.ix_(middle, middle)] | np.eye(len(middle), dtype=bool)).all():
+        return True
+    outer = undirected[a] & ~adjacent_to_b  # rule 4
+    outer[b] = False
+    return bool((directed[outer].any(axis=0) & into_b & joined[a]).any())
+
+
+def _best_sink(directed: BoolArray, undirected: BoolArray, left: BoolArray) -> tuple[int, tuple[int, int]]:
+    """Return the node that is a sink at the least cost, and that cost."""
+    best = -1, (len(left) ** 2, 0)
+    for i in np.flatnonzero(left).tolist():
+        cost = _sink_cost(directed, undirected, left, i)
+        if cost < best[1]:
+            best = i, cost
+        if cost == (0, 0):
+            break
+    return best
+
+
+def _sink_cost(directed: BoolArray, undirected: BoolArray, left: BoolArray, sink: int) -> tuple[int, int]:
+    """Count the arcs that a sink turns around, and the pairs of its parents that become a new collider.
+
+    A pair that both point at the sink already, and are not adjacent, is a
+    collider of the graph itself.
+    """
+    out = directed[sink] & left
+    fresh = (undirected[sink] & left) | out
+    parents = np.flatnonzero(fresh | (directed[:, sink] & left))
+    joined = (directed | directed.T | undirected)[np.ix_(parents, parents)] | np.eye(len(parents), dtype=bool)
+    new = ~joined & (fresh[parents][:, None] | fresh[parents][None, :])
+    return int(out.sum()), int(new.sum()) // 2

@@ -1,0 +1,1 @@
+"""Other libraries: scikit-learn and pgmpy."""

@@ -1,0 +1,87 @@
+"""Gaussian networks to and from pgmpy, which must be installed for that: ``pip install pgmpy``.
+
+pgmpy has no CKDE nodes, so only networks whose nodes are all linear Gaussian can
+go there. Structures need no converter: a pgmpy graph is a `networkx.DiGraph`,
+which `Structure.from_networkx` and `DAG.from_networkx` read.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+from spbn.errors import ArgumentError, GraphError, PackageError, quoted
+from spbn.network import BayesianNetwork
+from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.structure import Structure
+
+
+def to_pgmpy(network: BayesianNetwork) -> Any:
+    """Return a `pgmpy.models.LinearGaussianBayesianNetwork` with the same graph and parameters.
+
+    A pgmpy node has a standard deviation where one of spbn has a variance.
+    """
+    pgmpy = _pgmpy()
+    if not isinstance(network, BayesianNetwork):
+        raise ArgumentError(f"to_pgmpy takes a fitted BayesianNetwork. Got {type(network).__name__}.")
+    kernels = [node for node, node_type in network.structure.types.items() if node_type is not NodeType.LG]
+    if kernels:
+        raise ArgumentError(
+            f"pgmpy has linear Gaussian nodes only. These are of another type: {quoted(kernels)}. "
+            f"Learn with model='gbn', or fit the structure with all types 'lg'."
+        )
+    model = pgmpy.Network()
+    model.add_nodes_from(network.nodes)
+    model.add_edges_from(network.structure.arcs)
+    model.add_cpds(*(_to_pgmpy_cpd(pgmpy, network.cpds[node]) for node in network.nodes))
+    return model
+
+
+def from_pgmpy(model: Any) -> BayesianNetwork:
+    """Return the network of a `pgmpy.models.LinearGaussianBayesianNetwork` that has all its CPDs."""
+    pgmpy = _pgmpy()
+    if not isinstance(model, pgmpy.Network):
+        raise ArgumentError(
+            f"from_pgmpy takes a pgmpy LinearGaussianBayesianNetwork. Got {type(model).__name__}."
+        )
+    if model.latents:
+        latents = quoted(sorted(map(str, model.latents)))
+        raise ArgumentError(f"a network of spbn has no latent variables. The model has {latents}.")
+    structure = Structure(model.nodes(), model.edges())
+    return BayesianNetwork(structure, {node: _from_pgmpy_cpd(model, node) for node in structure.nodes})
+
+
+def _to_pgmpy_cpd(pgmpy: SimpleNamespace, cpd: CPD) -> Any:
+    assert isinstance(cpd, LinearGaussian)  # the network has no others, and mypy does not know
+    return pgmpy.CPD(
+        variable=cpd.node,
+        beta=[cpd.intercept, *cpd.coefficients],
+        std=math.sqrt(cpd.variance),
+        evidence=list(cpd.parents),
+    )
+
+
+def _from_pgmpy_cpd(model: Any, node: str) -> LinearGaussian:
+    cpd = model.get_cpds(node)
+    if cpd is None:
+        raise GraphError(f"the model has no CPD for {node!r}: fit it, or add one.")
+    if set(cpd.evidence) != set(model.get_parents(node)):
+        raise GraphError(
+            f"the CPD of {node!r} has the parents {quoted(cpd.evidence)}, "
+            f"but the graph says {quoted(model.get_parents(node))}."
+        )
+    intercept, *coefficients = (float(value) for value in cpd.beta)
+    return LinearGaussian(node, tuple(cpd.evidence), intercept, tuple(coefficients), float(cpd.std) ** 2)
+
+
+def _pgmpy() -> SimpleNamespace:
+    """Import what is needed of pgmpy, or say how to get it."""
+    try:
+        factors = import_module("pgmpy.factors.continuous")
+        models = import_module("pgmpy.models")
+    except ImportError as error:
+        raise PackageError(f"this needs the package pgmpy ({error}): pip install 'pgmpy>=1.1'.") from None
+    return SimpleNamespace(CPD=factors.LinearGaussianCPD, Network=models.LinearGaussianBayesianNetwork)

@@ -1,0 +1,106 @@
+"""A density estimator for scikit-learn: pipelines, grid searches, clones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from spbn.graphs.dag import Arc
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.learn import learn
+from spbn.network import BayesianNetwork
+from spbn.nodes.base import NodeType
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.random import Seed
+from spbn.structure import Structure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """The joint density of the features, as a semiparametric Bayesian network.
+
+    Parameters are those of `spbn.learn`. Features are named as in the frame that
+    it is fitted to, and ``x0``, ``x1``, ... where it is fitted to an array. On
+    few rows there are at most as many folds as training rows.
+
+    Attributes
+    ----------
+    network_
+        The fitted `BayesianNetwork`.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+    """
+
+    network_: BayesianNetwork
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        model: str = "spbn",
+        algorithm: str = "hc",
+        test: str = "rcot",
+        start: NodeType | str | Structure = "ckde",
+        score_function: str | None = None,
+        folds: int = 10,
+        validation: float = 0.2,
+        patience: int = 5,
+        epsilon: float = 0.0,
+        alpha: float = 0.05,
+        max_parents: int | None = None,
+        required_arcs: Iterable[Arc] = (),
+        forbidden_arcs: Iterable[Arc] = (),
+        bandwidth: BandwidthRule = "scott",
+        seed: Seed = 0,
+        engine: str = "auto",
+    ) -> None:
+        self.model = model
+        self.algorithm = algorithm
+        self.test = test
+        self.start = start
+        self.score_function = score_function  # learn's `score`: here that is the method
+        self.folds = folds
+        self.validation = validation
+        self.patience = patience
+        self.epsilon = epsilon
+        self.alpha = alpha
+        self.max_parents = max_parents
+        self.required_arcs = required_arcs
+        self.forbidden_arcs = forbidden_arcs
+        self.bandwidth = bandwidth
+        self.seed = seed
+        self.engine = engine
+
+    def fit(self, X: Any, y: Any = None) -> SPBNDensity:
+        """Learn the network; `y` is ignored."""
+        features = validate_data(self, X, dtype=np.float64, ensure_min_samples=4)
+        options = self.get_params(deep=False)
+        options["score"] = options.pop("score_function")
+        training = len(features) - round(len(features) * self.validation)
+        options["folds"] = min(self.folds, training)
+        self.network_ = learn(self._named(features), **options)
+        return self
+
+    def score_samples(self, X: Any) -> FloatArray:
+        """Log-density of every row."""
+        check_is_fitted(self)
+        return self.network_.logpdf(self._named(validate_data(self, X, dtype=np.float64, reset=False)))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the log-likelihood of all rows together."""
+        return float(self.score_samples(X).sum())
+
+    def sample(self, n_samples: int = 1, random_state: Seed = None) -> pd.DataFrame:
+        """Draw rows, with the features named as in `fit`."""
+        check_is_fitted(self)
+        return self.network_.sample(n_samples, seed=random_state)
+
+    def _named(self, features: FloatArray) -> dict[str, FloatArray]:
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(features.shape[1])])
+        return dict(zip(names, features.T, strict=True))

@@ -1,0 +1,83 @@
+"""Kernels that are asked many times: their rows are centred and whitened once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from spbn import kernels
+from spbn.kernels.conditional import choose_rows, conditional_cdf, conditional_log_density, quotient
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.moments import centre_of
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedKernels:
+    """A sum of Gaussians with one bandwidth matrix, in coordinates in which each is a standard normal.
+
+    Queries are variables × rows in the coordinates of the data. The whitener is lower triangular, so
+    the first few whitened coordinates belong to the first few variables: to the parents, where the
+    child comes last.
+
+    Attributes
+    ----------
+    centre
+        What is taken off, so that large offsets cost no digits.
+    whitener
+        The inverse Cholesky factor of the bandwidth matrix.
+    rows
+        The training rows, centred and whitened: variables × rows.
+    """
+
+    centre: FloatArray
+    whitener: FloatArray
+    rows: FloatArray
+    engine: str
+
+    @classmethod
+    def of(cls, points: FloatArray, whitener: FloatArray, engine: str) -> PreparedKernels:
+        """Centre and whiten variables × rows."""
+        centre = centre_of(points)
+        return cls(centre, whitener, np.ascontiguousarray(whitener @ (points - centre)), engine)
+
+    def whitened(self, queries: FloatArray) -> FloatArray:
+        """Put queries of the first few variables, or of all, into the coordinates of the rows."""
+        d = len(queries)
+        return np.ascontiguousarray(self.whitener[:d, :d] @ (queries - self.centre[:d]))
+
+    def log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of rows of the first few variables, or of all."""
+        return self._log_density(self.whitened(queries))
+
+    def conditional_log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it."""
+        whitened = self.whitened(queries)
+        joint = self._log_density(whitened)
+        if len(queries) == 1:
+            return joint
+
+        def directly(far: BoolArray) -> FloatArray:
+            rows = conditional_log_density(self.rows, np.ascontiguousarray(whitened[:, far]))
+            return rows + math.log(self.whitener[-1, -1])
+
+        return quotient(joint, self._log_density(whitened[:-1]), directly)
+
+    def conditional_cdf(self, queries: FloatArray) -> FloatArray:
+        """Return P(last variable ≤ x | those before it)."""
+        return conditional_cdf(self.rows, self.whitened(queries))
+
+    def choose_rows(self, parents: FloatArray, uniforms: FloatArray) -> IntArray:
+        """Draw a training row for every column of parents, weighted by its kernel there."""
+        queries = np.vstack([self.whitened(parents), np.zeros(parents.shape[1])])
+        return choose_rows(self.rows, queries, uniforms)
+
+    def _log_density(self, whitened: FloatArray) -> FloatArray:
+        d, rows = len(whitened), self.rows.shape[1]
+        points = np.concatenate([self.rows[:d], whitened], axis=1)
+        span = np.array([[rows, points.shape[1], 0, rows, 0, 0]])
+        density = kernels.log_density(
+            points, np.arange(d)[None], np.eye(d)[None, None], span, engine=self.engine
+        )
+        return density[0, rows:] + np.log(np.diag(self.whitener)[:d]).sum()

@@ -1,0 +1,133 @@
+"""Where the grid of the spectral engine lies, and how much of the data it leaves out.
+
+A grid over all rows is wasteful when tails are long: a few far rows would have
+it cover mostly empty space. So the box of rows that are looked up in the grid
+may cut off rows at each of its faces; those are computed directly, one by one.
+The box is where the grid and the rows cut off cost least together.
+
+Around the box the grid has a rim as wide as a Gaussian reaches. Rows in the rim
+are spread on the grid, rows beyond it cannot matter inside of the box, and
+around the periodic end of the grid nothing reaches the box either.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from spbn.kernels.spectral import window
+from spbn.kernels.spectral.gridding import WIDTH, Shape
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+
+SECONDS_A_RANK = 40e-9  # to find the order statistics, per point and axis
+MAX_CELLS = 16_000_000  # some 700 MB, with all that comes with a cell
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A periodic grid over a box, in coordinates where the narrowest Gaussian has width 1."""
+
+    low: FloatArray
+    high: FloatArray
+    reach: float
+
+    @property
+    def cells(self) -> float:
+        """Number of cells, before it is rounded up to what is quick to transform."""
+        return float(np.prod((self.high - self.low + 2.0 * self.reach) / window.SPACING))
+
+    @property
+    def axes(self) -> list[int]:
+        """Axes for the dimensions. The first is shared out among threads, the last is contiguous."""
+        return [[0], [0, 2], [0, 1, 2]][len(self.low) - 1]
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Cells along three axes; those that are not needed have one."""
+        from scipy.fft import next_fast_len
+
+        needed = np.ceil((self.high - self.low + 2.0 * self.reach) / window.SPACING).astype(int)
+        cells = [1, 1, 1]
+        for axis, count in zip(self.axes, needed, strict=True):
+            cells[axis] = next_fast_len(int(count), real=True)
+        return cells[0], cells[1], cells[2]
+
+    def covers(self, coordinates: FloatArray, *, rim: bool = False) -> BoolArray:
+        """Tell which points lie in the box, or in the box and its rim."""
+        margin = self.reach if rim else 0.0
+        inside: BoolArray = np.ones(coordinates.shape[1], dtype=bool)
+        for x, low, high in zip(coordinates, self.low - margin, self.high + margin, strict=True):
+            inside &= (x >= low) & (x <= high)
+        return inside
+
+    def positions(self, coordinates: FloatArray) -> FloatArray:
+        """Return where the windows of points begin, in cells: 3 × points."""
+        placed = np.zeros((3, coordinates.shape[1]))
+        offset = (self.reach - self.low) / window.SPACING - WIDTH / 2
+        placed[self.axes] = coordinates / window.SPACING + offset[:, None]
+        return placed
+
+    @cached_property
+    def frequencies(self) -> list[FloatArray]:
+        """Angular frequencies of the modes of a real transform, along each axis."""
+        cycles = [np.fft.fftfreq(cells) for cells in self.shape[:2]] + [np.fft.rfftfreq(self.shape[2])]
+        return [np.float64(2.0 * math.pi / window.SPACING) * axis for axis in cycles]
+
+    @cached_property
+    def gains(self) -> list[FloatArray]:
+        """What the modes are multiplied by, along each axis, beside exp(-ω²/2).
+
+        The transform of a Gaussian of unit width and height has the factor √(2π);
+        the window is taken out twice; the rest is the scaling of the discrete transforms.
+        """
+        return [
+            math.sqrt(2.0 * math.pi) / window.SPACING / window.transform(axis * window.SPACING) ** 2
+            if cells > 1
+            else np.ones(1)
+            for axis, cells in zip(self.frequencies, self.shape, strict=True)
+        ]
+
+
+def cheapest_grid(
+    coordinates: FloatArray, reach: float, cell_cost: float, row_cost: float
+) -> tuple[Grid, float]:
+    """Choose the box of a grid by what a cell costs, and a row that is cut off; return what both cost.
+
+    Every face in turn moves to where the sum of costs is least, until none moves.
+    A face may cut off 0, 1, 2, 4, 8, ... points, up to about 1/32 of all.
+    """
+    points = coordinates.shape[1]
+    whole = Grid(coordinates.min(axis=1), coordinates.max(axis=1), reach)
+    whole_cost = whole.cells * cell_cost
+    if whole.cells <= MAX_CELLS and whole_cost < coordinates.size * SECONDS_A_RANK:
+        return whole, whole_cost  # sooner done than looked at more closely
+    cuts = np.array([0, *(2**k for k in range(max(0, points.bit_length() - 5)))])
+    ranks = np.concatenate([cuts, points - 1 - cuts])
+    order = np.stack([np.partition(x, np.unique(ranks))[ranks] for x in coordinates])
+    faces = np.stack([order[:, : len(cuts)], order[:, len(cuts) :]])  # side × axis × cut
+
+    def grid(choice: IntArray) -> Grid:
+        low, high = np.take_along_axis(faces, choice[:, :, None], axis=2)[:, :, 0]
+        return Grid(low, high, reach)
+
+    def cost(choice: IntArray) -> float:
+        cells = grid(choice).cells
+        if cells > MAX_CELLS:  # it does not fit: only that it becomes smaller counts
+            return cells * 1e12
+        return cells * cell_cost + row_cost * float(cuts[choice].sum())
+
+    # Begin with the same number of rows at every face: a face moved alone would move too far.
+    chosen = min((np.full(faces.shape[:2], cut) for cut in range(len(cuts))), key=cost)
+    best, moved = cost(chosen), True
+    while moved:
+        moved = False
+        for face in np.ndindex(chosen.shape):
+            for cut in range(len(cuts)):
+                trial = chosen.copy()
+                trial[face] = cut
+                if (found := cost(trial)) < best:
+                    best, chosen, moved = found, trial, True
+    return grid(chosen), best

@@ -1,0 +1,148 @@
+"""Gaussian sums through Fourier space, in one to three dimensions: time N log N instead of N².
+
+A sum of Gaussians is a convolution, and smooth. So the training rows are spread on
+a regular grid (`window`, `gridding`), the grid is multiplied in Fourier space by
+the Gaussian's transform, and the result is read off at the query rows:
+
+- Coordinates are whitened once for all spans (folds) whose bandwidths are alike.
+  There the bandwidth of span m is a matrix A_m near the identity, and its filter
+  exp(-ωᵀ A_m ω / 2). Spans with very different bandwidths, such as the one fold
+  whose queries hold the outlier that widens all others, get a grid of their own.
+- Every row is spread once into the grid of all rows. The training rows of a span are
+  that grid minus the rows that it does not train on (`fields`). Sets of the same
+  variables with similar bandwidths share all of this: in the scores' terms, J and M.
+- The grid covers a box that leaves out long tails, chosen by cost (`boxes`). Rows outside
+  of the box go to the exact kernel. As training rows they matter in the box only if
+  they are within reach of it, and then they are on the grid too.
+
+What is promised
+----------------
+Log-densities within 1e-6 of the exact kernel's, row by row. Let S be the sum of
+a row's n Gaussians, each of height 1, and G(r) = exp(-r²/2). There are three errors:
+
+1. *Aliasing.* A source at distance r contributes G(r) with an error of at most
+   1.7e-7 · max(G(r), 1e-7), the constants of `window`. Over all sources that is at most
+   1.7e-7 · (S + 1e-7 n).
+2. *Reach.* Sources farther away than `REACH` = 8.03 widths may be lost or may be seen
+   around the end of the grid: at most n G(8.03) = 1e-14 n.
+3. *Rounding* in the transforms: a few 1e-16 of the greatest sum, so below 1e-15 n.
+
+They are absolute, so a row is good if its sum is not too small: with S ≥ `THRESHOLD` · n,
+THRESHOLD = 1e-7, they are below (3.4e-7 + 1e-7 + 1e-8) S in the very worst case, that all
+sources lie at the worst distance. In data neighbours at all distances contribute,
+and errors are some 1e-10. Rows below the threshold are isolated, hence few: 300 in a
+million of a three-dimensional normal sample. They go to the exact kernel.
+
+The bound leaves out what rounding does to the rows themselves when they are
+whitened, which is harmless unless the bandwidth matrix is nearly singular. So the
+engine checks itself (`completing`) on some hundred rows, the least dense ones above
+the threshold among them, and raises the threshold or gives all rows to the exact
+kernel if it does not keep its promise.
+
+Results do not depend on the number of threads: cells are summed in a fixed order
+(`gridding`), and the transforms treat every line of the grid alike.
+
+Why not a library for non-uniform FFTs? FINUFFT computes every Fourier mode to the same
+precision, from complex numbers; see `window` for what a Gaussian filter allows instead.
+That is what makes three dimensions affordable, and errors are smaller
+(`benchmarks/nonuniform.py`; the table is in docs/large-data.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spbn.kernels.estimates import Estimate, Group, grouped, training_rows, whitened
+from spbn.kernels.spectral import boxes
+from spbn.kernels.spectral.boxes import Grid
+from spbn.kernels.spectral.completing import complete
+from spbn.kernels.spectral.fields import Field
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.threads import Threads, started_threads
+
+DIMENSIONS = 3  # at most: a grid of four would not fit in memory
+THRESHOLD = 1e-7  # of a row's sum to the number of its training rows
+REACH = 8.03  # widths of a Gaussian
+
+# Seconds on two cores of 3 GHz, to weigh a larger grid against rows that are computed directly.
+SECONDS_A_CELL = 10e-9  # for one transform
+SECONDS_A_PAIR = 0.33e-9
+
+
+def log_density(
+    points: FloatArray,
+    columns: IntArray,
+    whiteners: FloatArray,
+    spans: IntArray,
+    *,
+    thrifty: bool = False,
+) -> FloatArray:
+    """Return the log-density of rows under kernel density estimates made of other rows.
+
+    The arrays are those of `exact.log_density`, with at most three variables to a
+    set. Sets of the same variables share most of the work if their bandwidths are
+    similar.
+
+    Parameters
+    ----------
+    thrifty
+        Use the exact kernel where a grid would cost more.
+
+    Returns
+    -------
+    Sets × rows. Rows that no span queries are NaN.
+    """
+    out = np.full((len(columns), points.shape[1]), np.nan)
+    with started_threads() as threads:
+        for variables in np.unique(columns, axis=0):
+            rows = np.ascontiguousarray(points[variables])
+            estimates = [
+                Estimate(number, span, whiteners[number, span])
+                for number in np.flatnonzero((columns == variables).all(axis=1)).tolist()
+                for span in np.flatnonzero(spans[:, 0] < spans[:, 1]).tolist()
+            ]
+            for group in grouped(estimates):
+                heights = _heights(rows, spans, group, thrifty, threads)
+                complete(rows, spans, group.estimates, heights, THRESHOLD, out)
+    return out
+
+
+def _heights(
+    rows: FloatArray, spans: IntArray, group: Group, thrifty: bool, threads: Threads
+) -> list[FloatArray]:
+    """Return S / n for the query rows of every estimate; zero where the grid does not tell."""
+    coordinates = whitened(rows, group.whitener)
+    grid = _grid(coordinates, spans, group, thrifty)
+    if grid is None:
+        return [np.zeros(spans[estimate.span, 1] - spans[estimate.span, 0]) for estimate in group.estimates]
+    outside = ~grid.covers(coordinates)
+    field = Field.of(coordinates, spans[[estimate.span for estimate in group.estimates]], grid, threads)
+    heights: dict[int, FloatArray] = {}
+    for span in sorted({estimate.span for estimate in group.estimates}):
+        first, end = spans[span, :2]
+        spectrum = field.spectrum(spans[span, 2:])
+        for number, estimate in enumerate(group.estimates):
+            if estimate.span == span:
+                sums = field.sums(spans[span, :2], spectrum, group.covariances[number])
+                sums[outside[first:end]] = 0.0
+                heights[number] = sums / max(1, training_rows(spans)[span])
+    return [heights[number] for number in range(len(group.estimates))]
+
+
+def _grid(coordinates: FloatArray, spans: IntArray, group: Group, thrifty: bool) -> Grid | None:
+    """Choose a grid; none if there is none that fits, or none that pays."""
+    numbers = np.array([estimate.span for estimate in group.estimates])
+    queries, train = spans[:, 1] - spans[:, 0], training_rows(spans)
+    different = np.unique(numbers)
+    queried = np.concatenate([np.arange(first, end) for first, end in spans[different, :2]])
+    grid, cost = boxes.cheapest_grid(
+        coordinates[:, queried],
+        REACH * group.widest,
+        cell_cost=(len(numbers) + len(different)) * SECONDS_A_CELL,
+        row_cost=float(train[numbers].mean()) * len(numbers) / len(different) * SECONDS_A_PAIR,
+    )
+    if grid.cells > boxes.MAX_CELLS:
+        return None
+    if thrifty and cost > float((queries * train)[numbers].sum()) * SECONDS_A_PAIR:
+        return None
+    return grid

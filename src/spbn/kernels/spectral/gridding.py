@@ -1,0 +1,260 @@
+"""Rows to a regular grid and back, in one to three dimensions: the loops of the spectral engine.
+
+Grids have three axes; one that is not needed has one cell. A row reaches `WIDTH`
+cells along every other axis, with weights that `window` gives.
+
+Rows are sorted into tiles of the grid, so that neighbours meet the same cells in
+the cache. To spread them, the planes of the grid are divided among threads. Each
+thread goes through the rows that reach its planes, in their order, and adds what
+falls on them: every cell is summed in the order of the rows, whatever the number
+of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from spbn.kernels.exp2 import exp2_negative
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.compiling import REORDER, compiled
+from spbn.numerics.threads import Threads
+
+ComplexArray = npt.NDArray[np.complex128]
+Shape = tuple[int, int, int]
+
+# Compiled into the loops below, hence not in `window`: numba would not notice a change there.
+WIDTH = 12  # cells that a row reaches
+DEGREE = 15  # of the polynomials that give the weights
+TILE = 16  # cells along a side, at least: with its surroundings a tile stays in the L2 cache
+_HALF_IN_BASE_2 = 0.5 / math.log(2.0)  # exp(-q/2) = 2^(-q · _HALF_IN_BASE_2)
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """Rows in the order of a grid's tiles: `rows[starts[t]:starts[t + 1]]` lie in tile t."""
+
+    rows: IntArray
+    #: 3 × rows: where the rows' windows begin, in cells.
+    positions: FloatArray
+    starts: IntArray
+
+
+def bin_rows(rows: IntArray, positions: FloatArray, shape: Shape) -> Binned:
+    """Sort rows into tiles."""
+    order, starts = _sort_into_tiles(positions, shape, _tiles(shape))
+    return Binned(rows[order], np.ascontiguousarray(positions[:, order]), starts)
+
+
+def spread(
+    binned: Binned, coefficients: FloatArray, grid: FloatArray, threads: Threads, *, weight: float = 1.0
+) -> None:
+    """Add the windows of all rows to the grid, each times `weight`."""
+    tiles = _tiles(grid.shape)
+    rows_before = binned.starts[:: tiles[1] * tiles[2]]
+    layers = np.searchsorted(rows_before, threads.shares(len(binned.rows))[1:-1])
+    cuts = np.unique([0, *layers, tiles[0]])
+    threads.run(
+        _spread_on_layers,
+        [
+            (binned.positions, rows_before, first, end, coefficients, weight, grid)
+            for first, end in pairwise(cuts)
+        ],
+    )
+
+
+def interpolate(binned: Binned, coefficients: FloatArray, grid: FloatArray, threads: Threads) -> FloatArray:
+    """Read the grid through the rows' windows, in their binned order."""
+    out = np.empty(len(binned.rows))
+    cuts = threads.shares(len(out))
+    threads.run(
+        _interpolate,
+        [(binned.positions, first, end, coefficients, grid, out) for first, end in pairwise(cuts)],
+    )
+    return out
+
+
+def filtered(
+    spectrum: ComplexArray,
+    frequencies: Sequence[FloatArray],
+    gains: Sequence[FloatArray],
+    covariance: FloatArray,
+    threads: Threads,
+) -> ComplexArray:
+    """Multiply a spectrum by exp(-ωᵀ A ω / 2), and by a gain along every axis."""
+    out = np.empty_like(spectrum)
+    cuts = threads.shares(len(spectrum))
+    exponent = covariance * _HALF_IN_BASE_2
+    threads.run(
+        _filter,
+        [(spectrum, first, end, *frequencies, *gains, exponent, out) for first, end in pairwise(cuts)],
+    )
+    return out
+
+
+def _tiles(shape: tuple[int, ...]) -> Shape:
+    """Return the number of tiles along every axis."""
+    depth, height, width = (max(1, cells // TILE) for cells in shape)
+    return depth, height, width
+
+
+@compiled()
+def _tile_of(positions: FloatArray, row: int, shape: Shape, counts: Shape) -> int:
+    tile = 0
+    for axis in range(3):
+        cell = math.ceil(positions[axis, row]) % shape[axis]
+        tile = tile * counts[axis] + cell * counts[axis] // shape[axis]
+    return tile
+
+
+@compiled()
+def _sort_into_tiles(positions: FloatArray, shape: Shape, counts: Shape) -> tuple[IntArray, IntArray]:
+    rows = positions.shape[1]
+    starts = np.zeros(counts[0] * counts[1] * counts[2] + 1, dtype=np.int64)
+    tiles = np.empty(rows, dtype=np.int64)
+    for row in range(rows):
+        tiles[row] = _tile_of(positions, row, shape, counts)
+        starts[tiles[row] + 1] += 1
+    for tile in range(len(starts) - 1):
+        starts[tile + 1] += starts[tile]
+    heads = starts.copy()
+    order = np.empty(rows, dtype=np.int64)
+    for row in range(rows):
+        order[heads[tiles[row]]] = row
+        heads[tiles[row]] += 1
+    return order, starts
+
+
+@compiled(fastmath=REORDER)
+def _stencil(position: float, cells: int, coefficients: FloatArray, weights: FloatArray) -> tuple[int, int]:
+    """Put the weights of the cells that a row reaches; return the first of them and their number."""
+    if cells == 1:  # an axis that is not there
+        weights[0] = 1.0
+        return 0, 1
+    first = math.ceil(position)
+    t = first - position
+    for k in range(WIDTH):
+        value = coefficients[DEGREE, k]
+        for power in range(1, DEGREE + 1):
+            value = value * t + coefficients[DEGREE - power, k]
+        weights[k] = value
+    return first % cells, WIDTH
+
+
+@compiled()
+def _wrapped(cell: int, cells: int) -> int:
+    return cell if cell < cells else cell - cells  # a remainder would take longer than all the rest
+
+
+@compiled()
+def _spread_on_layers(
+    positions: FloatArray,
+    rows_before: IntArray,
+    first: int,
+    end: int,
+    coefficients: FloatArray,
+    weight: float,
+    grid: FloatArray,
+) -> None:
+    layers = len(rows_before) - 1
+    planes = (_first_plane(first, layers, len(grid)), _first_plane(end, layers, len(grid)))
+    # Rows of the layer above reach into these planes too; above the first layer is the last.
+    above = rows_before[max(0, first - 1)]
+    _spread_rows(positions, above, rows_before[end], planes, coefficients, weight, grid)
+    if first == 0 and end < layers:
+        _spread_rows(positions, rows_before[-2], rows_before[-1], planes, coefficients, weight, grid)
+
+
+@compiled()
+def _first_plane(layer: int, layers: int, planes: int) -> int:
+    return (layer * planes + layers - 1) // layers
+
+
+@compiled(fastmath=REORDER)
+def _spread_rows(
+    positions: FloatArray,
+    first: int,
+    end: int,
+    planes: tuple[int, int],
+    coefficients: FloatArray,
+    weight: float,
+    grid: FloatArray,
+) -> None:
+    """Add rows to a range of planes."""
+    x, y, z = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
+    cells = grid.ravel()
+    for row in range(first, end):
+        i0, depth = _stencil(positions[0, row], grid.shape[0], coefficients, x)
+        j0, height = _stencil(positions[1, row], grid.shape[1], coefficients, y)
+        k0, width = _stencil(positions[2, row], grid.shape[2], coefficients, z)
+        for i in range(depth):
+            plane = _wrapped(i0 + i, grid.shape[0])
+            if not planes[0] <= plane < planes[1]:
+                continue
+            for j in range(height):
+                line = (plane * grid.shape[1] + _wrapped(j0 + j, grid.shape[1])) * grid.shape[2]
+                factor = weight * x[i] * y[j]
+                if k0 + WIDTH <= grid.shape[2]:
+                    for k in range(WIDTH):  # a constant number: vector instructions
+                        cells[line + k0 + k] += factor * z[k]
+                else:
+                    for k in range(width):
+                        cells[line + _wrapped(k0 + k, grid.shape[2])] += factor * z[k]
+
+
+@compiled(fastmath=REORDER)
+def _interpolate(
+    positions: FloatArray, first: int, end: int, coefficients: FloatArray, grid: FloatArray, out: FloatArray
+) -> None:
+    x, y, z = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
+    lanes = np.empty(WIDTH)
+    cells = grid.ravel()
+    for row in range(first, end):
+        i0, depth = _stencil(positions[0, row], grid.shape[0], coefficients, x)
+        j0, height = _stencil(positions[1, row], grid.shape[1], coefficients, y)
+        k0, width = _stencil(positions[2, row], grid.shape[2], coefficients, z)
+        lanes[:] = 0.0
+        for i in range(depth):
+            plane = _wrapped(i0 + i, grid.shape[0]) * grid.shape[1]
+            for j in range(height):
+                line = (plane + _wrapped(j0 + j, grid.shape[1])) * grid.shape[2]
+                factor = x[i] * y[j]
+                if k0 + WIDTH <= grid.shape[2]:
+                    for k in range(WIDTH):
+                        lanes[k] += factor * cells[line + k0 + k]
+                else:
+                    for k in range(width):
+                        lanes[k] += factor * cells[line + _wrapped(k0 + k, grid.shape[2])]
+        total = 0.0
+        for k in range(width):
+            total += lanes[k] * z[k]
+        out[row] = total
+
+
+@compiled(fastmath=REORDER)
+def _filter(
+    spectrum: ComplexArray,
+    first: int,
+    end: int,
+    u: FloatArray,
+    v: FloatArray,
+    w: FloatArray,
+    gain_u: FloatArray,
+    gain_v: FloatArray,
+    gain_w: FloatArray,
+    a: FloatArray,
+    out: ComplexArray,
+) -> None:
+    for i in range(first, end):
+        for j in range(len(v)):
+            constant = a[0, 0] * u[i] ** 2 + 2.0 * a[0, 1] * u[i] * v[j] + a[1, 1] * v[j] ** 2
+            linear = 2.0 * (a[0, 2] * u[i] + a[1, 2] * v[j])
+            gain = gain_u[i] * gain_v[j]
+            for k in range(len(w)):
+                q = max(0.0, constant + (linear + a[2, 2] * w[k]) * w[k])
+                out[i, j, k] = spectrum[i, j, k] * (gain * gain_w[k] * exp2_negative(q))

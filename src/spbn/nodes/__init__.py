@@ -1,0 +1,43 @@
+"""Node types: one file for each, and a line in `registry`.
+
+`base`
+    What a node type, a density and a scorer are.
+`families`, `partition`, `workbench`, `densities`, `fold_by_fold`
+    How families are scored: many at a time, on rows that their parameters were not fitted to.
+`linear_gaussian`, `ckde`
+    The types of the paper.
+"""
+
+from spbn.nodes import registry  # noqa: F401 -- registers the types
+from spbn.nodes.base import (
+    CPD,
+    Description,
+    FitSettings,
+    NodeType,
+    ParameterTable,
+    Scorer,
+    register,
+    registered,
+)
+from spbn.nodes.ckde import CKDE
+from spbn.nodes.families import Family, FamilyBatch
+from spbn.nodes.kde import KDE
+from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.nodes.workbench import Workbench
+
+__all__ = [
+    "CKDE",
+    "CPD",
+    "KDE",
+    "Description",
+    "Family",
+    "FamilyBatch",
+    "FitSettings",
+    "LinearGaussian",
+    "NodeType",
+    "ParameterTable",
+    "Scorer",
+    "Workbench",
+    "register",
+    "registered",
+]

@@ -1,0 +1,97 @@
+"""What node types write to model files, and how they read it back: plain data and columns of numbers.
+
+Files come from anywhere, so whatever is read is checked here, and refused with a `ModelFileError`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, final
+
+import numpy as np
+
+from spbn.errors import ModelFileError
+from spbn.numerics.arrays import FloatArray
+
+#: Numbers that nodes may have together in any case, and how often they may use a column on average:
+#: nodes that share columns are not to make a gigabyte out of a small file.
+SMALL, MOST_USES = 1 << 24, 256
+
+
+@final
+class ArrayWriter:
+    """Collects columns of numbers, each of which is stored once."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}  # by the hash of their bytes
+        self.columns: list[FloatArray] = []
+
+    def add(self, column: FloatArray) -> int:
+        """Take a column in, and return the number by which it is found again."""
+        digest = hashlib.sha256(np.ascontiguousarray(column, dtype="<f8").tobytes()).hexdigest()
+        if digest not in self._places:
+            self._places[digest] = len(self.columns)
+            self.columns.append(column)
+        return self._places[digest]
+
+
+@final
+class ArrayReader:
+    """Gives out the columns of a file by their numbers."""
+
+    def __init__(self, columns: Sequence[FloatArray]) -> None:
+        self._columns = columns
+        self._budget = max(SMALL, MOST_USES * sum(map(len, columns)))
+
+    def columns(self, record: Mapping[str, Any], key: str, count: int) -> list[FloatArray]:
+        """Return the columns whose numbers a record lists, all of the same length."""
+        used = record.get(key)
+        known = len(self._columns)
+        if not isinstance(used, list) or len(used) != count or not all(_is_index(i, known) for i in used):
+            refuse(f"{record.get('node')!r} must name {count} of the {known} columns. Got {used!r:.200}.")
+        chosen = [self._columns[i] for i in used]
+        if len({len(column) for column in chosen}) > 1:
+            refuse(f"the columns of {record.get('node')!r} differ in length.")
+        self._budget -= sum(map(len, chosen))
+        if self._budget < 0:
+            refuse(f"its nodes use their columns more than {MOST_USES} times, which would fill the memory.")
+        return chosen
+
+
+def family_of(record: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the node and the parents that a record names."""
+    node = record.get("node")
+    if not isinstance(node, str):
+        refuse(f"the name of a node must be text. Got {node!r:.200}.")
+    return node, tuple(list_of(record, "parents", str))
+
+
+def list_of(record: Mapping[str, Any], key: str, kind: type) -> list[Any]:
+    """Return a list whose members are all of one kind."""
+    values = record.get(key)
+    if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
+        refuse(f"{key!r} must be a list of {kind.__name__} values. Got {values!r:.200}.")
+    return values
+
+
+def numbers(record: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return finite numbers of this shape."""
+    try:
+        found = np.array(record.get(key))
+    except ValueError:  # nested lists of different lengths
+        found = np.array(None)
+    # An empty list has no numbers that could tell its type.
+    numeric = found.size == 0 or (found.dtype.kind in "if" and bool(np.isfinite(found).all()))
+    if found.shape != shape or not numeric:
+        refuse(f"{key!r} must hold numbers of shape {shape}. Got {record.get(key)!r:.200}.")
+    return found.astype(np.float64)
+
+
+def refuse(reason: str) -> NoReturn:
+    """Say what is wrong with a file."""
+    raise ModelFileError(reason)
+
+
+def _is_index(value: Any, length: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < length

@@ -1,0 +1,254 @@
+"""What a node type is: how a node's density given its parents is modelled, fitted, scored, saved and shown.
+
+A node type is one final, stateless object with a file of its own in this folder and a line in
+`registry`. Nothing outside of `nodes/` asks which type it has before it: it asks the type.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, ABCMeta, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from spbn import kernels
+from spbn.errors import ArgumentError
+from spbn.kernels import bandwidth as bandwidths
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.nodes.arrays import ArrayReader, ArrayWriter
+from spbn.nodes.fold_by_fold import FoldByFold
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.random import Seed, require_count
+from spbn.tables.frames import as_table
+from spbn.tables.table import Table, Variable
+
+if TYPE_CHECKING:
+    from spbn.nodes.families import FamilyBatch
+    from spbn.nodes.workbench import Workbench
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What a fit depends on besides the data.
+
+    Attributes
+    ----------
+    bandwidth
+        "scott", "silverman", or a function (see `spbn.kernels.bandwidth`).
+    engine
+        How Gaussian sums are computed (see `spbn.kernels`).
+    """
+
+    bandwidth: BandwidthRule = "scott"
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        bandwidths.require_rule(self.bandwidth)
+        kernels.require_engine(self.engine)
+
+
+@dataclass(frozen=True)
+class ParameterTable:
+    """Named rows of numbers, such as a bandwidth matrix."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Description:
+    """A density in words and numbers, for terminal, report and notebook.
+
+    Attributes
+    ----------
+    formula
+        The density in one line.
+    legend
+        What the signs of the formula mean; empty if they need no explanation.
+    tables
+        Parameters that do not fit into the line.
+    """
+
+    formula: str
+    legend: str = ""
+    tables: tuple[ParameterTable, ...] = ()
+
+
+class CPD(Protocol):
+    """The density of a node given its parents: an immutable value."""
+
+    @property
+    def type(self) -> NodeType:
+        """The type of the node."""
+
+    @property
+    def node(self) -> str:
+        """The node."""
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Its parents, in the order of the parameters."""
+
+    @property
+    def kept_rows(self) -> Table | None:
+        """The training rows that the density keeps, parents and node; None if it keeps none."""
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, one row for each."""
+
+    def describe(self) -> Description:
+        """Say what the density is."""
+
+
+class Scorer(Protocol):
+    """Log-likelihoods of families of one type on one partition of rows: prepared once, asked many times."""
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × queried rows, in the partition's order; -inf throughout if one cannot be fitted."""
+
+
+class _Registered(ABCMeta):
+    """Makes the class a collection of the registered types: ``for node_type in NodeType``."""
+
+    def __iter__(cls) -> Iterator[NodeType]:
+        return iter(registered())
+
+    def __len__(cls) -> int:
+        return len(_REGISTERED)
+
+    def __contains__(cls, value: object) -> bool:
+        return value in registered()
+
+
+class NodeType(ABC, metaclass=_Registered):
+    """A way to model the density of a node given its parents.
+
+    `NodeType.LG` and `NodeType.CKDE` are the paper's two. Wherever a type is expected, its
+    name will do, and a type is equal to its name.
+    """
+
+    LG: ClassVar[NodeType]  #: linear Gaussian: a linear regression with normal noise
+    CKDE: ClassVar[NodeType]  #: conditional kernel density estimate
+
+    #: What it is called in files and arguments.
+    name: ClassVar[str]
+    #: ... in running text, and where there is little room.
+    label: ClassVar[str]
+    short_label: ClassVar[str]
+    #: One sentence for people who have never heard of it.
+    sentence: ClassVar[str]
+    #: The fill of its nodes in pictures, on light and on dark ground.
+    colour: ClassVar[str]
+    dark_colour: ClassVar[str]
+    #: Name of the type that a report compares it with.
+    alternative: ClassVar[str] = "lg"
+
+    @staticmethod
+    def parse(value: NodeType | str) -> NodeType:
+        """Return the node type that is given by itself or by its name."""
+        if isinstance(value, NodeType):
+            return value
+        found = _REGISTERED.get(value) if isinstance(value, str) else None
+        if found is None:
+            known = [repr(name) for name in _REGISTERED]
+            listed = " or ".join([", ".join(known[:-1]), known[-1]])
+            raise ArgumentError(f"a node type must be {listed}. Got {value!r} instead.")
+        return found
+
+    def admits(self, child: Variable, parents: Sequence[Variable]) -> bool:
+        """Tell whether a node of this type can have this variable and these parents."""
+        return not any(variable.levels for variable in (child, *parents))
+
+    @abstractmethod
+    def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
+        """Fit the density of a node given its parents; a `FitError` where these rows do not allow it."""
+
+    def scorer(self, bench: Workbench) -> Scorer:
+        """Return what scores families of this type; by default they are fitted fold by fold."""
+        return FoldByFold(self, bench)
+
+    @abstractmethod
+    def write(self, cpd: Any, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe a density of this type in plain data, without its node, type and parents."""
+
+    @abstractmethod
+    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
+        """Read what `write` wrote, with node and parents; a `ModelFileError` if it makes no sense."""
+
+    @property
+    def value(self) -> str:
+        """The name."""
+        return self.name
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, str) and other == self.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
+
+    def __repr__(self) -> str:
+        return f"<NodeType {self.name!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NodeType.parse, (self.name,)
+
+
+_REGISTERED: dict[str, NodeType] = {}
+
+
+def register(node_type: NodeType) -> NodeType:
+    """Make a node type known to structures, scores, searches, files, pictures and reports.
+
+    A type called "laplace" is then `NodeType.LAPLACE` as well.
+    """
+    if not isinstance(node_type, NodeType):
+        raise ArgumentError(f"a node type is an object of a class derived from NodeType. Got {node_type!r}.")
+    if not node_type.name.isidentifier():
+        raise ArgumentError(f"the name of a node type must be a plain word. Got {node_type.name!r}.")
+    known = _REGISTERED.setdefault(node_type.name, node_type)
+    if type(known) is not type(node_type):
+        raise ArgumentError(f"there is another node type called {node_type.name!r}: choose a different name.")
+    setattr(NodeType, known.name.upper(), known)
+    return known
+
+
+def registered() -> tuple[NodeType, ...]:
+    """Return the node types in the order that breaks ties; arrays hold a type as its place here."""
+    return tuple(_REGISTERED.values())
+
+
+def place_of(node_type: NodeType) -> int:
+    """Return the place of a type among those that are registered."""
+    return list(_REGISTERED).index(node_type.name)
+
+
+def parent_columns(node: str, parents: Sequence[str], n: int, given: Any) -> FloatArray:
+    """Return the values of the parents, parents × n, or say what is wrong with them."""
+    require_count(n)
+    if not parents:
+        return np.empty((0, n))
+    if given is None:
+        raise ArgumentError(f"{node!r} has parents: pass their values, given={{{parents[0]!r}: [...], ...}}.")
+    table = as_table(given, names=parents, min_rows=0)
+    if table.rows != n:
+        raise ArgumentError(f"given must have one row for each of the {n} samples. Got {table.rows} rows.")
+    return table.columns

@@ -1,0 +1,222 @@
+"""CKDE: the conditional density that a kernel density estimate of node and parents implies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from spbn.errors import ModelFileError, SpbnError
+from spbn.kernels import bandwidth as bandwidths
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
+from spbn.nodes.densities import VariableSet
+from spbn.nodes.kde import KDE
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.random import Seed, generator
+from spbn.tables.frames import Missing, as_table
+from spbn.tables.table import Table
+
+if TYPE_CHECKING:
+    from spbn.nodes.families import FamilyBatch
+    from spbn.nodes.workbench import Workbench
+
+
+@dataclass(frozen=True, repr=False)
+class CKDE:
+    """The conditional kernel density estimate of a node given its parents.
+
+    f(x | pa) = f_H(x, pa) / f_H⁻(pa), where H⁻ is the block of H that belongs
+    to the parents: a bandwidth chosen anew for them would give a function of x
+    that does not integrate to one.
+
+    Attributes
+    ----------
+    node, parents
+        The family.
+    joint
+        The kernel density estimate of the parents and, last, the node.
+    """
+
+    node: str
+    parents: tuple[str, ...]
+    joint: KDE
+
+    @classmethod
+    def fit(
+        cls,
+        data: Any,
+        node: str,
+        parents: Sequence[str] = (),
+        *,
+        bandwidth: BandwidthRule = "scott",
+        missing: Missing = "error",
+        engine: str = "auto",
+    ) -> CKDE:
+        """Place a kernel on every row."""
+        settings = FitSettings(bandwidth, engine)
+        table = as_table(data, names=[*parents, node], missing=missing, min_rows=2)
+        matrix = bandwidths.family_matrix(settings.bandwidth, table.columns)
+        joint = KDE(table.names, table.columns, matrix, engine)
+        joint.whitener  # noqa: B018 -- refuse a singular matrix now, not at the first use
+        return cls(node, tuple(parents), joint)
+
+    @property
+    def type(self) -> NodeType:
+        """The type of the node."""
+        return CKDE_TYPE
+
+    @property
+    def bandwidth(self) -> FloatArray:
+        """The bandwidth matrix H, parents first and the node last."""
+        return self.joint.bandwidth
+
+    @property
+    def rows(self) -> int:
+        """Number of kernels."""
+        return self.joint.rows
+
+    @property
+    def kept_rows(self) -> Table:
+        """The training rows: one kernel sits on each."""
+        return Table(self.joint.names, self.joint.points)
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+        return self.joint.prepared.conditional_log_density(as_table(data, names=self.joint.names).columns)
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+        return self.joint.prepared.conditional_cdf(as_table(data, names=self.joint.names).columns)
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, one row for each.
+
+        A training row is drawn with the weight of its kernel at the parents'
+        values, then x from the normal distribution that this kernel gives it.
+        """
+        parents = parent_columns(self.node, self.parents, n, given)
+        rng = generator(seed)
+        uniforms, noise = rng.random(n), rng.standard_normal(n)
+        if not self.parents:
+            rows = (uniforms * self.rows).astype(np.int64)
+        else:
+            rows = self.joint.prepared.choose_rows(parents, uniforms)
+        # The last row of the whitener standardises x - x_j given the parents: solve it for x.
+        *slopes, precision = self.joint.whitener[-1]
+        shift = np.asarray(slopes) @ (parents - self.joint.points[:-1, rows])
+        return self.joint.points[-1, rows] + (noise - shift) / precision
+
+    def describe(self) -> Description:
+        """Return what the kernels are of, how many there are, and their bandwidth."""
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        names = self.joint.names
+        matrix = tuple(tuple(row) for row in self.bandwidth.tolist())
+        return Description(
+            f"{self.node}{given} ~ CKDE ({self.rows} rows)",
+            tables=(ParameterTable("bandwidth", names, names, matrix),),
+        )
+
+    def __repr__(self) -> str:
+        return self.describe().formula
+
+
+@final
+class CKDEType(NodeType):
+    """The node type of `CKDE`."""
+
+    name = "ckde"
+    label = "CKDE"
+    short_label = "CKDE"
+    sentence = "A conditional kernel density estimate (CKDE), free of any assumed shape."
+    colour = "#c9ccd1"
+    dark_colour = "#4b535c"
+
+    def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CKDE:
+        """Place a kernel on every row."""
+        return CKDE.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
+
+    def scorer(self, bench: Workbench) -> KernelScorer:
+        """Score from log-densities of sets of columns, which families share."""
+        return KernelScorer(bench)
+
+    def write(self, cpd: CKDE, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the bandwidth and the rows."""
+        return {
+            "bandwidth": cpd.bandwidth.tolist(),
+            "columns": [arrays.add(column) for column in cpd.joint.points],
+        }
+
+    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> CKDE:
+        """Read the bandwidth and the rows."""
+        node, parents = family_of(record)
+        d = len(parents) + 1
+        columns = arrays.columns(record, "columns", d)
+        bandwidth = numbers(record, "bandwidth", (d, d))
+        if not np.array_equal(bandwidth, bandwidth.T):
+            refuse(f"the bandwidth matrix of {node!r} is not symmetric.")
+        joint = KDE((*parents, node), np.stack(columns), bandwidth)
+        try:
+            joint.whitener  # noqa: B018 -- refuse a matrix that cannot be a bandwidth
+        except SpbnError as error:
+            raise ModelFileError(f"the bandwidth matrix of {node!r} is not positive definite.") from error
+        return CKDE(node, parents, joint)
+
+
+CKDE_TYPE = CKDEType()
+
+
+@final
+class KernelScorer:
+    """Scores CKDE families.
+
+    Under a named bandwidth rule a CKDE needs two set functions (`SetDensities`): J(S), the
+    log-density of the variables S with the bandwidth of |S| dimensions, and M(S), the same with
+    that of |S| + 1 dimensions:
+
+        score(i | Pa) = J(Pa ∪ {i}) - M(Pa).
+
+    A bandwidth function may treat the child unlike its parents, so that nothing can be shared:
+    such families are computed one by one. So are those with rows whose parents lie too far out
+    to subtract M.
+    """
+
+    def __init__(self, bench: Workbench) -> None:
+        self._densities = bench.densities
+        self._rule = bench.settings.bandwidth
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        if callable(self._rule):
+            return self.rows(families).sum(axis=1)
+        joints, parents = _sets(families)
+        whole, _ = self._densities.totals(joints)
+        part, far = self._densities.totals(parents)
+        fitted = np.isfinite(whole)
+        out = np.full(len(families), -np.inf)
+        out[fitted] = whole[fitted] - part[fitted]
+        directly = fitted & far
+        if directly.any():
+            out[directly] = self.rows(families.only(directly)).sum(axis=1)
+        return out
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × queried rows; a family that cannot be fitted is -inf throughout."""
+        return np.stack(
+            [
+                self._densities.family_rows(members[:size])
+                for members, size in zip(families.members, families.sizes, strict=True)
+            ]
+        )
+
+
+def _sets(families: FamilyBatch) -> tuple[list[VariableSet], list[VariableSet]]:
+    """Return the sets of J and M of every family."""
+    joints, parents = [], []
+    for members, size in zip(families.members.tolist(), families.sizes.tolist(), strict=True):
+        joints.append(VariableSet(tuple(sorted(members[:size])), size))
+        parents.append(VariableSet(tuple(members[: size - 1]), size))
+    return joints, parents

@@ -1,0 +1,196 @@
+"""Log-densities of sets of columns on a partition: what all kernel families are made of.
+
+Two set functions are enough under a named bandwidth rule: J(S), the log-density of the variables S
+with the bandwidth of |S| dimensions, and M(S), the same with the bandwidth factor of |S| + 1
+dimensions. Neither depends on which member of S is the child, so i → j and j → i share a J, and
+all children of the same parents share an M. Each is computed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+
+from spbn import kernels
+from spbn.kernels import bandwidth as bandwidths
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.conditional import FAR, conditional_log_density, quotient
+from spbn.nodes.partition import Partition
+from spbn.numerics import cholesky
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.caching import forget_older_half
+from spbn.numerics.compiling import compiled
+
+LARGEST_OUTPUT = 1 << 23  # log-densities that are computed at a time: 64 MB
+MOST_TOTALS = 1 << 20  # that are remembered
+KEPT_BYTES = 1 << 28  # of rows, if they are asked for
+
+
+class VariableSet(NamedTuple):
+    """A set of variables, by column number in order, and the dimension whose bandwidth factor it gets."""
+
+    columns: tuple[int, ...]
+    dimension: int
+
+
+class _Total(NamedTuple):
+    """The log-density of all rows together, and whether some row is too far out to subtract it."""
+
+    log_density: float
+    far: bool
+
+
+_NOTHING = _Total(0.0, False)  # the density of no variables is 1
+
+
+@final
+class SetDensities:
+    """The log-densities of sets of columns: prepared once, asked many times."""
+
+    def __init__(self, partition: Partition, bandwidth: BandwidthRule, engine: str) -> None:
+        self._partition = partition
+        self._rule = bandwidth
+        self._engine = engine
+        self._totals: dict[VariableSet, _Total] = {}
+        self._rows: OrderedDict[VariableSet, FloatArray] = OrderedDict()
+
+    def totals(self, sets: Sequence[VariableSet]) -> tuple[FloatArray, BoolArray]:
+        """Return the log-density of all queried rows together, and whether one of them is far out.
+
+        -inf where the bandwidth is singular.
+        """
+        self._require_totals({variables for variables in sets if variables.columns})
+        found = [self._totals[variables] if variables.columns else _NOTHING for variables in sets]
+        return np.array([total.log_density for total in found]), np.array(
+            [total.far for total in found], bool
+        )
+
+    def rows(self, sets: Sequence[VariableSet]) -> FloatArray:
+        """Return sets × queried rows; they are kept, as far as `KEPT_BYTES` go."""
+        wanted = dict.fromkeys(sets)
+        found = {variables: self._rows[variables] for variables in wanted if variables in self._rows}
+        for of_size in _by_size([variables for variables in wanted if variables not in found]):
+            found.update(zip(of_size, self._computed(of_size), strict=True))
+        out = np.stack([found[s] if s.columns else np.zeros(self._partition.queries) for s in sets])
+        for variables, rows in found.items():
+            self._rows[variables] = rows
+            self._rows.move_to_end(variables)
+        while len(self._rows) * 8 * self._partition.queries > KEPT_BYTES:
+            self._rows.popitem(last=False)
+        return out
+
+    def family_rows(self, members: IntArray) -> FloatArray:
+        """Return the log-density of the last of some columns given the others, for every queried row.
+
+        All -inf if it cannot be fitted.
+        """
+        whiteners = self._family_whiteners(members)
+        if whiteners is None:
+            return np.full(self._partition.queries, -np.inf)
+        rows = self._log_density(members[None], whiteners[None])[0]
+        if len(members) > 1:
+            block = np.ascontiguousarray(whiteners[:, :-1, :-1])
+            parents = self._log_density(members[None, :-1], block[None])[0]
+            rows = quotient(rows, parents, lambda far: self._far_rows(members, whiteners, far))
+        return rows if np.isfinite(rows).all() else np.full(len(rows), -np.inf)
+
+    def _require_totals(self, asked: set[VariableSet]) -> None:
+        """Compute the totals that are not known yet, sets of one size at a time."""
+        missing = sorted(asked - self._totals.keys())
+        forget_older_half(self._totals, limit=MOST_TOTALS - len(missing), keep=asked)
+        at_a_time = max(1, LARGEST_OUTPUT // self._partition.table.rows)
+        for of_size in _by_size(missing):
+            for start in range(0, len(of_size), at_a_time):
+                batch = of_size[start : start + at_a_time]
+                for variables, density in zip(batch, self._computed(batch), strict=True):
+                    self._totals[variables] = _Total(float(density.sum()), bool(density.min() < FAR))
+
+    def _computed(self, sets: Sequence[VariableSet]) -> FloatArray:
+        """Log-density of every queried row under sets of one size; -inf where a bandwidth is singular."""
+        columns = np.array([variables.columns for variables in sets])
+        whiteners, regular = self._named_whiteners(columns, [variables.dimension for variables in sets])
+        out = np.full((len(sets), self._partition.queries), -np.inf)
+        if regular.any():
+            out[regular] = self._log_density(columns[regular], whiteners[regular])
+        return out
+
+    def _named_whiteners(self, columns: IntArray, dimensions: Sequence[int]) -> tuple[FloatArray, BoolArray]:
+        """Whiteners of sets under a named rule, for every group, and which sets have them."""
+        train, rule = self._partition.train, str(self._rule)
+        counts = train.counts.tolist()
+        factors = {d: [bandwidths.factor(rule, n, d) for n in counts] for d in set(dimensions)}
+        found: tuple[FloatArray, BoolArray] = _whiteners(
+            train.scatters, train.counts, columns, np.array([factors[d] for d in dimensions])
+        )
+        return found
+
+    def _family_whiteners(self, members: IntArray) -> FloatArray | None:
+        """Whiteners of a family, parents first, for every group; None if one is singular."""
+        if not callable(self._rule):
+            whiteners, regular = self._named_whiteners(members[None], [len(members)])
+            return whiteners[0] if regular[0] else None
+        found = []
+        for group in range(self._partition.groups):
+            train = self._partition.table.columns[members][:, self._partition.training_rows(group)]
+            whitener = cholesky.whitener(bandwidths.family_matrix(self._rule, train))
+            if whitener is None:
+                return None
+            found.append(whitener)
+        return np.stack(found)
+
+    def _far_rows(self, members: IntArray, whiteners: FloatArray, far: BoolArray) -> FloatArray:
+        """Log-density of rows whose parents are far away, from the kernels directly."""
+        partition = self._partition
+        columns = partition.table.columns[members]
+        parts, first = [], 0
+        for group in range(partition.groups):
+            queries = partition.query_rows(group)
+            chosen = queries[far[first : first + len(queries)]]
+            first += len(queries)
+            if len(chosen):
+                whitener = whiteners[group]
+                train = whitener @ columns[:, partition.training_rows(group)]
+                asked = whitener @ columns[:, chosen]
+                parts.append(conditional_log_density(train, asked) + math.log(whitener[-1, -1]))
+        return np.concatenate(parts)
+
+    def _log_density(self, columns: IntArray, whiteners: FloatArray) -> FloatArray:
+        partition = self._partition
+        density = kernels.log_density(
+            partition.table.columns, columns, whiteners, partition.spans, engine=self._engine
+        )
+        return partition.queried(density)
+
+
+def _by_size(sets: Sequence[VariableSet]) -> list[list[VariableSet]]:
+    """Group sets by how many variables they have; the empty set has nothing to compute."""
+    sizes = sorted({len(variables.columns) for variables in sets} - {0})
+    return [[variables for variables in sets if len(variables.columns) == size] for size in sizes]
+
+
+@compiled()
+def _whiteners(
+    scatters: FloatArray, counts: IntArray, columns: IntArray, factors: FloatArray
+) -> tuple[FloatArray, BoolArray]:
+    """Whitener of every set and group, and whether all groups of a set have one."""
+    sets, d = columns.shape
+    groups = len(counts)
+    whiteners = np.zeros((sets, groups, d, d))
+    regular = np.ones(sets, dtype=np.bool_)
+    matrix = np.empty((d, d))
+    lower = np.empty((d, d))
+    for s in range(sets):
+        for g in range(groups):
+            factor = factors[s, g] / (counts[g] - 1.0)
+            for i in range(d):
+                for j in range(i + 1):
+                    matrix[i, j] = factor * scatters[g, columns[s, i], columns[s, j]]
+            if not cholesky.factorise(matrix, lower):
+                regular[s] = False
+                break
+            cholesky.invert(lower, whiteners[s, g])
+    return whiteners, regular

@@ -1,0 +1,226 @@
+"""Linear Gaussian: a linear regression on the parents, with normal noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from spbn.errors import ArgumentError, FitError, quoted
+from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn.nodes.base import Description, FitSettings, NodeType, parent_columns
+from spbn.nodes.fold_by_fold import FoldByFold
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.cholesky import SINGULAR
+from spbn.numerics.random import Seed, generator
+from spbn.numerics.regression import ILL_CONDITIONED, log_likelihoods, residual_directions
+from spbn.tables.frames import Missing, as_table
+from spbn.tables.table import Table
+
+if TYPE_CHECKING:
+    from spbn.nodes.families import FamilyBatch
+    from spbn.nodes.workbench import Workbench
+
+
+@dataclass(frozen=True, repr=False)
+class LinearGaussian:
+    """The density of a node that is a linear function of its parents and normal noise.
+
+    f(x | pa) = N(x; b_0 + Σ b_k pa_k, σ²)
+
+    Attributes
+    ----------
+    node, parents
+        The family.
+    intercept, coefficients
+        b_0, and b_k in the order of the parents.
+    variance
+        σ² = RSS / (N - |parents| - 1).
+    """
+
+    node: str
+    parents: tuple[str, ...]
+    intercept: float
+    coefficients: tuple[float, ...]
+    variance: float
+
+    def __post_init__(self) -> None:
+        if len(self.coefficients) != len(self.parents):
+            raise ArgumentError(f"{self.node!r} needs a coefficient for each of {len(self.parents)} parents.")
+        if not 0.0 < self.variance < math.inf:
+            raise FitError(
+                f"the variance of {self.node!r} must be positive and finite. Got {self.variance}: "
+                f"rescale the column if its numbers are that large or small."
+            )
+
+    @classmethod
+    def fit(
+        cls, data: Any, node: str, parents: Sequence[str] = (), *, missing: Missing = "error"
+    ) -> LinearGaussian:
+        """Estimate by ordinary least squares."""
+        table = as_table(data, names=[node, *parents], missing=missing)
+        if table.rows < len(parents) + 2:
+            raise FitError(
+                f"{node!r} with {len(parents)} parents needs at least {len(parents) + 2} rows. "
+                f"Got {table.rows}."
+            )
+        _require_spread(table)
+        means = table.columns.mean(axis=1)
+        deviations = table.columns - means[:, None]
+        # The greatest deviation first, so that squares neither overflow nor vanish.
+        greatest = np.abs(deviations).max(axis=1)
+        scale = greatest * np.sqrt(np.mean((deviations / greatest[:, None]) ** 2, axis=1))
+        x, y = (deviations[1:] / scale[1:, None]).T, deviations[0] / scale[0]
+        solution, _, rank, _ = np.linalg.lstsq(x, y, rcond=math.sqrt(SINGULAR))
+        if rank < len(parents):
+            raise FitError(
+                f"the parents of {node!r} are linearly dependent ({quoted(parents)}): remove one of them."
+            )
+        residual = float(np.sum((y - x @ solution) ** 2))
+        if residual <= SINGULAR * table.rows:
+            raise FitError(
+                f"{node!r} is a linear combination of its parents {quoted(parents)}: remove one of them."
+            )
+        coefficients = solution * scale[0] / scale[1:]
+        return cls(
+            node=node,
+            parents=tuple(parents),
+            intercept=float(means[0] - coefficients @ means[1:]),
+            coefficients=tuple(coefficients.tolist()),
+            variance=float(residual * scale[0] ** 2 / (table.rows - len(parents) - 1)),
+        )
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+        z = self._standardised(as_table(data, names=[self.node, *self.parents]))
+        return -0.5 * (z * z + math.log(2.0 * math.pi * self.variance))
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+        from scipy.special import ndtr
+
+        return ndtr(self._standardised(as_table(data, names=[self.node, *self.parents])))
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, a row for each."""
+        mean = self._mean(parent_columns(self.node, self.parents, n, given))
+        return mean + math.sqrt(self.variance) * generator(seed).standard_normal(n)
+
+    @property
+    def type(self) -> NodeType:
+        """The type of the node."""
+        return LG_TYPE
+
+    @property
+    def kept_rows(self) -> None:
+        """No training rows are kept."""
+        return None
+
+    def describe(self) -> Description:
+        """Return the equation."""
+        terms = [f"{self.intercept:.4g}"]
+        for coefficient, parent in zip(self.coefficients, self.parents, strict=True):
+            terms.append(f"{'-' if coefficient < 0 else '+'} {abs(coefficient):.4g}·{parent}")
+        return Description(
+            f"{self.node} = {' '.join(terms)} + N(0, {self.variance:.4g})",
+            legend="N(0, v) is normal noise with variance v.",
+        )
+
+    def _standardised(self, table: Table) -> FloatArray:
+        return (table.columns[0] - self._mean(table.columns[1:])) / math.sqrt(self.variance)
+
+    def _mean(self, parents: FloatArray) -> FloatArray:
+        return self.intercept + np.asarray(self.coefficients) @ parents
+
+    def __repr__(self) -> str:
+        return self.describe().formula
+
+
+@final
+class LinearGaussianType(NodeType):
+    """The node type of `LinearGaussian`."""
+
+    name = "lg"
+    label = "linear Gaussian"
+    short_label = "LG"
+    sentence = "A straight-line relation to its parents with normal noise."
+    colour = "#ffffff"
+    dark_colour = "#1a1e22"
+    alternative = "ckde"
+
+    def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> LinearGaussian:
+        """Estimate by ordinary least squares."""
+        return LinearGaussian.fit(table, node, parents)
+
+    def scorer(self, bench: Workbench) -> LinearScorer:
+        """Score from moments alone wherever they have the digits for it."""
+        return LinearScorer(self, bench)
+
+    def write(self, cpd: LinearGaussian, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the parameters."""
+        return {
+            "intercept": cpd.intercept,
+            "coefficients": list(cpd.coefficients),
+            "variance": cpd.variance,
+        }
+
+    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> LinearGaussian:
+        """Read the parameters."""
+        node, parents = family_of(record)
+        coefficients = numbers(record, "coefficients", (len(parents),))
+        intercept, variance = numbers(record, "intercept", ()), numbers(record, "variance", ())
+        if not variance > 0:
+            refuse(f"the variance of {node!r} must be positive. Got {variance}.")
+        return LinearGaussian(node, parents, float(intercept), tuple(coefficients.tolist()), float(variance))
+
+
+LG_TYPE = LinearGaussianType()
+
+
+@final
+class LinearScorer:
+    """Scores linear Gaussian families from moments, or from the rows where those lack digits."""
+
+    def __init__(self, node_type: NodeType, bench: Workbench) -> None:
+        self._partition = bench.partition
+        self._from_rows = FoldByFold(node_type, bench)
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        partition = self._partition
+        totals, share = log_likelihoods(partition.train, partition.test, families.members, families.sizes)
+        inexact = (share < ILL_CONDITIONED) & (totals > -np.inf)
+        if inexact.any():
+            totals[inexact] = self._from_rows.totals(families.only(inexact))
+        return totals
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × queried rows; a family that cannot be fitted is -inf throughout."""
+        partition = self._partition
+        queries = partition.queried(partition.table.columns)
+        group = np.repeat(np.arange(partition.groups), np.diff(partition.spans[:, :2])[:, 0])
+        out = np.empty((len(families), partition.queries))
+        for f, (members, size) in enumerate(zip(families.members, families.sizes, strict=True)):
+            columns = members[:size]
+            directions, variances, share = residual_directions(
+                partition.train.counts, partition.train.scatters, columns
+            )
+            if share < ILL_CONDITIONED:
+                out[f] = self._from_rows.rows(families.only(np.arange(len(families)) == f))[0]
+                continue
+            means = partition.train.means[:, columns]
+            residuals = np.zeros(partition.queries)
+            for k, column in enumerate(columns):
+                residuals += directions[group, k] * (queries[column] - means[group, k])
+            variance = variances[group]
+            out[f] = -0.5 * (residuals * residuals / variance + np.log(2.0 * math.pi * variance))
+        return out
+
+
+def _require_spread(table: Table) -> None:
+    for name, column in zip(table.names, table.columns, strict=True):
+        if column.min() == column.max():
+            raise FitError(f"column {name!r} is constant, which leaves nothing to fit: drop it.")

@@ -1,0 +1,1 @@
+"""Arrays in, arrays out: compiling, threads, random numbers, Cholesky factors, moments, regressions."""

@@ -1,0 +1,24 @@
+"""Random generators and counts of what is drawn from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spbn.errors import ArgumentError
+
+Seed = int | np.random.Generator | None
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """Return the random generator of a seed."""
+    if seed is None or isinstance(seed, np.random.Generator):
+        return np.random.default_rng(seed)
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0:
+        return np.random.default_rng(seed)
+    raise ArgumentError(f"seed must be a non-negative int or a numpy.random.Generator. Got {seed!r} instead.")
+
+
+def require_count(n: object) -> None:
+    """Refuse anything that is not a number of rows to draw."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise ArgumentError(f"the number of samples must be a whole number, 0 or more. Got {n!r} instead.")

@@ -1,0 +1,140 @@
+"""How a network came about: saved with it and shown in its report, so that nothing has to be guessed."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spbn.errors import ModelFileError
+from spbn.nodes.base import NodeType
+from spbn.structure import Structure
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known about how a network was learned or fitted; whatever is not known is None or empty.
+
+    Attributes
+    ----------
+    settings
+        The arguments of `learn` or `BayesianNetwork.fit`, in plain data.
+    versions
+        Of spbn and of the packages that the numbers depend on.
+    rows, columns
+        Size of the training table, and the names of its columns.
+    data_hash
+        SHA-256 of the training table: two tables with the same rows and columns have the same.
+    seconds
+        How long it took.
+    typical
+        For every node, the median of its log-density over training rows that its density was not fitted to:
+        what unusual rows are measured against.
+    search, type_search
+        The search for the structure, and that for the node types of PC's graph.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    rows: int | None = None
+    columns: tuple[str, ...] = ()
+    data_hash: str | None = None
+    seconds: float | None = None
+    typical: Mapping[str, float] = field(default_factory=dict)
+    search: Any = None
+    type_search: Any = None
+
+    @property
+    def seed(self) -> Any:
+        """The seed, if there was one."""
+        return self.settings.get("seed")
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in text, numbers, lists and dicts; what has no such form is described."""
+    return {name: _plain(value) for name, value in settings.items()}
+
+
+def current_versions() -> dict[str, str]:
+    """Return the versions of what the numbers depend on."""
+    from importlib.metadata import version
+
+    import spbn
+
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    return {"spbn": spbn.__version__, "python": platform.python_version(), **packages}
+
+
+def to_plain(record: Record) -> dict[str, Any]:
+    """Describe a record, apart from its searches, in plain data."""
+    return {
+        "settings": dict(record.settings),
+        "versions": dict(record.versions),
+        "rows": record.rows,
+        "columns": list(record.columns),
+        "data_hash": record.data_hash,
+        "seconds": record.seconds,
+        "typical": dict(record.typical),
+    }
+
+
+def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
+    """Read what `to_plain` wrote; anything else is a `ModelFileError`."""
+    expected: dict[str, Callable[[Any], bool]] = {
+        "settings": lambda value: isinstance(value, dict),
+        "versions": lambda value: _is_dict_of(value, str),
+        "rows": lambda value: value is None or _is_count(value),
+        "columns": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+        "data_hash": lambda value: value is None or isinstance(value, str),
+        "seconds": lambda value: value is None or _is_number(value),
+        "typical": lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
+    }
+    if not isinstance(document, dict) or set(document) != set(expected):
+        raise ModelFileError(
+            f"its record of learning must have {', '.join(expected)}. Got {document!r:.200}."
+        )
+    for key, is_right in expected.items():
+        if not is_right(document[key]):
+            raise ModelFileError(
+                f"{key!r} in its record of learning makes no sense. Got {document[key]!r:.200}."
+            )
+    return Record(
+        **{**document, "columns": tuple(document["columns"])}, search=search, type_search=type_search
+    )
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else str(value)
+    if isinstance(value, NodeType):
+        return value.name
+    if isinstance(value, Structure):
+        return {
+            "arcs": [list(arc) for arc in value.arcs],
+            "types": {node: node_type.name for node, node_type in value.types.items()},
+        }
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(inner) for inner in value]
+    return f"<{getattr(value, '__name__', type(value).__name__)}>"
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_dict_of(value: Any, kind: type) -> bool:
+    return isinstance(value, dict) and all(isinstance(inner, kind) for inner in value.values())

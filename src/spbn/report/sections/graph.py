@@ -1,0 +1,136 @@
+"""The graph, and a panel for every node."""
+
+from __future__ import annotations
+
+from math import exp, inf
+
+from spbn.drawing.graph_svg import graph_svg, legend
+from spbn.drawing.markup import Html, join, tag
+from spbn.explain.evidence import Source
+from spbn.explain.importance import FEWEST_ROWS, Importance, Loss, other_type
+from spbn.report.content import Content
+from spbn.report.figures import cpd_figure
+from spbn.report.numbers import number
+from spbn.report.parts import heading, kind, node_links
+from spbn.tables.table import Table
+
+DRAWN_ROWS = 5_000
+SAMPLED_ROWS = 1_000
+
+
+def graph_section(content: Content) -> Html:
+    """Draw the graph beside the panels of its nodes."""
+    structure = content.network.structure
+    weights = _weights(content)
+    hint = (
+        "An arc says that its child depends on its parent, all other parents given; not that it causes it. "
+        "Choose a node to see its density, equation and score; Tab and Enter work too."
+    )
+    first = next((node for node in structure.nodes if structure.parents(node)), structure.nodes[0])
+    rows, samples = content.evidence.thinned(DRAWN_ROWS), _samples(content)
+    panels = []
+    for number_, node in enumerate(structure.nodes):
+        table = rows if _is_drawn(content, node) else samples
+        figure = cpd_figure(content.network, node, table, number_)
+        panels.append(_panel(content, number_, node, figure, first=node == first))
+    box = tag("div", graph_svg(structure, weights), class_="scroll")
+    return join(
+        heading("graph", "The graph", hint),
+        tag(
+            "div",
+            tag("div", box, legend(weighted=bool(weights)), class_="card"),
+            tag("div", *panels, class_="panels", aria_live="polite"),
+            class_="explorer",
+        ),
+    )
+
+
+def _weights(content: Content) -> dict[tuple[str, str], float]:
+    """Return how much arcs matter, from 0 to 1: by the share of density that a row loses without them."""
+    if not isinstance(content.importance, Importance):
+        return {}
+    return {arc: 1.0 - exp(-max(0.0, loss.per_row)) for arc, loss in content.importance.arcs.items()}
+
+
+def _is_drawn(content: Content, node: str) -> bool:
+    """Tell whether there are rows to draw a node's density with: of all its family, and not too few."""
+    names = (node, *content.network.structure.parents(node))
+    return content.evidence.rows >= FEWEST_ROWS and content.evidence.covers(names)
+
+
+def _samples(content: Content) -> Table | None:
+    """Return rows drawn from the network, if there is a node that needs them."""
+    network = content.network
+    if all(_is_drawn(content, node) for node in network.nodes):
+        return None
+    sample = network.sample(SAMPLED_ROWS, seed=0)
+    return Table(network.nodes, sample.to_numpy().T.copy())
+
+
+def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bool) -> Html:
+    network = content.network
+    node_type = network.structure.type(node)
+    return tag(
+        "article",
+        tag(
+            "header",
+            tag("h3", node),
+            tag("span", kind(node_type), class_=f"badge {node_type.name}"),
+        ),
+        tag("code", repr(network.cpds[node]), class_="equation"),
+        figure,
+        tag("p", _caption(content, node), class_="caption"),
+        _facts(content, node),
+        class_="panel card first" if first else "panel card",
+        id=f"node-{number_}",
+        tabindex="-1",
+        aria_label=f"Node {node}",
+    )
+
+
+def _caption(content: Content, node: str) -> str:
+    parents = content.network.structure.parents(node)
+    rows = "the given rows" if content.evidence.source is Source.GIVEN else "training rows"
+    if not _is_drawn(content, node):
+        rows = "rows drawn from the model"
+    if not parents:
+        return f"Density (line) over {rows} (bars)."
+    if len(parents) == 1:
+        return f"Density given {parents[0]} (shade), with {rows} (dots)."
+    return f"Density at five quantiles of one parent, the others at their medians; from {rows}."
+
+
+def _facts(content: Content, node: str) -> Html:
+    structure = content.network.structure
+    none = tag("span", "none", class_="small")
+    facts: list[tuple[str, str]] = [
+        ("Parents", node_links(content, structure.parents(node)) or none),
+        ("Children", node_links(content, structure.dag.children(node)) or none),
+    ]
+    if isinstance(content.importance, Importance) and node in content.importance.scores:
+        score = content.importance.scores[node]
+        other = kind(other_type(structure.type(node)))
+        facts.append(("Score", f"{number(score)} per row (cross-validated log-density)"))
+        facts.append((f"As {other}", _as_other(content.importance.types[node])))
+    check = content.checks.get(node)
+    if check is not None:
+        facts.append(
+            (
+                "Fit",
+                join(
+                    tag("span", check.verdict, class_=f"badge {check.verdict}"),
+                    f" distance {check.distance:.3f}",
+                ),
+            )
+        )
+    return tag("dl", *(join(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts")
+
+
+def _as_other(loss: Loss) -> str:
+    if loss.total == inf:
+        return "cannot be fitted"
+    if loss.is_gain:
+        return f"score would rise by {number(-loss.total)}"
+    if not loss.is_clear:
+        return f"no clear difference ({number(-loss.total, 3)} ± {number(2 * loss.error, 2)})"
+    return f"score would fall by {number(loss.total)}"

@@ -1,0 +1,230 @@
+"""Frames in, named float64 columns out.
+
+Everything else in the package works on a `Table`: whatever the user passed
+has been checked here, once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.numerics.cholesky import SINGULAR
+from spbn.numerics.moments import Moments, centre_of
+from spbn.tables.table import Table
+
+Missing = Literal["error", "drop"]
+
+#: Deviations from the median whose squares neither vanish nor overflow.
+LEAST_SPREAD, GREATEST_SPREAD = 1e-150, 1e150
+NEARLY_ONE = 1.0 - 1e-6  # correlations that are looked at closely
+
+
+def as_table(
+    data: Any, *, names: Sequence[str] | None = None, missing: Missing | None = None, min_rows: int = 1
+) -> Table:
+    """Read a data frame or a dict of columns, and refuse what cannot be used.
+
+    Parameters
+    ----------
+    data
+        A pandas DataFrame, anything else that narwhals reads (polars, pyarrow,
+        ...), or a dict of columns.
+    names
+        The columns to read, in this order; all of them by default. Other
+        columns are not looked at, so they may hold anything.
+    missing
+        What to do with rows that hold a missing or infinite value: refuse the
+        table (``"error"``), or leave them out (``"drop"``). None: refuse, and
+        offer no choice, because the caller needs every row.
+    min_rows
+        Fewest rows that the caller can work with.
+    """
+    if missing not in ("error", "drop", None):
+        raise ArgumentError(f"missing must be 'error' or 'drop'. Got {missing!r} instead.")
+    table = data if isinstance(data, Table) else _read(data, names)
+    if names is not None and table.names != tuple(names):
+        table = table.select(names)
+    finite = np.isfinite(table.columns)
+    if not finite.all():
+        if missing != "drop":
+            remedy = "drop them or pass missing='drop'" if missing else "drop or fill those rows"
+            raise DataError(f"{_missing_message(table, finite)}: {remedy}.")
+        table = table.take(np.flatnonzero(finite.all(axis=0)))
+    if table.rows < min_rows:
+        raise DataError(f"at least {min_rows} rows are needed. Got {table.rows}.")
+    return table
+
+
+def require_variation(table: Table) -> None:
+    """Refuse columns of one value only, or of numbers that cannot be squared: there is no density to fit."""
+    deviations = np.abs(table.columns - centre_of(table.columns)).max(axis=1)
+    constant = [name for name, column in _columns_of(table) if column.min() == column.max()]
+    if constant:
+        raise DataError(
+            f"{_named(constant)} constant, which leaves nothing to learn: {_drop_them(constant)}."
+        )
+    for name, deviation in zip(table.names, deviations.tolist(), strict=True):
+        if not LEAST_SPREAD <= deviation <= GREATEST_SPREAD:
+            extent = "much" if deviation > 1 else "little"
+            raise DataError(
+                f"column {name!r} varies too {extent} (by {deviation:.0e}) for its numbers to be squared: "
+                f"rescale it."
+            )
+
+
+def require_distinct(table: Table) -> None:
+    """Refuse columns that are copies of others, or rescaled copies: one says all that the other says."""
+    moments = Moments.of(table.columns - centre_of(table.columns))
+    scale = np.sqrt(np.diag(moments.scatter))
+    correlation = moments.scatter / scale / scale[:, None]
+    for i, j in np.argwhere(np.triu(np.abs(correlation) > NEARLY_ONE, k=1)).tolist():
+        x, y = (table.columns[k] - moments.mean[k] for k in (i, j))
+        slope = moments.scatter[i, j] / moments.scatter[i, i]
+        if np.sum((y - slope * x) ** 2) <= SINGULAR * moments.scatter[j, j]:
+            kind = "a copy" if np.array_equal(table.columns[i], table.columns[j]) else "a rescaled copy"
+            first, second = table.names[i], table.names[j]
+            raise DataError(f"column {second!r} is {kind} of column {first!r}: {_drop_them([second])}.")
+
+
+def training_table(data: Any, missing: Missing, *, drop: Sequence[str] = ()) -> Table:
+    """Read data to learn from: columns without spread are refused, and those named in `drop` left out."""
+    table = as_table(data, names=_kept(data, drop) if len(drop) else None, missing=missing, min_rows=2)
+    require_variation(table)
+    return table
+
+
+def _kept(data: Any, drop: Sequence[str]) -> list[str]:
+    """Return the names of the columns that are not dropped."""
+    dropped = [drop] if isinstance(drop, str) else list(drop)
+    names = list(data.names if isinstance(data, Table) else _series(data))
+    absent = [name for name in dropped if name not in names]
+    if absent:
+        raise DataError(f"drop names unknown columns: {quoted(absent)}. The data has {quoted(names)}.")
+    kept = [name for name in names if name not in dropped]
+    if not kept:
+        raise DataError("drop names all columns of the data.")
+    return kept
+
+
+def frame_index(data: Any) -> Any:
+    """Return the index of a pandas frame, to carry over to results; None for other data."""
+    return data.index if nw.dependencies.is_pandas_dataframe(data) else None
+
+
+def _read(data: Any, names: Sequence[str] | None) -> Table:
+    series = _series(data)
+    if not series or (names is not None and not names):
+        raise DataError("the data has no columns." if not series else "no columns are named.")
+    if names is not None:
+        absent = [name for name in names if name not in series]
+        if absent:
+            raise DataError(f"the data lacks {_named(absent, verb=False)}. Its columns are {quoted(series)}.")
+        series = {name: series[name] for name in names}
+    columns = [_to_floats(name, values) for name, values in series.items()]
+    lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"columns must have the same length. Got {lengths}.")
+    return Table(tuple(series), np.ascontiguousarray(np.stack(columns)))
+
+
+def _series(data: Any) -> dict[str, Any]:
+    """Return the columns by name, as narwhals Series or, from a dict, as they are."""
+    if isinstance(data, Mapping):
+        _require_names(list(data))
+        return dict(data)
+    # Polars sees to it that names are distinct text; these two do not.
+    if nw.dependencies.is_pandas_dataframe(data):
+        _require_names(list(data.columns))
+    elif nw.dependencies.is_pyarrow_table(data):
+        _require_names(list(data.column_names))
+    try:
+        frame: Any = nw.from_native(data)
+    except TypeError:
+        raise DataError(
+            f"data must be a data frame (pandas, polars, pyarrow, ...) or a dict of columns. "
+            f"Got {type(data).__name__}: wrap it, for example pandas.DataFrame(data, columns=[...])."
+        ) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(f"data must be a table. Got one column ({type(data).__name__}).")
+    return {name: frame[name] for name in frame.columns}
+
+
+def _require_names(names: list[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(
+                f"column names must be text. Got {name!r} ({type(name).__name__}): rename the columns, "
+                f"for example data.columns = data.columns.astype(str)."
+            )
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise DataError(
+            f"column names must be distinct. {quoted(repeated)} appear more than once: rename them."
+        )
+
+
+def _to_floats(name: str, values: Any) -> FloatArray:
+    if isinstance(values, nw.Series):
+        if not (values.dtype.is_numeric() or values.dtype == nw.Boolean):
+            raise DataError(
+                f"column {name!r} holds {values.dtype}, not numbers: convert it, or {_drop_them([name])}."
+            )
+        return values.cast(nw.Float64).to_numpy().astype(np.float64)
+    array = _array(name, values)
+    if array.ndim != 1:
+        raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
+    if array.dtype.kind not in "biuf":
+        raise DataError(
+            f"column {name!r} holds {array.dtype}, not numbers: convert it, or {_drop_them([name])}."
+        )
+    return array.astype(np.float64)
+
+
+def _array(name: str, values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+        if array.dtype == object and all(value is None or isinstance(value, int | float) for value in array):
+            array = array.astype(np.float64)  # None is a missing number
+    except (TypeError, ValueError):
+        raise DataError(f"column {name!r} is not a list of numbers.") from None
+    return array
+
+
+def _missing_message(table: Table, finite: BoolArray) -> str:
+    parts = []
+    for name, column, good in zip(table.names, table.columns, finite, strict=True):
+        bad = np.flatnonzero(~good)
+        if len(bad):
+            kind = "missing" if np.isnan(column[bad]).all() else "missing or infinite"
+            where = ", ".join(map(str, bad[:3])) + (", ..." if len(bad) > 3 else "")
+            count = f"{len(bad)} {kind} value{'s' if len(bad) > 1 else ''}"
+            parts.append(f"column {name!r} has {count} (row{'s' if len(bad) > 1 else ''} {where})")
+    more = f"; and {len(parts) - 3} more columns" if len(parts) > 3 else ""
+    return "; ".join(parts[:3]) + more
+
+
+def _named(names: Sequence[str], *, verb: bool = True) -> str:
+    plural = len(names) > 1
+    return f"column{'s' if plural else ''} {quoted(names)}" + ((" are" if plural else " is") if verb else "")
+
+
+def _drop_them(names: Sequence[str]) -> str:
+    """Say how to leave columns out."""
+    return (
+        f"leave {'them' if len(names) > 1 else 'it'} out (drop={list(names)!r}, or --drop {','.join(names)})"
+    )
+
+
+def _columns_of(table: Table) -> Iterator[tuple[str, FloatArray]]:
+    return zip(table.names, table.columns, strict=True)
