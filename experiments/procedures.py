@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 import spbn
-from spbn.errors import FitError
-from spbn.network import fit_cpd
-from spbn.tables.frames import as_table
+from spbn.network import fit_what_can_be
+from spbn.nodes import FitSettings
+from spbn.tables import as_table
 
 #: Type of the nodes that a model starts with.
 START = {"GBN": "lg", "KDEBN": "ckde", "SPBN-LG": "lg", "SPBN-CKDE": "ckde"}
@@ -117,18 +117,8 @@ def within_patience(begin: spbn.Structure, search: spbn.SearchResult, patience: 
 
 def fit(structure: spbn.Structure, data: pd.DataFrame) -> tuple[spbn.BayesianNetwork, int]:
     """Fit a network; arcs that the rows do not bear are left out and counted."""
-    table, cpds, dropped = as_table(data), {}, 0
-    for family in structure.families():
-        while family.node not in cpds:
-            try:
-                cpds[family.node] = fit_cpd(table, family, bandwidth="scott", engine="auto")
-            except FitError:
-                if not family.parents:
-                    raise
-                structure = structure.with_dag(structure.dag.without_arc(family.parents[-1], family.node))
-                family = family._replace(parents=family.parents[:-1])
-                dropped += 1
-    return spbn.BayesianNetwork(structure, cpds), dropped
+    structure, cpds, left_out = fit_what_can_be(structure, as_table(data), FitSettings())
+    return spbn.BayesianNetwork(structure, cpds), len(left_out)
 
 
 def with_patience(algorithm: str, models: Iterable[str]) -> list[Procedure]:

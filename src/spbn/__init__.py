@@ -31,12 +31,13 @@ __version__ = "0.2.0.dev0"
 _LAZY = {
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),
-    "plots": ("spbn.drawing.plots", None),
     "report": ("spbn.report", None),
 }
 
 
 def __getattr__(name: str) -> object:
+    if name in moved.MOVED:
+        return import_module(f"spbn.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'spbn' has no attribute {name!r}")
     module, inner = _LAZY[name]

@@ -155,7 +155,7 @@ def test_constant_columns_have_a_reason(plain_network, plain_frame):
 
 
 def test_thinning_is_the_same_every_time():
-    table = spbn.data.as_table({"a": np.arange(1000.0)})
+    table = spbn.tables.as_table({"a": np.arange(1000.0)})
     evidence = Evidence(Source.GIVEN, table)
     thinned = evidence.thinned(100)
     assert thinned.rows == 100

@@ -221,6 +221,6 @@ def test_why_a_search_stopped(network, frame, plain_network):
 
 
 def test_a_missing_package_is_named(plain_network, monkeypatch):
-    monkeypatch.setattr("spbn.extras.find_spec", lambda name: None if name == "igraph" else name)
+    monkeypatch.setattr("spbn.drawing.packages.find_spec", lambda name: None if name == "igraph" else name)
     with pytest.raises(ImportError, match=r"needs igraph.*spbn\[plot\]"):
         render(plain_network)

@@ -15,7 +15,7 @@ def generator(seed: Seed) -> np.random.Generator:
         return np.random.default_rng(seed)
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0:
         return np.random.default_rng(seed)
-    raise ArgumentError(f"seed must be a non-negative int or a numpy.random.Generator. Got {seed!r} instead.")
+    raise ArgumentError(f"seed must be an int, 0 or more, or a numpy.random.Generator. Got {seed!r} instead.")
 
 
 def require_count(n: object) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.numerics.arrays import BoolArray, FloatArray
-from spbn.numerics.cholesky import SINGULAR
 from spbn.numerics.moments import Moments, centre_of
 from spbn.tables.table import Table
 
@@ -24,6 +23,7 @@ Missing = Literal["error", "drop"]
 #: Deviations from the median whose squares neither vanish nor overflow.
 LEAST_SPREAD, GREATEST_SPREAD = 1e-150, 1e150
 NEARLY_ONE = 1.0 - 1e-6  # correlations that are looked at closely
+COPY = 1e-6  # of a column's spread, which a copy may deviate by
 
 
 def as_table(
@@ -81,13 +81,16 @@ def require_variation(table: Table) -> None:
 
 def require_distinct(table: Table) -> None:
     """Refuse columns that are copies of others, or rescaled copies: one says all that the other says."""
-    moments = Moments.of(table.columns - centre_of(table.columns))
-    scale = np.sqrt(np.diag(moments.scatter))
-    correlation = moments.scatter / scale / scale[:, None]
+    columns = table.columns - centre_of(table.columns)
+    scatter = Moments.of(columns).scatter
+    scale = np.sqrt(np.diag(scatter))
+    correlation = scatter / scale / scale[:, None]
     for i, j in np.argwhere(np.triu(np.abs(correlation) > NEARLY_ONE, k=1)).tolist():
-        x, y = (table.columns[k] - moments.mean[k] for k in (i, j))
-        slope = moments.scatter[i, j] / moments.scatter[i, i]
-        if np.sum((y - slope * x) ** 2) <= SINGULAR * moments.scatter[j, j]:
+        # Beside the bulk of the rows, not all of them: two columns that share an outlier are not copies.
+        low, high = np.quantile(columns[j], [0.25, 0.75])
+        spread = high - low if high > low else columns[j].std()
+        residuals = columns[j] - scatter[i, j] / scatter[i, i] * columns[i]
+        if residuals.max() - residuals.min() <= COPY * spread:
             kind = "a copy" if np.array_equal(table.columns[i], table.columns[j]) else "a rescaled copy"
             first, second = table.names[i], table.names[j]
             raise DataError(f"column {second!r} is {kind} of column {first!r}: {_drop_them([second])}.")

@@ -38,10 +38,12 @@ def coefficients() -> FloatArray:
     z = 0.5 * (nodes[:, None] + 1.0) + np.arange(WIDTH) - WIDTH / 2
     values = np.i0(SHAPE * np.sqrt(np.maximum(0.0, 1.0 - (2.0 * z / WIDTH) ** 2))) / np.i0(SHAPE)
     chebyshev = np.polynomial.chebyshev
-    in_nodes = [chebyshev.cheb2poly(chebyshev.chebfit(nodes, column, DEGREE)) for column in values.T]
     to_unit_interval = np.polynomial.Polynomial([-1.0, 2.0])
-    powers = [np.polynomial.Polynomial(polynomial)(to_unit_interval).coef for polynomial in in_nodes]
-    result: FloatArray = np.ascontiguousarray(np.array(powers, dtype=np.float64).T)
+    result: FloatArray = np.zeros((DEGREE + 1, WIDTH))
+    for k, column in enumerate(values.T):
+        in_nodes = np.polynomial.Polynomial(chebyshev.cheb2poly(chebyshev.chebfit(nodes, column, DEGREE)))
+        powers = in_nodes(to_unit_interval).coef  # fewer, where rounding makes the highest one zero
+        result[: len(powers), k] = powers
     result.flags.writeable = False
     return result
 

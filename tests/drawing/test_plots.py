@@ -131,7 +131,7 @@ def test_a_notebook_shows_the_graph():
 
 
 def test_dot_escapes_names():
-    assert '"a \\"b\\"";' in to_dot(Structure(['a "b"']))
+    assert '"a \\"b\\"" [' in to_dot(Structure(['a "b"']))
 
 
 STRANGE = [

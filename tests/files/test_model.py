@@ -163,7 +163,7 @@ def bomb(document):
     ("change", "members", "message"),
     [
         (lambda d: d.update(version=99), None, "version 99"),
-        (lambda d: d.update(format="other"), None, "no .spbn file"),
+        (lambda d: d.update(format="other"), None, "not an .spbn file"),
         (lambda d: d.pop("nodes"), None, "'nodes' must be a list"),
         (lambda d: d.update(arcs=[["a", "b"], ["b", "a"]]), None, "cycle"),
         (lambda d: d.update(arcs=[]), None, "structure says"),
@@ -171,7 +171,7 @@ def bomb(document):
         (lambda d: d["cpds"][0].update(variance=-1.0), None, "variance of 'a' must be positive"),
         (lambda d: d["cpds"][0].update(intercept="0"), None, "'intercept' must hold numbers"),
         (lambda d: d["cpds"][0].update(intercept=[1.0]), None, "'intercept' must hold numbers"),
-        (lambda d: d["cpds"][0].update(intercept=float("nan")), None, "NaN is no number"),
+        (lambda d: d["cpds"][0].update(intercept=float("nan")), None, "NaN is not a number"),
         (lambda d: d["cpds"][0].update(type="code"), None, "'lg' or 'ckde'"),
         (lambda d: d["cpds"][1].update(bandwidth=[[1.0]]), None, "'bandwidth' must hold numbers of shape"),
         (lambda d: d["cpds"][1].update(bandwidth=[[1.0, 2.0], [2.0, 1.0]]), None, "not positive definite"),
@@ -219,7 +219,7 @@ def test_a_changed_file_is_refused_and_the_reason_named(path, change, members, m
 @pytest.mark.parametrize("content", [b"", b"PK", b"hello"], ids=["empty", "short", "text"])
 def test_foreign_files_are_refused(tmp_path, content):
     (tmp_path / "model.spbn").write_bytes(content)
-    with pytest.raises(ModelFileError, match=r"no \.spbn file"):
+    with pytest.raises(ModelFileError, match=r"not an \.spbn file"):
         BayesianNetwork.load(tmp_path / "model.spbn")
 
 
@@ -234,7 +234,7 @@ class Dangerous:
 def test_a_pickle_is_refused_and_not_run(tmp_path):
     trap = tmp_path / "was-run"
     (tmp_path / "model.spbn").write_bytes(pickle.dumps(Dangerous(str(trap))))
-    with pytest.raises(ModelFileError, match=r"no \.spbn file"):
+    with pytest.raises(ModelFileError, match=r"not an \.spbn file"):
         BayesianNetwork.load(tmp_path / "model.spbn")
     assert not trap.exists()
 

@@ -180,7 +180,7 @@ def binary():
         (b"a,b\n1,2,3\n1,2,3\n", "more fields"),
         (b"a,b\nx,y\n", "no column of numbers"),
         (b"a,b\n1,2\n3,oops\n", "column 'b' holds text, first in line 3: 'oops'"),
-        (b"a,a\n1,2\n", "'a' stand more than once|distinct"),
+        (b"a,a\n1,2\n", "'a' appear more than once|distinct"),
         (b"a,b\n1,2\n1,3\n1,4\n", "'a' is constant"),
         (b"a,b\n\n1,2\n\n\n3,oops\n", "column 'b' holds text, first in line 6: 'oops'"),
         (b'a,b,c\n1,2,"x\ny"\n', "column 'c' holds text, first in line 3"),
@@ -220,7 +220,7 @@ def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
         (["learn"], "Missing argument"),
         (["fly"], "fly"),
         (["show", "nothing.spbn"], "does not exist"),
-        (["show", "data.csv"], "no .spbn file"),
+        (["show", "data.csv"], "not an .spbn file"),
         (["score", "model.spbn", "short.csv"], "no column 'c'"),
         (["sample", "model.spbn", "-n", "-3"], "number of samples"),
         (["plot", "model.spbn", "--out", "graph.gif"], "must end in"),
@@ -262,7 +262,7 @@ def test_parquet_without_its_package(model, run, monkeypatch):
 
 
 def test_a_report_without_its_packages_is_refused_before_learning(folder, run, monkeypatch):
-    monkeypatch.setattr("spbn.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("spbn.drawing.packages.find_spec", lambda name: None)
     code, out, err = run("learn", "data.csv", "--report", "r.html")
     assert (code, out) == (2, "")
     assert "spbn[plot]" in err

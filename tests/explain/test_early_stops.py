@@ -22,7 +22,7 @@ def test_a_search_on_sound_rows_is_not_blamed_on_any(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_wrong_reading_among_the_validation_rows_is_found(seed):
     frame = curve(200, seed)
-    row = spbn.splits.holdout_rows(200, 0.2, np.random.default_rng(seed))[1][3]
+    row = spbn.tables.splits.holdout_rows(200, 0.2, np.random.default_rng(seed))[1][3]
     frame.loc[row, "b"] = 25.0
     network = spbn.learn(frame, seed=seed, patience=0)
     assert network.structure.arcs == ()  # for the sake of one row
