@@ -20,7 +20,7 @@ import spbn
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
-#: Pages whose changes to the package are made in a copy of it.
+#: The page whose node type is registered in another process, and built into a copy of the package.
 PATCHING = "new-node-type.md"
 LARGEST_PICTURE = 150_000
 #: The file that is changed, the one that it becomes, and the changes.
@@ -125,19 +125,26 @@ def copy(request, tmp_path):
     return folder
 
 
-def test_the_new_node_type_works(tmp_path, copy):
-    """The changes of the page make a package that does what the page says."""
-    code = []
-    expected = ""
-    for block, shown in outputs(PATCHING):
-        if block.language == "diff":
-            apply(block.text, copy)
-        elif block.language == "python":
-            code.append(block.text)
-            expected += shown.text if shown is not None else ""
+@pytest.mark.parametrize("inside", [False, True], ids=["from outside", "in the package"])
+def test_the_new_node_type_works(inside, tmp_path, copy):
+    """What the page writes and registers is learned with, saved, loaded, sampled, drawn and reported."""
+    file, register, *rest = [pair for pair in outputs(PATCHING) if pair[0].language == "python"]
+    code = [block.text for block, _ in rest]
+    before = {path: path.read_text() for path in (copy / "src").rglob("*.py")}
+    if inside:
+        (copy / "src/spbn/nodes/laplace.py").write_text(file[0].text, encoding="utf-8")
+        (diff,) = [block.text for block in blocks(PATCHING) if block.language == "diff"]
+        apply(diff, copy)
+        changed = [path for path, text in before.items() if path.read_text() != text]
+        assert [path.name for path in changed] == ["registry.py"]
+        added = changed[0].read_text().splitlines()
+        assert len(added) == len(before[changed[0]].splitlines()) + 1  # one line
+        code.insert(0, "from spbn.nodes.laplace import NODE_TYPE\n")
+    else:
+        code[:0] = [file[0].text.replace("from __future__ import annotations\n", ""), register[0].text]
     script = tmp_path / "page.py"
     script.write_text("\n".join(code), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "MPLBACKEND": "Agg"}
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         cwd=tmp_path,
@@ -147,7 +154,7 @@ def test_the_new_node_type_works(tmp_path, copy):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    require_same(PATCHING, done.stdout, expected)
+    require_same(PATCHING, done.stdout, "".join(shown.text for _, shown in rest if shown is not None))
 
 
 def apply(diff, root):

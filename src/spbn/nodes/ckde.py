@@ -67,7 +67,7 @@ class CKDE:
     @property
     def type(self) -> NodeType:
         """The type of the node."""
-        return CKDE_TYPE
+        return NODE_TYPE
 
     @property
     def bandwidth(self) -> FloatArray:
@@ -166,7 +166,7 @@ class CKDEType(NodeType):
         return CKDE(node, parents, joint)
 
 
-CKDE_TYPE = CKDEType()
+NODE_TYPE = CKDEType()
 
 
 @final

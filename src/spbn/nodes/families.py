@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spbn.errors import GraphError, quoted
 from spbn.nodes.base import NodeType, place_of, registered
-from spbn.nodes.linear_gaussian import LG_TYPE
+from spbn.nodes.linear_gaussian import NODE_TYPE as LG_TYPE
 from spbn.numerics.arrays import BoolArray, IntArray
 
 

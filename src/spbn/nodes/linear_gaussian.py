@@ -112,7 +112,7 @@ class LinearGaussian:
     @property
     def type(self) -> NodeType:
         """The type of the node."""
-        return LG_TYPE
+        return NODE_TYPE
 
     @property
     def kept_rows(self) -> None:
@@ -177,7 +177,7 @@ class LinearGaussianType(NodeType):
         return LinearGaussian(node, parents, float(intercept), tuple(coefficients.tolist()), float(variance))
 
 
-LG_TYPE = LinearGaussianType()
+NODE_TYPE = LinearGaussianType()
 
 
 @final

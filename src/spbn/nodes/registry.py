@@ -1,10 +1,15 @@
-"""The node types of the package. Their order breaks ties: a new one goes to the end."""
+"""The node types of the package, by their modules. Their order breaks ties: a new one goes to the end."""
 
 from __future__ import annotations
 
-from spbn.nodes.base import register
-from spbn.nodes.ckde import CKDE_TYPE
-from spbn.nodes.linear_gaussian import LG_TYPE
+from importlib import import_module
 
-register(LG_TYPE)
-register(CKDE_TYPE)
+from spbn.nodes.base import register
+
+MODULES = (
+    "linear_gaussian",
+    "ckde",
+)
+
+for module in MODULES:
+    register(import_module(f"spbn.nodes.{module}").NODE_TYPE)
