@@ -17,7 +17,7 @@ from spbn.graphs.dag import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
 from spbn.learn import learn
 from spbn.network import BayesianNetwork
-from spbn.nodes import CKDE, KDE, Family, LinearGaussian, NodeType
+from spbn.nodes import CKDE, KDE, Blend, Family, LinearGaussian, NodeType
 from spbn.pc import PCResult, pc
 from spbn.record import Record
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
@@ -56,6 +56,7 @@ __all__ = [
     "ArgumentError",
     "BGe",
     "BayesianNetwork",
+    "Blend",
     "CMIknn",
     "CVLikelihood",
     "DataError",

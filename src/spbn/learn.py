@@ -28,6 +28,7 @@ MODELS = {
     "spbn": (NodeType.LG, NodeType.CKDE),
     "gbn": (NodeType.LG,),
     "kdebn": (NodeType.CKDE,),
+    "blend": (NodeType.BLEND,),
 }
 ALGORITHMS = ("hc", "pc")
 TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
@@ -66,7 +67,7 @@ def learn(
         A data frame (pandas, polars, pyarrow, ...) or a dict of columns; every column is a node.
     model
         "spbn": the type of every node is learned. "gbn": all nodes are linear Gaussian.
-        "kdebn": all are CKDE.
+        "kdebn": all are CKDE. "blend": all are blends, which often predict best.
     algorithm
         "hc": hill climbing on a score. "pc": the graph by tests of independence, then
         the node types by hill climbing.

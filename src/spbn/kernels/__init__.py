@@ -21,8 +21,10 @@ fold (see `exact.log_density` for the arrays). It knows nothing of networks.
 
 from __future__ import annotations
 
+import numpy as np
+
 from spbn.errors import ArgumentError
-from spbn.kernels import exact, pruned
+from spbn.kernels import exact, multiscale, pruned
 from spbn.kernels.estimates import training_rows
 from spbn.kernels.spectral import engine as spectral
 from spbn.numerics.arrays import FloatArray, IntArray
@@ -62,6 +64,28 @@ def log_density(
         if pruning_pays(d, spans):
             return pruned.log_density(points, columns, whiteners, spans)
     return exact.log_density(points, columns, whiteners, spans)
+
+
+def log_density_by_scale(
+    points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: IntArray, *, engine: str = "auto"
+) -> FloatArray:
+    """Return the log-density of rows at every scale of `multiscale.SCALES`: sets × scales × rows.
+
+    All scales together where the sums are made pair by pair; else the engine is chosen for each.
+    """
+    require_engine(engine)
+    d = columns.shape[1]
+    if engine == "exact" or not (
+        (engine == "spectral" and d <= spectral.DIMENSIONS)
+        or spectral_pays(d, spans)
+        or pruning_pays(d, spans)
+    ):
+        return multiscale.log_density(points, columns, whiteners, spans)
+    by_scale = [
+        log_density(points, columns, whiteners / np.sqrt(scale), spans, engine=engine)
+        for scale in multiscale.SCALES
+    ]
+    return np.stack(by_scale, axis=1)
 
 
 def spectral_pays(d: int, spans: IntArray) -> bool:

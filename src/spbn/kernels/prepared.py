@@ -9,6 +9,7 @@ import numpy as np
 
 from spbn import kernels
 from spbn.kernels.conditional import choose_rows, conditional_cdf, conditional_log_density, quotient
+from spbn.kernels.multiscale import SCALES
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import centre_of
 
@@ -63,6 +64,33 @@ class PreparedKernels:
             return rows + math.log(self.whitener[-1, -1])
 
         return quotient(joint, self._log_density(whitened[:-1]), directly)
+
+    def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it: scales × queries."""
+        whitened = self.whitened(queries)
+        joint = self._log_density_by_scale(whitened)
+        if len(queries) == 1:
+            return joint
+        parents = self._log_density_by_scale(whitened[:-1])
+        out = np.empty_like(joint)
+        for k, scale in enumerate(SCALES):
+            width = math.sqrt(scale)
+
+            def directly(far: BoolArray, width: float = width) -> FloatArray:
+                asked = np.ascontiguousarray(whitened[:, far] / width)
+                rows = conditional_log_density(self.rows / width, asked)
+                return rows + math.log(self.whitener[-1, -1] / width)
+
+            out[k] = quotient(joint[k], parents[k], directly)
+        return out
+
+    def _log_density_by_scale(self, whitened: FloatArray) -> FloatArray:
+        d, rows = len(whitened), self.rows.shape[1]
+        points = np.concatenate([self.rows[:d], whitened], axis=1)
+        span = np.array([[rows, points.shape[1], 0, rows, 0, 0]])
+        columns, whiteners = np.arange(d)[None], np.eye(d)[None, None]
+        density = kernels.log_density_by_scale(points, columns, whiteners, span, engine=self.engine)
+        return density[0, :, rows:] + np.log(np.diag(self.whitener)[:d]).sum()
 
     def conditional_cdf(self, queries: FloatArray) -> FloatArray:
         """Return P(last variable ≤ x | those before it)."""

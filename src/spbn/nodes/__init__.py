@@ -6,6 +6,8 @@
     How families are scored: many at a time, on rows that their parameters were not fitted to.
 `linear_gaussian`, `ckde`
     The types of the paper.
+`blend`
+    A mixture of both, with kernels at several scales.
 """
 
 from spbn.nodes import registry  # noqa: F401 -- registers the types
@@ -19,6 +21,7 @@ from spbn.nodes.base import (
     register,
     registered,
 )
+from spbn.nodes.blend import Blend
 from spbn.nodes.ckde import CKDE
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.kde import KDE
@@ -29,6 +32,7 @@ __all__ = [
     "CKDE",
     "CPD",
     "KDE",
+    "Blend",
     "Description",
     "Family",
     "FamilyBatch",

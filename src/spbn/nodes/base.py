@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -71,11 +71,14 @@ class Description:
         What the signs of the formula mean; empty if they need no explanation.
     tables
         Parameters that do not fit into the line.
+    shares
+        Names and shares of what it is a mixture of, which sum to one; empty if it is not a mixture.
     """
 
     formula: str
     legend: str = ""
     tables: tuple[ParameterTable, ...] = ()
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 class CPD(Protocol):
@@ -142,6 +145,7 @@ class NodeType(ABC, metaclass=_Registered):
 
     LG: ClassVar[NodeType]  #: linear Gaussian: a linear regression with normal noise
     CKDE: ClassVar[NodeType]  #: conditional kernel density estimate
+    BLEND: ClassVar[NodeType]  #: mixture of a linear Gaussian and of kernels at several scales
 
     #: What it is called in files and arguments.
     name: ClassVar[str]

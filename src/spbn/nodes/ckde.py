@@ -84,6 +84,11 @@ class CKDE:
         """The training rows: one kernel sits on each."""
         return Table(self.joint.names, self.joint.points)
 
+    def scaled(self, factor: float) -> CKDE:
+        """Return the same kernels with a multiple of the bandwidth matrix."""
+        joint = KDE(self.joint.names, self.joint.points, factor * self.bandwidth, self.joint.engine)
+        return CKDE(self.node, self.parents, joint)
+
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
         return self.joint.prepared.conditional_log_density(as_table(data, names=self.joint.names).columns)
@@ -192,9 +197,9 @@ class KernelScorer:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
         if callable(self._rule):
             return self.rows(families).sum(axis=1)
-        joints, parents = _sets(families)
-        whole, _ = self._densities.totals(joints)
-        part, far = self._densities.totals(parents)
+        joints, parents = family_sets(families)
+        whole = self._densities.totals(joints)[0][:, 0]
+        part, far = (found[:, 0] for found in self._densities.totals(parents))
         fitted = np.isfinite(whole)
         out = np.full(len(families), -np.inf)
         out[fitted] = whole[fitted] - part[fitted]
@@ -205,15 +210,10 @@ class KernelScorer:
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
-        return np.stack(
-            [
-                self._densities.family_rows(members[:size])
-                for members, size in zip(families.members, families.sizes, strict=True)
-            ]
-        )
+        return np.stack([self._densities.family_rows(members)[0] for members in families.each])
 
 
-def _sets(families: FamilyBatch) -> tuple[list[VariableSet], list[VariableSet]]:
+def family_sets(families: FamilyBatch) -> tuple[list[VariableSet], list[VariableSet]]:
     """Return the sets of J and M of every family."""
     joints, parents = [], []
     for members, size in zip(families.members.tolist(), families.sizes.tolist(), strict=True):

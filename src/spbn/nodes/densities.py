@@ -4,6 +4,9 @@ Two set functions are enough under a named bandwidth rule: J(S), the log-density
 with the bandwidth of |S| dimensions, and M(S), the same with the bandwidth factor of |S| + 1
 dimensions. Neither depends on which member of S is the child, so i → j and j → i share a J, and
 all children of the same parents share an M. Each is computed once.
+
+Both come at one scale, with the bandwidth matrix as it is, or at all of `multiscale.SCALES`, which
+multiply it, for little more than the price of one.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple, final
 
 import numpy as np
@@ -38,20 +42,20 @@ class VariableSet(NamedTuple):
 
 
 class _Total(NamedTuple):
-    """The log-density of all rows together, and whether some row is too far out to subtract it."""
+    """By scale, the log-density of all rows together, and whether some row is too far out to subtract it."""
 
-    log_density: float
-    far: bool
-
-
-_NOTHING = _Total(0.0, False)  # the density of no variables is 1
+    log_density: FloatArray
+    far: BoolArray
 
 
 @final
 class SetDensities:
     """The log-densities of sets of columns: prepared once, asked many times."""
 
-    def __init__(self, partition: Partition, bandwidth: BandwidthRule, engine: str) -> None:
+    def __init__(
+        self, partition: Partition, bandwidth: BandwidthRule, engine: str, *, scales: Sequence[float] = (1.0,)
+    ) -> None:
+        self.scales = tuple(scales)
         self._partition = partition
         self._rule = bandwidth
         self._engine = engine
@@ -61,59 +65,67 @@ class SetDensities:
     def totals(self, sets: Sequence[VariableSet]) -> tuple[FloatArray, BoolArray]:
         """Return the log-density of all queried rows together, and whether one of them is far out.
 
-        -inf where the bandwidth is singular.
+        Both are sets × scales; -inf where the bandwidth is singular.
         """
         self._require_totals({variables for variables in sets if variables.columns})
-        found = [self._totals[variables] if variables.columns else _NOTHING for variables in sets]
-        return np.array([total.log_density for total in found]), np.array(
-            [total.far for total in found], bool
-        )
+        shape = (len(sets), len(self.scales))
+        log_densities, far = np.zeros(shape), np.zeros(shape, dtype=bool)
+        for number, variables in enumerate(sets):
+            if variables.columns:  # the density of no variables is 1
+                log_densities[number], far[number] = self._totals[variables]
+        return log_densities, far
 
     def rows(self, sets: Sequence[VariableSet]) -> FloatArray:
-        """Return sets × queried rows; they are kept, as far as `KEPT_BYTES` go."""
+        """Return sets × scales × queried rows; they are kept, as far as `KEPT_BYTES` go."""
         wanted = dict.fromkeys(sets)
         found = {variables: self._rows[variables] for variables in wanted if variables in self._rows}
         for of_size in _by_size([variables for variables in wanted if variables not in found]):
             found.update(zip(of_size, self._computed(of_size), strict=True))
-        out = np.stack([found[s] if s.columns else np.zeros(self._partition.queries) for s in sets])
+        nothing = np.zeros((len(self.scales), self._partition.queries))
+        out = np.stack([found[s] if s.columns else nothing for s in sets])
         for variables, rows in found.items():
             self._rows[variables] = rows
             self._rows.move_to_end(variables)
-        while len(self._rows) * 8 * self._partition.queries > KEPT_BYTES:
+        while len(self._rows) * nothing.nbytes > KEPT_BYTES:
             self._rows.popitem(last=False)
         return out
 
     def family_rows(self, members: IntArray) -> FloatArray:
-        """Return the log-density of the last of some columns given the others, for every queried row.
+        """Return the log-density of the last of some columns given the others: scales × queried rows.
 
         All -inf if it cannot be fitted.
         """
         whiteners = self._family_whiteners(members)
         if whiteners is None:
-            return np.full(self._partition.queries, -np.inf)
+            return np.full((len(self.scales), self._partition.queries), -np.inf)
         rows = self._log_density(members[None], whiteners[None])[0]
         if len(members) > 1:
             block = np.ascontiguousarray(whiteners[:, :-1, :-1])
             parents = self._log_density(members[None, :-1], block[None])[0]
-            rows = quotient(rows, parents, lambda far: self._far_rows(members, whiteners, far))
-        return rows if np.isfinite(rows).all() else np.full(len(rows), -np.inf)
+            for number, scale in enumerate(self.scales):
+                narrowed = whiteners / math.sqrt(scale)
+                rows[number] = quotient(
+                    rows[number], parents[number], partial(self._far_rows, members, narrowed)
+                )
+        rows[~np.isfinite(rows).all(axis=1)] = -np.inf
+        return rows
 
     def _require_totals(self, asked: set[VariableSet]) -> None:
         """Compute the totals that are not known yet, sets of one size at a time."""
         missing = sorted(asked - self._totals.keys())
         forget_older_half(self._totals, limit=MOST_TOTALS - len(missing), keep=asked)
-        at_a_time = max(1, LARGEST_OUTPUT // self._partition.table.rows)
+        at_a_time = max(1, LARGEST_OUTPUT // (len(self.scales) * self._partition.table.rows))
         for of_size in _by_size(missing):
             for start in range(0, len(of_size), at_a_time):
                 batch = of_size[start : start + at_a_time]
                 for variables, density in zip(batch, self._computed(batch), strict=True):
-                    self._totals[variables] = _Total(float(density.sum()), bool(density.min() < FAR))
+                    self._totals[variables] = _Total(density.sum(axis=1), density.min(axis=1) < FAR)
 
     def _computed(self, sets: Sequence[VariableSet]) -> FloatArray:
-        """Log-density of every queried row under sets of one size; -inf where a bandwidth is singular."""
+        """Log-densities under sets of one size, sets × scales × rows; -inf where a bandwidth is singular."""
         columns = np.array([variables.columns for variables in sets])
         whiteners, regular = self._named_whiteners(columns, [variables.dimension for variables in sets])
-        out = np.full((len(sets), self._partition.queries), -np.inf)
+        out = np.full((len(sets), len(self.scales), self._partition.queries), -np.inf)
         if regular.any():
             out[regular] = self._log_density(columns[regular], whiteners[regular])
         return out
@@ -159,11 +171,12 @@ class SetDensities:
         return np.concatenate(parts)
 
     def _log_density(self, columns: IntArray, whiteners: FloatArray) -> FloatArray:
-        partition = self._partition
-        density = kernels.log_density(
-            partition.table.columns, columns, whiteners, partition.spans, engine=self._engine
-        )
-        return partition.queried(density)
+        points, spans = self._partition.table.columns, self._partition.spans
+        if len(self.scales) == 1:
+            density = kernels.log_density(points, columns, whiteners, spans, engine=self._engine)[:, None]
+        else:
+            density = kernels.log_density_by_scale(points, columns, whiteners, spans, engine=self._engine)
+        return self._partition.queried(density)
 
 
 def _by_size(sets: Sequence[VariableSet]) -> list[list[VariableSet]]:

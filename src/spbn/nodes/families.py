@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -99,7 +99,7 @@ class FamilyBatch:
 
     @cached_property
     def members(self) -> IntArray:
-        """Column numbers of every family, parents in order and the node behind them.
+        """Column numbers of every family, parents in order and the node last.
 
         Family f has ``members[f, : sizes[f]]``; what follows is -1.
         """
@@ -108,6 +108,12 @@ class FamilyBatch:
         members[np.arange(members.shape[1]) < self.sizes[:, None] - 1] = parent
         members[np.arange(len(self)), self.sizes - 1] = self.nodes
         return members
+
+    @property
+    def each(self) -> Iterator[IntArray]:
+        """The column numbers of one family after the other, parents in order and the node last."""
+        for members, size in zip(self.members, self.sizes, strict=True):
+            yield members[:size]
 
     @cached_property
     def families(self) -> list[Family]:

@@ -203,8 +203,7 @@ class LinearScorer:
         queries = partition.queried(partition.table.columns)
         group = np.repeat(np.arange(partition.groups), np.diff(partition.spans[:, :2])[:, 0])
         out = np.empty((len(families), partition.queries))
-        for f, (members, size) in enumerate(zip(families.members, families.sizes, strict=True)):
-            columns = members[:size]
+        for f, columns in enumerate(families.each):
             directions, variances, share = residual_directions(
                 partition.train.counts, partition.train.scatters, columns
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, chain
 
 import numpy as np
@@ -10,7 +11,10 @@ import numpy as np
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of, leave_one_out
 from spbn.numerics.regression import MomentStack
+from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
+
+INNER_FOLDS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +77,14 @@ class Partition:
         spans = np.stack([rows, rows + 1, zeros, rows, rows + 1, np.full_like(rows, table.rows)], axis=1)
         train = MomentStack.of([a + b for a, b in zip(before, behind, strict=True)])
         return cls(Table(table.names, columns), spans, np.arange(len(rows)), train, MomentStack.of(alone))
+
+    @cached_property
+    def inner(self) -> Partition:
+        """A cross-validation of the training rows; the partition itself if it is one."""
+        if self.queries == self.table.rows:
+            return self
+        table = self.table.take(self.training_rows(0)) if self.groups == 1 else self.table
+        return Partition.folds(table, fold_labels(table.rows, min(INNER_FOLDS, table.rows), 0))
 
     @property
     def groups(self) -> int:

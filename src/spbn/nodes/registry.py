@@ -9,6 +9,7 @@ from spbn.nodes.base import register
 MODULES = (
     "linear_gaussian",
     "ckde",
+    "blend",
 )
 
 for module in MODULES:

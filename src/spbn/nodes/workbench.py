@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType, Scorer, registered
 from spbn.nodes.densities import SetDensities
 from spbn.nodes.families import FamilyBatch
@@ -22,10 +23,24 @@ class Workbench:
     A batch is grouped by type, and each type's scorer is asked once.
     """
 
-    def __init__(self, partition: Partition, settings: FitSettings | None = None) -> None:
+    def __init__(
+        self, partition: Partition, settings: FitSettings | None = None, *, inner: Workbench | None = None
+    ) -> None:
         self.partition = partition
         self.settings = FitSettings() if settings is None else settings
+        self._inner = inner
         self._scorers: dict[str, Scorer] = {}
+
+    @cached_property
+    def inner(self) -> Workbench:
+        """A cross-validation of the training rows, for what is chosen by one: weights, scales.
+
+        That is the bench itself if it is a cross-validation.
+        """
+        if self._inner is not None:
+            return self._inner
+        partition = self.partition.inner
+        return self if partition is self.partition else Workbench(partition, self.settings)
 
     @property
     def moments(self) -> MomentStack:
@@ -36,6 +51,12 @@ class Workbench:
     def densities(self) -> SetDensities:
         """Log-densities of sets of columns."""
         return SetDensities(self.partition, self.settings.bandwidth, self.settings.engine)
+
+    @cached_property
+    def scaled_densities(self) -> SetDensities:
+        """The same at several scales."""
+        bandwidth, engine = self.settings.bandwidth, self.settings.engine
+        return SetDensities(self.partition, bandwidth, engine, scales=SCALES)
 
     def scorer(self, node_type: NodeType) -> Scorer:
         """Return the scorer of a type."""

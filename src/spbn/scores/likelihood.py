@@ -137,6 +137,9 @@ class ValidatedLikelihood(Score):
         labels = fold_labels(train.rows, folds, fold_seed, held_out=test.rows)
         self._training = CVLikelihood(train, folds=labels, bandwidth=bandwidth, engine=engine)
         self.validation = HoldoutLikelihood(train, validation=test, bandwidth=bandwidth, engine=engine)
+        self.validation._bench = Workbench(  # which chooses nothing that the training rows have not chosen
+            self.validation._bench.partition, self.validation._bench.settings, inner=self._training._bench
+        )
         super().__init__(train.names, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:

@@ -1,0 +1,324 @@
+"""Blend: a mixture of a linear Gaussian and of kernels at four scales, weighted by what predicts best.
+
+This is stacked density estimation (Smyth and Wolpert, 1999) inside a node:
+
+    f(x | pa) = Σ_k w_k f_k(x | pa),
+
+where the components f_k are the LG and the CKDE with the bandwidth c·H for c = 1/16, 1/4, 1 and 4. The
+weights maximise the likelihood of rows that the components were not fitted to (`numerics.mixing`). A
+CKDE has one scale and the tails of one Gaussian; a blend has narrow kernels where rows are dense, and
+the tails of the LG far out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from spbn.errors import FitError, quoted
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.conditional import FAR
+from spbn.kernels.multiscale import SCALES
+from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
+from spbn.nodes.ckde import CKDE, family_sets
+from spbn.nodes.ckde import NODE_TYPE as KERNELS
+from spbn.nodes.families import FamilyBatch
+from spbn.nodes.linear_gaussian import NODE_TYPE as LG
+from spbn.nodes.linear_gaussian import LinearGaussian, LinearScorer
+from spbn.nodes.partition import Partition
+from spbn.nodes.workbench import Workbench
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.mixing import mixing_weights
+from spbn.numerics.random import Seed, generator
+from spbn.tables.frames import Missing, as_table
+from spbn.tables.splits import fold_labels
+from spbn.tables.table import Table
+
+#: What the components are called: the kernels by scale, then the line.
+COMPONENTS = ("very narrow kernels", "narrow kernels", "kernels", "wide kernels", "linear Gaussian")
+FOLDS = 10
+FEWEST_ROWS = 4
+MOST_WEIGHTS = 1 << 18  # families whose weights are remembered
+LARGEST_PART = 1 << 23  # log-densities that are held at a time: 64 MB
+
+
+@dataclass(frozen=True, repr=False)
+class Blend:
+    """The density of a node as a mixture of a linear Gaussian and of kernels at several scales.
+
+    Attributes
+    ----------
+    node, parents
+        The family.
+    line
+        The linear Gaussian; None if it could not be fitted.
+    kernels
+        The kernels at scale 1; None if they could not be fitted.
+    mixture
+        The weights of `COMPONENTS`; 0 for what could not be fitted.
+    """
+
+    node: str
+    parents: tuple[str, ...]
+    line: LinearGaussian | None
+    kernels: CKDE | None
+    mixture: tuple[float, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        data: Any,
+        node: str,
+        parents: Sequence[str] = (),
+        *,
+        bandwidth: BandwidthRule = "scott",
+        missing: Missing = "error",
+        engine: str = "auto",
+        folds: int = FOLDS,
+    ) -> Blend:
+        """Fit the components to all rows, and their weights by cross-validation."""
+        settings = FitSettings(bandwidth, engine)
+        table = as_table(data, names=[*parents, node], missing=missing, min_rows=2)
+        if table.rows < FEWEST_ROWS:
+            raise FitError(f"a blend needs at least {FEWEST_ROWS} rows. {node!r} has {table.rows}.")
+        partition = Partition.folds(table, fold_labels(table.rows, min(folds, table.rows), 0))
+        family = FamilyBatch.named(table.names, [(node, parents, NODE_TYPE)])
+        weights = BlendScorer(Workbench(partition, settings)).weights(family)[0]
+        line = _or_none(lambda: LinearGaussian.fit(table, node, parents))
+        kernels = _or_none(lambda: CKDE.fit(table, node, parents, bandwidth=bandwidth, engine=engine))
+        usable = np.array([kernels is not None] * len(SCALES) + [line is not None])
+        weights = np.where(usable, weights, 0.0)
+        if not weights.sum() > 0.0:
+            raise FitError(
+                f"neither a line nor kernels can be fitted to {node!r} given {quoted(parents) or 'nothing'}: "
+                f"its parents are linearly dependent, or determine it. Remove one of them."
+            )
+        mixture = tuple((weights / weights.sum()).tolist())
+        return cls(node, tuple(parents), line, kernels, mixture)
+
+    @property
+    def type(self) -> NodeType:
+        """The type of the node."""
+        return NODE_TYPE
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of every component, by its name."""
+        return dict(zip(COMPONENTS, self.mixture, strict=True))
+
+    @property
+    def rows(self) -> int | None:
+        """Number of kernels."""
+        return None if self.kernels is None else self.kernels.rows
+
+    @property
+    def kept_rows(self) -> Table | None:
+        """The training rows: one kernel of every scale sits on each."""
+        return None if self.kernels is None else self.kernels.kept_rows
+
+    @cached_property
+    def _scaled(self) -> dict[int, CKDE]:
+        """The kernels of every scale that has a weight."""
+        if self.kernels is None:
+            return {}
+        return {k: self.kernels.scaled(c) for k, c in enumerate(SCALES) if self.mixture[k] > 0.0}
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+        table = as_table(data, names=[*self.parents, self.node])
+        parts = np.full((len(COMPONENTS), table.rows), -np.inf)
+        if self.kernels is not None:
+            parts[:-1] = self.kernels.joint.prepared.conditional_log_density_by_scale(table.columns)
+        if self.line is not None:
+            parts[-1] = self.line.logpdf(table)
+        return log_mixture(parts, np.array(self.mixture))
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+        table = as_table(data, names=[*self.parents, self.node])
+        total = np.zeros(table.rows)
+        for k, kernels in self._scaled.items():
+            total += self.mixture[k] * kernels.cdf(table)
+        if self.line is not None and self.mixture[-1] > 0.0:
+            total += self.mixture[-1] * self.line.cdf(table)
+        return total
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, one row for each."""
+        parents = parent_columns(self.node, self.parents, n, given)
+        rng = generator(seed)
+        chosen = rng.choice(len(COMPONENTS), size=n, p=self.mixture)
+        out = np.empty(n)
+        sources: dict[int, Any] = {**self._scaled, len(SCALES): self.line}
+        for k, source in sources.items():
+            mine = np.flatnonzero(chosen == k)
+            if len(mine):
+                values = {name: parents[i, mine] for i, name in enumerate(self.parents)}
+                out[mine] = source.sample(len(mine), given=values or None, seed=rng)
+        return out
+
+    def describe(self) -> Description:
+        """Return the weights, greatest first, and the bandwidth of the kernels."""
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        tables = () if self.kernels is None else self.kernels.describe().tables
+        weights = ParameterTable("weight", COMPONENTS, ("weight",), tuple((w,) for w in self.mixture))
+        return Description(
+            f"{self.node}{given} ~ {in_words(self.weights)}",
+            legend="A blend mixes kernels of several widths and a line; its weights predict best.",
+            tables=(weights, *tables),
+            shares=self.weights,
+        )
+
+    def __repr__(self) -> str:
+        return self.describe().formula
+
+
+def in_words(weights: Mapping[str, float]) -> str:
+    """Write weights as people say them: "61 % narrow kernels, 35 % kernels, 4 % linear Gaussian"."""
+    ordered = sorted(weights.items(), key=lambda item: -item[1])
+    shown = [f"{100 * weight:.0f} % {name}" for name, weight in ordered if weight >= 0.005]
+    return ", ".join(shown)
+
+
+def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return log Σ_k w_k f_k for components × rows."""
+    weighted = log_densities[weights > 0.0] + np.log(weights[weights > 0.0])[:, None]
+    peaks = weighted.max(axis=0)
+    mixed: FloatArray = peaks + np.log(np.exp(weighted - peaks).sum(axis=0))
+    return mixed
+
+
+@final
+class BlendType(NodeType):
+    """The node type of `Blend`."""
+
+    name = "blend"
+    label = "blend"
+    short_label = "Blend"
+    sentence = "A mixture of a straight line and of kernels at four scales, weighted by what predicts best."
+    colour = "#e4d9ee"
+    dark_colour = "#4a3c58"
+    alternative = "ckde"
+
+    def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> Blend:
+        """Fit the components, and their weights by cross-validation."""
+        return Blend.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
+
+    def scorer(self, bench: Workbench) -> BlendScorer:
+        """Score from log-densities of sets of columns at all scales, which families share."""
+        return BlendScorer(bench)
+
+    def write(self, cpd: Blend, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the weights and the components."""
+        line = None if cpd.line is None else LG.write(cpd.line, arrays)
+        kernels = None if cpd.kernels is None else KERNELS.write(cpd.kernels, arrays)
+        return {"weights": list(cpd.mixture), "line": line, "kernels": kernels}
+
+    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend:
+        """Read the weights and the components."""
+        node, parents = family_of(record)
+        weights = numbers(record, "weights", (len(COMPONENTS),))
+        if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9:
+            refuse(f"the weights of {node!r} must be positive and sum to 1. Got {weights.tolist()}.")
+        family = {"node": node, "parents": list(parents)}
+        parts: list[Any] = []
+        for key, part_type in (("line", LG), ("kernels", KERNELS)):
+            part = record.get(key)
+            if part is not None and not isinstance(part, dict):
+                refuse(f"{key!r} of {node!r} must be an object or null. Got {part!r:.200}.")
+            parts.append(None if part is None else part_type.read({**part, **family}, arrays))
+        line, kernels = parts
+        if (line is None and weights[-1] > 0.0) or (kernels is None and weights[:-1].any()):
+            refuse(f"{node!r} gives weight to a component that it lacks.")
+        return Blend(node, parents, line, kernels, tuple(weights.tolist()))
+
+
+NODE_TYPE = BlendType()
+
+
+@final
+class BlendScorer:
+    """Scores blend families: components from shared densities, weights by `mixing_weights`.
+
+    In a cross-validation, the weights of a family are fitted to the same rows that are scored, each under
+    components that were not fitted to it: four numbers, beside which the rows are many. Elsewhere they
+    come from a cross-validation of the training rows (`Workbench.inner`).
+    """
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._line = LinearScorer(LG, bench)
+        self._weights: dict[bytes, FloatArray] = {}
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        if self._bench.inner is not self._bench:
+            return self.rows(families).sum(axis=1)
+        out = np.empty(len(families))
+        for part, components in self._components(families):
+            for f, parts in zip(part, components, strict=True):
+                weights, out[f] = mixing_weights(parts)
+                self._remember(families.keys[f], weights)
+        return out
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × queried rows; a family that cannot be fitted is -inf throughout."""
+        weights = self._bench.inner.scorer(NODE_TYPE).weights(families)  # type: ignore[attr-defined]
+        out = np.full((len(families), self._bench.partition.queries), -np.inf)
+        for part, components in self._components(families):
+            for f, parts in zip(part, components, strict=True):
+                usable = np.isfinite(parts).all(axis=1)
+                mixture = np.where(usable, weights[f], 0.0)
+                if mixture.sum() > 0.0:
+                    out[f] = log_mixture(parts, mixture / mixture.sum())
+        return out
+
+    def weights(self, families: FamilyBatch) -> FloatArray:
+        """Families × components: the weights that predict the queried rows best; 0 if none can be fitted."""
+        unknown = np.array([key not in self._weights for key in families.keys])
+        if unknown.any():
+            self.totals(families.only(unknown))
+        return np.stack([self._weights[key] for key in families.keys])
+
+    def _remember(self, key: bytes, weights: FloatArray) -> None:
+        self._weights[key] = weights
+        if len(self._weights) > MOST_WEIGHTS:
+            self._weights.pop(next(iter(self._weights)))
+
+    def _components(self, families: FamilyBatch) -> Iterator[tuple[range, FloatArray]]:
+        """Yield families, some at a time, and their log-densities: families × components × queried rows."""
+        queries = self._bench.partition.queries
+        at_a_time = max(1, LARGEST_PART // (len(COMPONENTS) * queries))
+        for start in range(0, len(families), at_a_time):
+            part = range(start, min(start + at_a_time, len(families)))
+            chosen = np.zeros(len(families), dtype=bool)
+            chosen[part] = True
+            batch = families.only(chosen)
+            yield part, np.concatenate([self._kernels(batch), self._line.rows(batch)[:, None]], axis=1)
+
+    def _kernels(self, families: FamilyBatch) -> FloatArray:
+        """Families × scales × queried rows; -inf throughout where a scale cannot be fitted."""
+        densities = self._bench.scaled_densities
+        if callable(self._bench.settings.bandwidth):
+            return np.stack([densities.family_rows(members) for members in families.each])
+        joints, parents = family_sets(families)
+        rows, below = densities.rows(joints), densities.rows(parents)
+        for f, members in enumerate(families.each):
+            if (below[f] < FAR).any():
+                rows[f] = densities.family_rows(members)
+            else:
+                rows[f] -= below[f]
+        rows[~np.isfinite(rows).all(axis=2)] = -np.inf
+        return rows
+
+
+def _or_none(fit: Callable[[], Any]) -> Any:
+    try:
+        return fit()
+    except FitError:
+        return None
