@@ -17,7 +17,7 @@ LAYERS = [
     {"kernels"},
     {"nodes"},
     {"structure"},
-    {"record", "metrics"},
+    {"record", "metrics", "margins"},
     {"network", "datasets", "scores", "independence"},
     {"search", "pc"},
     {"files", "app.progress"},

@@ -12,6 +12,8 @@ from spbn.errors import ArgumentError, quoted
 from spbn.graphs.dag import Arc
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.kernels.bandwidth import BandwidthRule
+from spbn.margins import fitted as fitted_margins
+from spbn.margins import require_kind
 from spbn.network import BayesianNetwork, fit_what_can_be, typical_logpdf
 from spbn.nodes.base import FitSettings, NodeType
 from spbn.numerics.random import Seed
@@ -53,6 +55,7 @@ def learn(
     required_arcs: Iterable[Arc] = (),
     forbidden_arcs: Iterable[Arc] = (),
     bandwidth: BandwidthRule = "scott",
+    margins: str = "none",
     seed: Seed = 0,
     progress: bool = False,
     missing: Missing = "error",
@@ -85,6 +88,9 @@ def learn(
         As for `ValidatedLikelihood` and `hill_climb`.
     alpha
         For "pc": level of the tests.
+    margins
+        "yeo-johnson" transforms every column before anything else, which takes out skew and heavy
+        tails (see `spbn.margins`); densities and samples are in the units of the data all the same.
     progress
         Show a progress line on the terminal.
     missing
@@ -105,9 +111,13 @@ def learn(
     _require_choice("test", test, tuple(TESTS))
     required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
     fit_settings = FitSettings(bandwidth, engine)
+    require_kind(margins)
     choices = _choices(model, types)
     table = training_table(data, missing, drop=drop)
     require_distinct(table)
+    original, transforms = table, fitted_margins(margins, table)
+    if transforms is not None:
+        table = transforms.transformed(table)
     begin = _start(table, model, choices, start)
     likelihood = {
         "folds": folds,
@@ -158,15 +168,15 @@ def learn(
     record = Record(
         settings=settings,
         versions=current_versions(),
-        rows=table.rows,
-        columns=table.names,
-        data_hash=table.digest,
-        typical=typical_logpdf(structure, table, fit_settings),
+        rows=original.rows,
+        columns=original.names,
+        data_hash=original.digest,
+        typical=typical_logpdf(structure, original, fit_settings, transforms),
         seconds=time.perf_counter() - began,
         search=search,
         type_search=type_search,
     )
-    return BayesianNetwork(structure, cpds, record=record)
+    return BayesianNetwork(structure, cpds, margins=transforms, record=record)
 
 
 def _choices(model: str, types: Iterable[NodeType | str] | None) -> tuple[NodeType, ...]:

@@ -13,6 +13,8 @@ import numpy as np
 from spbn.errors import ArgumentError, FitError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels.bandwidth import BandwidthRule
+from spbn.margins import Margins, require_kind
+from spbn.margins import fitted as fitted_margins
 from spbn.nodes.base import CPD, FitSettings, NodeType
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
@@ -42,11 +44,14 @@ class BayesianNetwork:
         The graph and the types of its nodes.
     cpds
         The fitted density of every node.
+    margins
+        Transforms of the columns; the densities are then those of transformed columns.
     record
         How it came about. Where there is no more to tell, `search` and `type_search` alone will do.
     """
 
     structure: Structure
+    margins: Margins | None
     record: Record
 
     def __init__(
@@ -54,6 +59,7 @@ class BayesianNetwork:
         structure: Structure,
         cpds: Mapping[str, CPD],
         *,
+        margins: Margins | None = None,
         record: Record | None = None,
         search: Any = None,
         type_search: Any = None,
@@ -65,7 +71,10 @@ class BayesianNetwork:
             if family.node not in cpds:
                 raise GraphError(f"there is no density for node {family.node!r}.")
             _require_fit(family, cpds[family.node])
+        if margins is not None and set(margins.columns) != set(structure.nodes):
+            raise GraphError("margins must have a transform for every node, and for no other.")
         self.structure = structure
+        self.margins = margins
         self.record = Record(search=search, type_search=type_search) if record is None else record
         self._cpds = {node: cpds[node] for node in structure.nodes}
 
@@ -91,32 +100,38 @@ class BayesianNetwork:
         data: Any,
         *,
         bandwidth: BandwidthRule = "scott",
+        margins: str = "none",
         missing: Missing = "error",
         engine: str = "auto",
         search: Any = None,
     ) -> BayesianNetwork:
         """Fit the density of every node to the data.
 
-        Columns that are not nodes are not looked at.
+        Columns that are not nodes are not looked at. With ``margins="yeo-johnson"`` every column is
+        transformed first (see `spbn.margins`).
         """
         start = time.perf_counter()
         if not isinstance(structure, Structure):
             raise ArgumentError(f"fit takes a Structure. Got {type(structure).__name__}.")
         settings = FitSettings(bandwidth, engine)
+        require_kind(margins)
         table = as_table(data, names=structure.nodes, missing=missing, min_rows=2)
         require_variation(table)
-        cpds = {family.node: _fitted(table, family, settings) for family in structure.families()}
+        transforms = fitted_margins(margins, table)
+        rows = table if transforms is None else transforms.transformed(table)
+        cpds = {family.node: _fitted(rows, family, settings) for family in structure.families()}
+        chosen = {"bandwidth": bandwidth, "margins": margins, "missing": missing, "engine": engine}
         record = Record(
-            settings=plain_settings({"bandwidth": bandwidth, "missing": missing, "engine": engine}),
+            settings=plain_settings(chosen),
             versions=current_versions(),
             rows=table.rows,
             columns=table.names,
             data_hash=table.digest,
-            typical=typical_logpdf(structure, table, settings),
+            typical=typical_logpdf(structure, table, settings, transforms),
             seconds=time.perf_counter() - start,
             search=search,
         )
-        return cls(structure, cpds, record=record)
+        return cls(structure, cpds, margins=transforms, record=record)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -147,7 +162,7 @@ class BayesianNetwork:
         for node in self.structure.dag.topological_order():
             given = {parent: columns[parent] for parent in self.cpds[node].parents}
             columns[node] = self.cpds[node].sample(n, given=given, seed=rng)
-        return pd.DataFrame({node: columns[node] for node in self.nodes})
+        return pd.DataFrame({node: self._in_units_of_data(node, columns[node]) for node in self.nodes})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
@@ -181,6 +196,7 @@ class BayesianNetwork:
         return (
             isinstance(other, BayesianNetwork)
             and self.structure == other.structure
+            and self.margins == other.margins
             and all(self.cpds[node] == other.cpds[node] for node in self.nodes)
         )
 
@@ -195,8 +211,17 @@ class BayesianNetwork:
     def _table(self, data: Any) -> Table:
         return as_table(data, names=self.nodes)
 
+    def transformed(self, table: Table) -> Table:
+        """Return a table in the units that the densities of the nodes speak."""
+        return table if self.margins is None else self.margins.transformed(table)
+
+    def _in_units_of_data(self, node: str, values: FloatArray) -> FloatArray:
+        return values if self.margins is None else self.margins.columns[node].inverse(values)
+
     def _by_node(self, table: Table) -> FloatArray:
-        return np.stack([self.cpds[node].logpdf(table) for node in self.nodes])
+        rows = self.transformed(table)
+        by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
+        return by_node if self.margins is None else by_node + self.margins.log_slopes(table, self.nodes)
 
 
 def fit_what_can_be(
@@ -244,19 +269,26 @@ def fit_what_can_be(
     return structure, cpds, left_out
 
 
-def typical_logpdf(structure: Structure, table: Table, settings: FitSettings) -> dict[str, float]:
+def typical_logpdf(
+    structure: Structure, table: Table, settings: FitSettings, margins: Margins | None = None
+) -> dict[str, float]:
     """Return the median log-density of every node over rows that its density was not fitted to.
 
     By cross-validation where rows are few, else on some rows that are held out. Nodes that cannot be fitted
     to a part of the rows are left out.
     """
+    rows = table if margins is None else margins.transformed(table)
+    evaluated = np.arange(table.rows)
     if table.rows <= FEW_ROWS:
-        partition = Partition.folds(table, fold_labels(table.rows, min(FOLDS, table.rows), 0))
+        partition = Partition.folds(rows, fold_labels(table.rows, min(FOLDS, table.rows), 0))
     else:
-        kept, held_out = holdout_rows(table.rows, HELD_OUT / table.rows, 0)
-        partition = Partition.holdout(table.take(kept), table.take(held_out))
+        kept, evaluated = holdout_rows(table.rows, HELD_OUT / table.rows, 0)
+        partition = Partition.holdout(rows.take(kept), rows.take(evaluated))
     batch = FamilyBatch.named(table.names, structure.families())
-    medians = np.median(Workbench(partition, settings).rows(batch), axis=1)
+    by_node = Workbench(partition, settings).rows(batch)
+    if margins is not None:
+        by_node += margins.log_slopes(table.take(evaluated), structure.nodes)
+    medians = np.median(by_node, axis=1)
     return {node: float(m) for node, m in zip(structure.nodes, medians, strict=True) if np.isfinite(m)}
 
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from spbn import margins as margins_records
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
@@ -49,6 +50,8 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
         "cpds": [_describe(network.cpds[node], arrays) for node in network.nodes],
         "record": to_plain(network.record),
     }
+    if network.margins is not None:
+        document["margins"] = margins_records.to_plain(network.margins)
     document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(arrays.columns)]
     if isinstance(network.search, SearchResult):
         document["search"] = search_records.to_record(network.search)
@@ -110,8 +113,11 @@ def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
         record = Record(search=search, type_search=type_search)
     else:
         record = from_plain(document.get("record"), search=search, type_search=type_search)
+    margins = None
+    if "margins" in document:
+        margins = margins_records.from_plain(document["margins"], nodes)
     try:
-        return BayesianNetwork(Structure(nodes, arcs, types), cpds, record=record)
+        return BayesianNetwork(Structure(nodes, arcs, types), cpds, margins=margins, record=record)
     except SpbnError as error:
         raise ModelFileError(f"its network makes no sense: {error}") from error
 
