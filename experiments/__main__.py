@@ -13,17 +13,19 @@ from experiments.page import move_tables
 from experiments.results_file import ResultsError
 from experiments.runner import run_experiment
 
-NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci", "limits")
+NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci", "limits", "densities")
 #: Folders of the authors' repository that experiments read.
 FOLDERS = {
     "bearings": ["BearingsDegradation"],
     "gaussian": ["GaussianNetworks"],
     "uci": ["UCI data"],
     "limits": ["UCI data", "GaussianNetworks"],
+    "densities": ["UCI data"],
 }
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
-PAGE = ROOT / "docs" / "paper.md"
+PAGES = {"densities": ROOT / "docs" / "densities.md"}  # all others are on the page of the paper
+PAPER = ROOT / "docs" / "paper.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -43,8 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
             if options.quick:
                 failed += run_quickly(name, options.data, options.jobs)
             elif options.render:
-                render(name, RESULTS / f"{name}.csv", options.data, PAGE.with_suffix(""))
-                move_tables(PAGE.with_suffix(""), PAGE)
+                page = PAGES.get(name, PAPER)
+                render(name, RESULTS / f"{name}.csv", options.data, page.with_suffix(""))
+                move_tables(page.with_suffix(""), page)
             else:
                 results = RESULTS / f"{name}.csv"
                 failed += run_experiment(f"experiments.{name}", options.data, results, jobs=options.jobs)
