@@ -65,6 +65,39 @@ def cv_rows(frame, labels, node, parents, node_type):
     return out
 
 
+def blend_rows(frame, train, node, parents):
+    """Log-densities of a blend's components, one bandwidth at a time: four kernels, then the line."""
+    kernels = [
+        ckde_logpdf(frame, train, node, parents, lambda rows, c=c: c * scott(rows))
+        for c in (1 / 16, 1 / 4, 1, 4)
+    ]
+    return np.stack([*kernels, lg_logpdf(frame, train, node, parents)])
+
+
+def blend_cv_rows(frame, labels, node, parents):
+    """The same for every row under components fitted without its fold."""
+    out = np.empty((5, len(frame)))
+    for label in np.unique(labels):
+        test = labels == label
+        out[:, test] = blend_rows(frame[test], frame[~test], node, parents)
+    return out
+
+
+def em_weights(log_densities, steps=100_000):
+    """Weights of a mixture by EM from uniform ones, with one pseudo-row spread over the components."""
+    components, rows = log_densities.shape
+    densities = np.exp(log_densities - log_densities.max(axis=0))
+    weights = np.full(components, 1 / components)
+    for _ in range(steps):
+        shares = weights[:, None] * densities
+        shares /= shares.sum(axis=0)
+        new = (shares.sum(axis=1) + 1 / components) / (rows + 1)
+        if np.abs(new - weights).max() < 1e-15:
+            break
+        weights = new
+    return new
+
+
 def is_acyclic(nodes, arcs):
     """Remove nodes without parents until none is left."""
     nodes, arcs = set(nodes), set(arcs)

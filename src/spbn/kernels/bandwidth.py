@@ -8,6 +8,9 @@ covariance Σ̂ by a factor that depends on the rows N and the dimension d alone
 ``silverman``  (4/(d+2))^(2/(d+4)) · N^(-2/(d+4))
 =============  ========================================
 
+The rule ``cv`` multiplies Scott's matrix by the one of `multiscale.SCALES` that predicts rows best which the
+kernels are not made of, for each family.
+
 A function takes an array, rows × d, with the child in the first column and
 its parents behind, and returns a d × d matrix. Scores hand it centred rows, with
 the parents in the order of the data's columns. A matrix that is not positive
@@ -25,18 +28,20 @@ from spbn.numerics.arrays import FloatArray
 from spbn.numerics.moments import Moments
 
 BandwidthRule = str | Callable[[FloatArray], FloatArray]
+RULES = ("scott", "silverman", "cv")
 
 
 def require_rule(rule: BandwidthRule) -> None:
     """Refuse anything that is not a bandwidth rule."""
-    if not callable(rule) and rule not in ("scott", "silverman"):
-        raise ArgumentError(f"bandwidth must be 'scott', 'silverman' or a function. Got {rule!r} instead.")
+    if not callable(rule) and rule not in RULES:
+        known = ", ".join(map(repr, RULES))
+        raise ArgumentError(f"bandwidth must be {known} or a function. Got {rule!r} instead.")
 
 
 def factor(rule: str, rows: int, dimensions: int) -> float:
     """Return what a named rule multiplies the covariance matrix by."""
     scott = rows ** (-2.0 / (dimensions + 4))
-    if rule == "scott":
+    if rule in ("scott", "cv"):
         return scott
     return float((4.0 / (dimensions + 2)) ** (2.0 / (dimensions + 4)) * scott)
 

@@ -11,18 +11,23 @@ import numpy as np
 from spbn.errors import ModelFileError, SpbnError
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.multiscale import SCALES
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
 from spbn.nodes.densities import VariableSet
 from spbn.nodes.kde import KDE
+from spbn.nodes.partition import Partition
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed, generator
 from spbn.tables.frames import Missing, as_table
+from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:
     from spbn.nodes.families import FamilyBatch
     from spbn.nodes.workbench import Workbench
+
+FOLDS, FEWEST_ROWS = 10, 4  # of the cross-validation that chooses a scale
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +65,8 @@ class CKDE:
         settings = FitSettings(bandwidth, engine)
         table = as_table(data, names=[*parents, node], missing=missing, min_rows=2)
         matrix = bandwidths.family_matrix(settings.bandwidth, table.columns)
+        if bandwidth == "cv":
+            matrix = matrix * _best_scale(table, settings)
         joint = KDE(table.names, table.columns, matrix, engine)
         joint.whitener  # noqa: B018 -- refuse a singular matrix now, not at the first use
         return cls(node, tuple(parents), joint)
@@ -144,9 +151,9 @@ class CKDEType(NodeType):
         """Place a kernel on every row."""
         return CKDE.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
 
-    def scorer(self, bench: Workbench) -> KernelScorer:
+    def scorer(self, bench: Workbench) -> KernelScorer | ScaledKernelScorer:
         """Score from log-densities of sets of columns, which families share."""
-        return KernelScorer(bench)
+        return ScaledKernelScorer(bench) if bench.settings.bandwidth == "cv" else KernelScorer(bench)
 
     def write(self, cpd: CKDE, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the bandwidth and the rows."""
@@ -211,6 +218,61 @@ class KernelScorer:
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
         return np.stack([self._densities.family_rows(members)[0] for members in families.each])
+
+
+@final
+class ScaledKernelScorer:
+    """Scores CKDE families, each at the scale of its bandwidth that predicts best.
+
+    In a cross-validation that is the scale with the best score; elsewhere, the one that a cross-validation of the
+    training rows chooses (`Workbench.inner`).
+    """
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        totals = self.by_scale(families)
+        chosen = totals if self._bench.inner is self._bench else self._inner.by_scale(families)
+        return totals[np.arange(len(families)), chosen.argmax(axis=1)]
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × queried rows; a family that cannot be fitted is -inf throughout."""
+        densities = self._bench.scaled_densities
+        scales = self._inner.by_scale(families).argmax(axis=1)
+        return np.stack([densities.family_rows(m)[k] for m, k in zip(families.each, scales, strict=True)])
+
+    def by_scale(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihoods, families × scales."""
+        densities = self._bench.scaled_densities
+        joints, parents = family_sets(families)
+        whole, (part, far) = densities.totals(joints)[0], densities.totals(parents)
+        totals = np.where(np.isfinite(whole), whole - np.where(np.isfinite(part), part, 0.0), -np.inf)
+        for f, members in enumerate(families.each):
+            if far[f].any() and np.isfinite(whole[f]).any():
+                totals[f] = densities.family_rows(members).sum(axis=1)
+        return totals
+
+    @property
+    def _inner(self) -> ScaledKernelScorer:
+        scorer = self._bench.inner.scorer(NODE_TYPE)
+        assert isinstance(scorer, ScaledKernelScorer)  # it has the same settings
+        return scorer
+
+
+def _best_scale(table: Table, settings: FitSettings) -> float:
+    """Return the scale of a family's bandwidth that predicts best; of parents and, last, the node."""
+    from spbn.nodes.families import FamilyBatch
+    from spbn.nodes.workbench import Workbench
+
+    if table.rows < FEWEST_ROWS:
+        return 1.0
+    partition = Partition.folds(table, fold_labels(table.rows, min(FOLDS, table.rows), 0))
+    *parents, node = table.names
+    family = FamilyBatch.named(table.names, [(node, parents, NODE_TYPE)])
+    totals = ScaledKernelScorer(Workbench(partition, settings)).by_scale(family)[0]
+    return SCALES[int(totals.argmax())]
 
 
 def family_sets(families: FamilyBatch) -> tuple[list[VariableSet], list[VariableSet]]:

@@ -1,0 +1,181 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
+
+import spbn
+from spbn import Blend, FitError, ModelFileError
+from spbn.nodes.blend import COMPONENTS, in_words
+from spbn.tables.splits import fold_labels
+
+from naive import blend_cv_rows, blend_rows, em_weights
+from strategies import nonlinear_frame
+
+HEAVY = nonlinear_frame(150, 4, seed=3).apply(lambda column: np.sign(column) * np.abs(column) ** 1.7)
+
+
+@settings(max_examples=15, deadline=None)
+@given(parents=st.integers(0, 3), rows=st.integers(30, 80), seed=st.integers(0, 99))
+def test_weights_and_score_agree_with_em_fold_by_fold(parents, rows, seed):
+    frame = nonlinear_frame(rows, 4, seed)
+    names = list("bcd")[:parents]
+    labels = np.arange(rows) % 4
+    components = blend_cv_rows(frame, labels, "a", names)
+    weights = em_weights(components)
+    score = spbn.CVLikelihood(frame, folds=labels)
+    family = spbn.Family("a", tuple(names), spbn.NodeType.BLEND)
+    expected = special.logsumexp(components, b=weights[:, None], axis=0)
+    assert score.local("a", names, "blend") == pytest.approx(expected.sum(), rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(score.rows(family), expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("parents", [[], ["b"], ["b", "c"], ["d", "b", "c"]])
+def test_the_fit_has_components_of_all_rows_and_weights_by_cross_validation(parents):
+    cpd = Blend.fit(HEAVY, "a", parents)
+    labels = fold_labels(len(HEAVY), 10, 0)
+    weights = em_weights(blend_cv_rows(HEAVY, labels, "a", parents))
+    np.testing.assert_allclose([cpd.weights[name] for name in COMPONENTS], weights, atol=1e-9)
+    mixed = special.logsumexp(blend_rows(HEAVY, HEAVY, "a", parents), b=weights[:, None], axis=0)
+    np.testing.assert_allclose(cpd.logpdf(HEAVY), mixed, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("parents", [(), ("b",), ("b", "c")])
+def test_validation_rows_use_the_weights_of_the_training_rows(parents):
+    train, test = HEAVY.iloc[:100], HEAVY.iloc[100:]
+    labels = np.arange(100) % 5
+    score = spbn.ValidatedLikelihood(train, folds=labels, validation=test)
+    weights = em_weights(blend_cv_rows(train, labels, "a", parents))
+    expected = special.logsumexp(blend_rows(test, train, "a", parents), b=weights[:, None], axis=0)
+    assert score.validation_local("a", parents, "blend") == pytest.approx(expected.sum(), rel=1e-8)
+    # A hold-out alone cross-validates its own training rows.
+    alone = spbn.HoldoutLikelihood(train, validation=test)
+    weights = em_weights(blend_cv_rows(train, fold_labels(100, 10, 0), "a", parents))
+    expected = special.logsumexp(blend_rows(test, train, "a", parents), b=weights[:, None], axis=0)
+    assert alone.local("a", parents, "blend") == pytest.approx(expected.sum(), rel=1e-8)
+
+
+@settings(max_examples=20, deadline=None)
+@given(parents=st.integers(0, 3), rows=st.integers(40, 120), seed=st.integers(0, 99))
+def test_the_score_is_not_below_that_of_the_best_component(parents, rows, seed):
+    """By more than the prior: with all weight but the prior's on one component, a row loses that much."""
+    frame = nonlinear_frame(rows, 4, seed)
+    names = list("bcd")[:parents]
+    score = spbn.CVLikelihood(frame, folds=5)
+    best = max(score.local("a", names, node_type) for node_type in ("lg", "ckde"))
+    blend = score.local("a", names, "blend")
+    least_share = 1 - 0.8 / (rows + 1)
+    assert blend >= best + rows * np.log(least_share)
+
+
+@settings(max_examples=10, deadline=None)
+@given(parents=st.integers(0, 3), seed=st.integers(0, 99), row=st.integers(0, 39))
+def test_integrates_to_one_and_cdf_is_that_integral(parents, seed, row):
+    frame = nonlinear_frame(40, 4, seed)
+    names = list("bcd")[:parents]
+    cpd = Blend.fit(frame, "a", names)
+    xs = np.linspace(-40, 40, 40_001)
+    at = {"a": xs, **{name: np.full(len(xs), frame[name][row]) for name in names}}
+    density = np.exp(cpd.logpdf(at))
+    assert integrate.simpson(density, x=xs) == pytest.approx(1.0, abs=1e-6)
+    below = integrate.cumulative_simpson(density, x=xs, initial=0)
+    np.testing.assert_allclose(cpd.cdf(at), below, atol=1e-6)
+
+
+@pytest.mark.parametrize("parents", [[], ["b"], ["b", "c"]])
+def test_samples_follow_the_density(parents):
+    cpd = Blend.fit(HEAVY, "a", parents)
+    given = {name: np.full(4000, 0.5) for name in parents}
+    values = cpd.sample(4000, given=given or None, seed=0)
+    uniform = cpd.cdf({"a": values, **given})
+    assert stats.kstest(uniform, "uniform").pvalue > 0.01
+    np.testing.assert_array_equal(values, cpd.sample(4000, given=given or None, seed=0))
+    assert not np.array_equal(values, cpd.sample(4000, given=given or None, seed=1))
+
+
+@pytest.mark.parametrize("parents", [[], ["b"]])
+@pytest.mark.parametrize("distance", [1e4, 1e6, 1e9])
+def test_far_away_the_line_carries_the_density(parents, distance):
+    cpd = Blend.fit(HEAVY, "a", parents)
+    row = {"a": [distance], **{name: [0.0] for name in parents}}
+    expected = cpd.line.logpdf(row) + np.log(cpd.weights["linear Gaussian"])
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(cpd.logpdf(row), expected, rtol=1e-12)
+
+
+def test_parents_far_away_are_finite_too():
+    cpd = Blend.fit(HEAVY, "a", ["b"])
+    for distance in (1e4, 1e8, 1e12):
+        assert np.isfinite(cpd.logpdf({"a": [0.0], "b": [distance]})).all()
+
+
+def test_a_family_without_any_component_cannot_be_fitted():
+    frame = nonlinear_frame(80, 2)
+    frame["c"] = frame["a"] + frame["b"]  # exactly: no line, no kernels
+    with pytest.raises(FitError, match="neither a line nor kernels"):
+        Blend.fit(frame, "c", ["a", "b"])
+    score = spbn.CVLikelihood(frame, folds=5)
+    assert score.local("c", ["a", "b"], "blend") == -np.inf
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(FitError, match="at least 4 rows"):
+        Blend.fit({"a": [1.0, 2.0, 4.0]}, "a")
+
+
+def test_a_function_as_bandwidth():
+    def rule(rows):
+        return 0.3 * np.atleast_2d(np.cov(rows.T))
+
+    labels = np.arange(len(HEAVY)) % 4
+    score = spbn.CVLikelihood(HEAVY, folds=labels, bandwidth=rule)
+    named = spbn.CVLikelihood(HEAVY, folds=labels)
+    assert np.isfinite(score.local("a", ["b"], "blend"))
+    assert score.local("a", ["b"], "blend") != named.local("a", ["b"], "blend")
+
+
+def test_the_engines_agree():
+    frame = spbn.datasets.synthetic(3000, seed=0)
+    exact, spectral = (spbn.CVLikelihood(frame, engine=engine) for engine in ("exact", "spectral"))
+    for node, parents in (("B", []), ("D", ["C"]), ("C", ["A", "B"])):
+        ours, reference = (score.local(node, parents, "blend") for score in (spectral, exact))
+        assert ours == pytest.approx(reference, rel=1e-7)
+
+
+def test_files(tmp_path):
+    network = spbn.BayesianNetwork.fit(spbn.Structure("abcd", ["ab", "bc"], "blend"), HEAVY)
+    network.save(tmp_path / "model.spbn")
+    again = spbn.BayesianNetwork.load(tmp_path / "model.spbn")
+    assert again == network
+    np.testing.assert_array_equal(again.logpdf(HEAVY), network.logpdf(HEAVY))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"weights": [0.5, 0.5, 0.5, 0.5, 0.5]},
+        {"weights": [-1.0, 0.5, 0.5, 0.5, 0.5]},
+        {"weights": [1.0]},
+        {"line": None},
+        {"kernels": None},
+        {"kernels": 7},
+        {"line": {"intercept": 0.0, "coefficients": [], "variance": -1.0}},
+    ],
+)
+def test_changed_entries_of_a_file_are_refused(change):
+    from spbn.nodes.arrays import ArrayReader, ArrayWriter
+    from spbn.nodes.blend import NODE_TYPE
+
+    cpd, arrays = Blend.fit(HEAVY, "a", []), ArrayWriter()
+    record = {"node": "a", "parents": [], **NODE_TYPE.write(cpd, arrays)}
+    assert NODE_TYPE.read(record, ArrayReader(arrays.columns)) == cpd
+    with pytest.raises(ModelFileError):
+        NODE_TYPE.read({**record, **change}, ArrayReader(arrays.columns))
+
+
+def test_words():
+    weights = {"kernels": 0.35, "narrow kernels": 0.61, "linear Gaussian": 0.04, "wide kernels": 0.001}
+    assert in_words(weights) == "61 % narrow kernels, 35 % kernels, 4 % linear Gaussian"
+    cpd = Blend.fit(HEAVY, "a", ["b"])
+    assert cpd.describe().shares == cpd.weights
+    assert repr(cpd).startswith("a | b ~ ")

@@ -1,0 +1,150 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+from sklearn.preprocessing import PowerTransformer
+
+import spbn
+from spbn import ArgumentError, BayesianNetwork, ModelFileError, Structure
+from spbn.margins import YeoJohnson, from_plain, to_plain
+
+from strategies import nonlinear_frame
+
+RNG = np.random.default_rng(0)
+SKEWED = pd.DataFrame(
+    {
+        "a": RNG.lognormal(size=200),
+        "b": -RNG.gamma(2.0, size=200),
+        "c": RNG.standard_t(3, size=200),
+    }
+)
+SKEWED["c"] += np.log(SKEWED["a"])
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1e-9, 0.3, 1.0, 1.7, 2.0 - 1e-9, 2.0])
+def test_forward_agrees_with_scipy_and_inverse_takes_it_back(exponent):
+    transform = YeoJohnson(2.0, 3.0, exponent)
+    x = np.concatenate([[2.0], np.random.default_rng(0).normal(2.0, 9.0, 500)])
+    np.testing.assert_allclose(transform.forward(x), stats.yeojohnson((x - 2.0) / 3.0, exponent), rtol=1e-7)
+    np.testing.assert_allclose(transform.inverse(transform.forward(x)), x, rtol=1e-11, atol=1e-11)
+
+
+@settings(max_examples=30, deadline=None)
+@given(exponent=st.floats(0.0, 2.0), z=st.floats(-50.0, 50.0))
+def test_the_slope_is_the_derivative(exponent, z):
+    transform = YeoJohnson(1.0, 2.0, exponent)
+    step = 1e-6 * (1.0 + abs(z))
+    ends = transform.forward(np.array([z - step, z + step]))
+    assert transform.log_slope(np.array([z]))[0] == pytest.approx(
+        np.log(np.diff(ends)[0] / (2 * step)), abs=1e-5
+    )
+
+
+def test_the_exponent_is_the_most_likely_one_within_its_limits():
+    for column in (SKEWED["c"], RNG.normal(size=300), RNG.beta(0.5, 0.8, size=300)):
+        column = np.asarray(column)
+        z = (column - column.mean()) / column.std()
+        reference = PowerTransformer(standardize=False).fit(z[:, None]).lambdas_[0]
+        assert 0 < reference < 2
+        assert YeoJohnson.fit(column).exponent == pytest.approx(reference, abs=1e-4)
+    assert YeoJohnson.fit(RNG.lognormal(0, 2, size=500)).exponent == 0.0
+    assert YeoJohnson.fit(-RNG.lognormal(0, 2, size=500)).exponent == 2.0
+
+
+@pytest.mark.parametrize("node_type", ["lg", "ckde", "blend"])
+def test_it_is_a_density_in_the_units_of_the_data(node_type):
+    network = BayesianNetwork.fit(Structure("abc", ["ac"], node_type), SKEWED, margins="yeo-johnson")
+    marginal = BayesianNetwork.fit(Structure("a", (), node_type), SKEWED[["a"]], margins="yeo-johnson")
+    total, _ = integrate.quad(
+        lambda x: np.exp(marginal.logpdf({"a": [x]})[0]), -60, 400, limit=2000, points=[0.0, 1.0, 5.0]
+    )
+    assert total == pytest.approx(1.0, abs=1e-6)
+    # A child given its parent, by its own contribution.
+    xs = np.linspace(-60, 60, 40_001)
+    rows = {"a": np.full(len(xs), 1.3), "b": np.full(len(xs), -1.0), "c": xs}
+    density = np.exp(network.logpdf_by_node(rows)["c"])
+    assert integrate.simpson(density, x=xs) == pytest.approx(1.0, abs=1e-6)
+    np.testing.assert_allclose(network.logpdf_by_node(SKEWED).sum(axis=1), network.logpdf(SKEWED), rtol=1e-12)
+
+
+@pytest.mark.parametrize("node_type", ["lg", "ckde", "blend"])
+def test_samples_are_in_the_units_of_the_data(node_type):
+    network = BayesianNetwork.fit(Structure("abc", ["ac"], node_type), SKEWED, margins="yeo-johnson")
+    sample = network.sample(4000, seed=0)
+    for node in "abc":
+        assert stats.ks_2samp(sample[node], SKEWED[node]).pvalue > 1e-3
+    assert (sample["a"] > -1.5).all()
+    pd.testing.assert_frame_equal(sample, network.sample(4000, seed=0))
+
+
+def test_a_gaussian_network_of_lognormal_columns_is_right():
+    """Where the transform is a logarithm, the density is that of a shifted lognormal variable."""
+    network = BayesianNetwork.fit(
+        Structure("x"), {"x": np.exp(3 * RNG.normal(size=400))}, margins="yeo-johnson"
+    )
+    margin, cpd = network.margins.columns["x"], network.cpds["x"]
+    assert margin.exponent == 0.0
+    x = np.array([1.5, 3.0, 40.0]) * margin.scale + margin.centre
+    shifted = stats.lognorm(
+        np.sqrt(cpd.variance), loc=margin.centre - margin.scale, scale=margin.scale * np.exp(cpd.intercept)
+    )
+    np.testing.assert_allclose(network.logpdf({"x": x}), shifted.logpdf(x), rtol=1e-10)
+
+
+@pytest.mark.parametrize("model", ["spbn", "gbn", "kdebn", "blend"])
+def test_learn_in_transformed_columns(model, tmp_path):
+    network = spbn.learn(SKEWED, model=model, margins="yeo-johnson")
+    transformed = {
+        name: YeoJohnson.fit(SKEWED[name].to_numpy()).forward(SKEWED[name].to_numpy()) for name in SKEWED
+    }
+    plain = spbn.learn(transformed, model=model)
+    assert network.structure == plain.structure
+    slopes = sum(YeoJohnson.fit(SKEWED[n].to_numpy()).log_slope(SKEWED[n].to_numpy()) for n in SKEWED)
+    np.testing.assert_allclose(network.logpdf(SKEWED), plain.logpdf(transformed) + slopes, rtol=1e-10)
+    assert network.record.settings["margins"] == "yeo-johnson"
+    network.save(tmp_path / "model.spbn")
+    again = BayesianNetwork.load(tmp_path / "model.spbn")
+    assert again == network
+    assert again != plain
+    np.testing.assert_array_equal(again.logpdf(SKEWED), network.logpdf(SKEWED))
+
+
+def test_skewed_columns_gain():
+    train, test = SKEWED.iloc[:150], SKEWED.iloc[150:]
+    gains = [
+        spbn.learn(train, model=model, margins="yeo-johnson").loglik(test)
+        - spbn.learn(train, model=model).loglik(test)
+        for model in ("gbn", "spbn")
+    ]
+    assert min(gains) > 0
+
+
+def test_what_makes_no_sense_is_refused():
+    frame = nonlinear_frame(50, 2)
+    for margins in ("yeojohnson", None, True):
+        with pytest.raises(ArgumentError, match="margins must be 'none' or 'yeo-johnson'"):
+            spbn.learn(frame, margins=margins)
+        with pytest.raises(ArgumentError, match="margins must be"):
+            BayesianNetwork.fit(Structure("ab"), frame, margins=margins)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "other"},
+        {"columns": {}},
+        {"columns": {"a": {"centre": 0.0, "scale": 1.0, "exponent": 3.0}}},
+        {"columns": {"a": {"centre": 0.0, "scale": 0.0, "exponent": 1.0}}},
+        {"columns": {"a": {"centre": "0", "scale": 1.0, "exponent": 1.0}}},
+        {"columns": {"a": {"centre": 0.0, "scale": 1.0}}},
+        {"columns": 7},
+    ],
+)
+def test_changed_entries_of_a_file_are_refused(change):
+    network = BayesianNetwork.fit(Structure("a"), SKEWED[["a"]], margins="yeo-johnson")
+    document = to_plain(network.margins)
+    assert from_plain(document, ["a"]) == network.margins
+    with pytest.raises(ModelFileError, match="margins make no sense"):
+        from_plain({**document, **change}, ["a"])
