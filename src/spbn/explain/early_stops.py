@@ -70,7 +70,7 @@ class EarlyStop:
     def remedy(self) -> str:
         """The advice in a sentence; empty if there is none."""
         *first, last = self.advice or ("",)
-        return f"Try this: {', '.join(first)}{', or ' if first else ''}{last}." if last else ""
+        return f"What to try: {', '.join(first)}{', or ' if first else ''}{last}." if last else ""
 
 
 def early_stop(

@@ -54,13 +54,20 @@ def leave_one_out(
     table = as_table(data, names=network.nodes, min_rows=FEWEST_ROWS)
     settings = _required_settings(network, bandwidth)
     asked = np.arange(table.rows) if rows is None else np.asarray(rows)
-    if asked.ndim != 1 or (len(asked) and asked.dtype.kind not in "iu") or not ((asked >= 0) & (asked < table.rows)).all():
+    if (
+        asked.ndim != 1
+        or (len(asked) and asked.dtype.kind not in "iu")
+        or not ((asked >= 0) & (asked < table.rows)).all()
+    ):
         raise ArgumentError(f"rows must be row numbers from 0 to {table.rows - 1}. Got {rows!r:.100}.")
     if len(asked) == 0:
         return np.empty((len(network.nodes), 0))
     distinct, places = np.unique(asked.astype(np.int64), return_inverse=True)
     return np.stack(
-        [_family_without(network, family, table, distinct, settings) for family in network.structure.families()]
+        [
+            _family_without(network, family, table, distinct, settings)
+            for family in network.structure.families()
+        ]
     )[:, places]
 
 
