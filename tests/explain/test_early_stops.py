@@ -123,7 +123,7 @@ def test_a_search_that_found_arcs_or_gained_little_is_left_alone():
     assert early_stop(whole, TABLE) is None
     small = noise(5)
     start = spbn.Structure(small.names, types="ckde")
-    found = search(start, OPERATORS[:2] + [AddArc("x3", "x4")], [0, 50, 90, 150], [0, 1, 2, 1], best=2)
+    found = search(start, [*OPERATORS[:2], AddArc("x3", "x4")], [0, 50, 90, 150], [0, 1, 2, 1], best=2)
     assert early_stop(found, small) is None
 
 

@@ -7,7 +7,6 @@ than all other rows win. The search then ends early, sometimes without a single 
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from spbn.errors import ArgumentError, SpbnError
+from spbn.explain.settings import default_settings
 from spbn.explain.unusual import reasons
-from spbn.learn import MODELS, learn
+from spbn.learn import MODELS
 from spbn.nodes.base import NodeType
 from spbn.scores import CVLikelihood
 from spbn.search import SearchResult
@@ -91,7 +91,7 @@ def early_stop(
     """
     if not isinstance(search, SearchResult) or not set(search.structure.nodes) <= set(table.names):
         return None
-    tried = {**_defaults(), **(settings or {})}
+    tried = {**default_settings(), **(settings or {})}
     few = _has_few_arcs(search) and tried["max_parents"] != 0
     if not search.steps:
         if not few or search.stop_reason != NO_IMPROVEMENT:
@@ -176,7 +176,7 @@ def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
 
 def _other_start(tried: Mapping[str, Any]) -> NodeType | None:
     """Return the type to start from instead, if the search started from the usual one and may have both."""
-    usual = NodeType.parse(_defaults()["start"])
+    usual = NodeType.parse(default_settings()["start"])
     if tried["start"] != usual:
         return None
     other = NodeType.parse(usual.alternative)
@@ -185,8 +185,3 @@ def _other_start(tried: Mapping[str, Any]) -> NodeType | None:
     except (ArgumentError, KeyError, TypeError):
         return None
     return other if other in choices and len(choices) > 1 else None
-
-
-def _defaults() -> dict[str, Any]:
-    """Return what `learn` does if it is not told otherwise."""
-    return {name: parameter.default for name, parameter in inspect.signature(learn).parameters.items()}

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn.errors import ArgumentError
+from spbn.explain.settings import settings_of
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import FitSettings
@@ -86,20 +87,6 @@ def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule
         found = _scored(Partition.folds(part, labels), family, settings)
         out.append(found if np.isfinite(found).all() else network.cpds[family.node].logpdf(part))
     return np.stack(out)
-
-
-def settings_of(network: BayesianNetwork, bandwidth: BandwidthRule | None = None) -> FitSettings | None:
-    """Return what the network was fitted with, by its record; None if that does not tell."""
-    settings = network.record.settings
-    rule = settings.get("bandwidth") if bandwidth is None else bandwidth
-    if rule is None:
-        return None
-    try:
-        return FitSettings(rule, settings.get("engine", "auto"))
-    except ArgumentError:
-        if bandwidth is not None:
-            raise
-        return None  # a function, which the record can only name
 
 
 def _required_settings(network: BayesianNetwork, bandwidth: BandwidthRule | None) -> FitSettings:

@@ -15,7 +15,8 @@ import numpy as np
 
 from spbn.errors import ArgumentError
 from spbn.explain.evidence import Evidence, gather
-from spbn.explain.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold, settings_of
+from spbn.explain.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold
+from spbn.explain.settings import settings_of
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import FloatArray
 from spbn.tables.table import Table
