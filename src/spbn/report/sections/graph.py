@@ -8,10 +8,11 @@ from spbn.drawing.graph_svg import graph_svg, legend, type_class
 from spbn.drawing.markup import Html, join, tag
 from spbn.explain.evidence import Source
 from spbn.explain.importance import FEWEST_ROWS, Importance, Loss, other_type
+from spbn.nodes.base import ParameterTable
 from spbn.report.content import Content
 from spbn.report.figures import cpd_figure
 from spbn.report.numbers import number
-from spbn.report.parts import heading, node_links
+from spbn.report.parts import heading, node_links, table
 from spbn.tables.table import Table
 
 DRAWN_ROWS = 5_000
@@ -30,8 +31,8 @@ def graph_section(content: Content) -> Html:
     rows, samples = content.evidence.thinned(DRAWN_ROWS), _samples(content)
     panels = []
     for number_, node in enumerate(structure.nodes):
-        table = rows if _is_drawn(content, node) else samples
-        figure = cpd_figure(content.network, node, table, number_)
+        shown = rows if _is_drawn(content, node) else samples
+        figure = cpd_figure(content.network, node, shown, number_)
         panels.append(_panel(content, number_, node, figure, first=node == first))
     box = tag("div", graph_svg(structure, weights), class_="scroll")
     return join(
@@ -69,7 +70,7 @@ def _samples(content: Content) -> Table | None:
 
 def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bool) -> Html:
     network = content.network
-    node_type = network.structure.type(node)
+    node_type, described = network.structure.type(node), network.cpds[node].describe()
     return tag(
         "article",
         tag(
@@ -77,15 +78,28 @@ def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bo
             tag("h3", node),
             tag("span", node_type.label, class_=f"badge kind {type_class(node_type)}"),
         ),
-        tag("code", network.cpds[node].describe().formula, class_="equation"),
+        tag("code", described.formula, class_="equation"),
+        tag("p", described.legend, class_="caption") if described.legend else "",
         figure,
         tag("p", _caption(content, node), class_="caption"),
         _facts(content, node),
+        *(_parameters(parameters) for parameters in described.tables),
         class_="panel card first" if first else "panel card",
         id=f"node-{number_}",
         tabindex="-1",
         aria_label=f"Node {node}",
     )
+
+
+def _parameters(parameters: ParameterTable) -> Html:
+    """Write numbers that do not fit into the equation, to be opened."""
+    heads = [("", ""), *((name, "num") for name in parameters.columns)]
+    rows = [
+        tag("tr", tag("td", name), *(tag("td", number(value), class_="num") for value in values))
+        for name, values in zip(parameters.rows, parameters.values, strict=True)
+    ]
+    title = parameters.title[:1].upper() + parameters.title[1:]
+    return tag("details", tag("summary", title), table(heads, rows))
 
 
 def _caption(content: Content, node: str) -> str:
