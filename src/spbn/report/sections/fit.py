@@ -1,4 +1,4 @@
-"""Does every node fit? A histogram for each that ought to be flat."""
+"""Does every node fit? For each, a histogram that should be flat."""
 
 from __future__ import annotations
 
