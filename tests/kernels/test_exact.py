@@ -128,9 +128,10 @@ def test_work_is_split_so_that_it_can_be_interrupted(rng, monkeypatch):
     x = rng.normal(size=(700, 2))
     whole = plain(x, x, np.eye(2))
     calls = []
-    run = exact._run
+    add_up = exact._add_up
     monkeypatch.setattr(exact, "PAIRS_A_CALL", 1e5)
-    monkeypatch.setattr(exact, "_run", lambda *args: (calls.append(len(args[4])), run(*args)))
+    monkeypatch.setattr(exact, "FEWEST_PAIRS", 1e5)
+    monkeypatch.setattr(exact, "_add_up", lambda *args: (calls.append(args), add_up(*args))[1])
     np.testing.assert_array_equal(plain(x, x, np.eye(2)), whole)
     assert len(calls) > 1
 
