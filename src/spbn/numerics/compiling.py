@@ -57,7 +57,7 @@ def compiled_address(
     The machine code is kept on disk like that of `compiled`, and in memory as long as the process lives.
     """
     options: dict[str, Any] = {"fastmath": set(fastmath) or False, "error_model": "numpy"}
-    with event.trigger_event("numba:compile", data={"dispatcher": function, "args": signature.args}):
+    with _announced({"dispatcher": function, "args": signature.args}):
         try:
             callback = numba.cfunc(signature, cache=True, **options)(function)
         except RuntimeError:  # no folder to cache in
@@ -67,6 +67,36 @@ def compiled_address(
 
 
 _kept: list[Any] = []
+
+
+@contextmanager
+def _announced(details: dict[str, Any]) -> Iterator[None]:
+    """Tell numba's listeners of a compilation, as numba itself does for all but callbacks.
+
+    Not if the function is found on disk: then none of the compiler's passes is run.
+    """
+    passes = _Passes(details)
+    with event.install_listener("numba:run_pass", passes):
+        try:
+            yield
+        finally:
+            if passes.begun:
+                event.end_event("numba:compile", data=details)
+
+
+class _Passes(event.Listener):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, details: dict[str, Any]) -> None:
+        self._details = details
+        self.begun = False
+
+    def on_start(self, run_pass: Any) -> None:
+        """Tell of the compilation when its first pass begins."""
+        if not self.begun:
+            self.begun = True
+            event.start_event("numba:compile", data=self._details)
+
+    def on_end(self, run_pass: Any) -> None:
+        """There may be another one."""
 
 
 @contextmanager
@@ -88,11 +118,11 @@ class _Watcher(event.Listener):  # type: ignore[misc]  # numba is untyped
         self._under_way = 0
         self._lock = threading.Lock()
 
-    def on_start(self, event: Any) -> None:
+    def on_start(self, compilation: Any) -> None:
         """Count one more."""
         self._count(1)
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, compilation: Any) -> None:
         """Count one less."""
         self._count(-1)
 
