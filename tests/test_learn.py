@@ -126,6 +126,7 @@ def test_progress_tells_every_step_and_leaves_standard_output_alone(capsys, monk
     monkeypatch.setattr(
         "rich.progress.Progress.update", lambda self, task, description: shown.append(description)
     )
+    spbn.learn(FRAME, max_parents=1)  # or else the line would also speak of compiling
     network = spbn.learn(FRAME, progress=True, max_parents=1)
     assert len(shown) == len(network.search.steps) > 0
     for number, (line, step) in enumerate(zip(shown, network.search.steps, strict=True), 1):

@@ -21,6 +21,8 @@ fold (see `exact.log_density` for the arrays). It knows nothing of networks.
 
 from __future__ import annotations
 
+import numpy as np
+
 from spbn.errors import ArgumentError
 from spbn.kernels import exact, pruned
 from spbn.kernels.estimates import training_rows
@@ -35,6 +37,8 @@ SECONDS_A_PAIR = {1: 0.23e-9, 2: 0.27e-9, 3: 0.33e-9}
 SECONDS_A_SPAN = {1: 1.2e-3, 2: 3e-3, 3: 12e-3}
 SECONDS_A_ROW = {1: 0.5e-6, 2: 0.8e-6, 3: 4e-6}
 ADVANTAGE = 1.5  # how much faster an engine has to be before `auto` takes it
+
+FEW_PAIRS = 5e6  # below this no grid pays: see the least time of a span
 
 # Rows from which on pruning pays, by dimension: see docs/large-data.md.
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
@@ -62,6 +66,19 @@ def log_density(
         if pruning_pays(d, spans):
             return pruned.log_density(points, columns, whiteners, spans)
     return exact.log_density(points, columns, whiteners, spans)
+
+
+def is_exact(d: int, span: tuple[int, ...], engine: str) -> bool:
+    """Tell, quickly, whether `log_density` would compute every pair of a single span."""
+    if engine == "exact":
+        return True
+    if engine == "spectral" and d <= spectral.DIMENSIONS:
+        return False
+    queries, train = span[1] - span[0], span[3] - span[2] + span[5] - span[4]
+    if queries * train < FEW_PAIRS:
+        return True
+    spans = np.array([span])
+    return not spectral_pays(d, spans) and not pruning_pays(d, spans)
 
 
 def spectral_pays(d: int, spans: IntArray) -> bool:

@@ -43,7 +43,7 @@ class Partition:
         starts = np.concatenate([[0], ends[:-1]])
         rows = np.full(len(ends), table.rows)
         zeros = np.zeros(len(ends), dtype=np.int64)
-        columns = table.columns[:, order] - centre_of(table.columns)
+        columns = np.take(table.columns, order, axis=1) - centre_of(table.columns)
         parts = [Moments.of(columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
         spans = np.stack([starts, ends, zeros, starts, ends, rows], axis=1)
         train = MomentStack.of(leave_one_out(parts))
