@@ -86,8 +86,13 @@ def test_a_long_name(tmp_path):
 def test_an_error_leaves_what_was_there(tmp_path, error):
     target = tmp_path / "file"
     target.write_text("old")
-    with pytest.raises(error), replacing(target) as temporary:
-        temporary.write_text("half")
-        raise error
+
+    def write_half():
+        with replacing(target) as temporary:
+            temporary.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        write_half()
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]

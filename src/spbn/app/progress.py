@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from spbn.app.escaping import printable
 from spbn.search import Step
 
 
@@ -27,7 +28,7 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
             count += 1
             misses = f", {step.misses} of {patience} misses" if step.misses else ""
             scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
-            display.update(task, description=f"step {count}: {scores}; {step.operator}")
+            display.update(task, description=printable(f"step {count}: {scores}; {step.operator}"))
 
         yield on_step
 

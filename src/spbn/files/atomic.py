@@ -21,7 +21,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     that `open` would give it, and one that is replaced keeps its own. A link is followed: the file that it
     points to is replaced. A read-only file is not replaced, nor anything that is not a regular file.
     """
-    target = Path(path).resolve()
+    target = Path(os.path.realpath(path))
     mode = _mode(target)
     _require_replaceable(target, mode)
     temporary = _create(target, NEW_FILE if mode is None else stat.S_IMODE(mode))
