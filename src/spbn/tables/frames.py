@@ -59,7 +59,11 @@ def as_table(
     finite = np.isfinite(table.columns)
     if not finite.all():
         if missing != "drop":
-            remedy = "fill them, or pass missing='drop' to leave such rows out" if missing else "fill them"
+            remedy = (
+                "fill them, or pass missing='drop' to leave such rows out"
+                if missing
+                else "drop or fill those rows"
+            )
             raise DataError(f"{_missing_message(table, finite)}: {remedy}.")
         table = table.take(np.flatnonzero(finite.all(axis=0)))
     if table.rows < min_rows:
