@@ -107,6 +107,8 @@ def test_the_sum_of_the_scores_has_a_column_of_its_own(folder, run, names, total
     assert run("score", "m.spbn", "named.csv", "--by-node", "--out", "s.csv")[0] == 0
     scores = pd.read_csv("s.csv")
     assert list(scores.columns) == [total, *names]
+    run("score", "m.spbn", "named.csv", "--out", "only.csv")
+    assert list(pd.read_csv("only.csv").columns) == [total]
     np.testing.assert_allclose(scores[total], network.logpdf(frame))
     np.testing.assert_allclose(scores[names], network.logpdf_by_node(frame))
 

@@ -17,7 +17,7 @@ Data = Annotated[
 ]
 Model = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="A model that [bold]spbn learn[/] wrote.", show_default=False),
+    typer.Argument(metavar="MODEL", help="A model written by [bold]spbn learn[/].", show_default=False),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 MissingRows = Annotated[

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,7 +22,7 @@ from spbn.app.terminal import complain, print_comparison, print_unusual, say, sh
 from spbn.app.wording import in_options
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError, SpbnError
-from spbn.learn import ALGORITHMS, MODELS, SCORES, TESTS
+from spbn.learn import MODELS, SCORES, TESTS
 from spbn.network import BayesianNetwork
 from spbn.tables.files import place, require_table_name, write_table
 
@@ -57,13 +58,11 @@ def _options(
 def learn(
     data: Data,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "spbn",
-    algorithm: Annotated[
-        str, typer.Option(help=f"One of {', '.join(ALGORITHMS)}: hill climbing, or PC.")
-    ] = "hc",
+    algorithm: Annotated[str, typer.Option(help="hc (hill climbing) or pc.")] = "hc",
     score: Annotated[
         str | None,
         typer.Option(
-            help=f"What hc climbs: one of {', '.join(SCORES)}. Default: bic for a gbn, else cv.",
+            help=f"What hc climbs: one of {', '.join(SCORES)}. Default: bic for a gbn, otherwise cv.",
             show_default=False,
         ),
     ] = None,
@@ -168,7 +167,7 @@ def score(
         typer.Option(
             "--out",
             help="Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in "
-            "total_logpdf if a node is called logpdf.",
+            "total_logpdf if there is a node of that name.",
             show_default=False,
         ),
     ] = None,
@@ -190,7 +189,7 @@ def score(
     print_unusual(contributions, total, top=top, by_node=by_node)
     if out_ is not None:
         scores = contributions if by_node else contributions[[]]
-        scores.insert(0, _name_of_total(scores.columns), total)
+        scores.insert(0, _name_of_total(network.nodes), total)
         write_table(scores, out_)
         say()
         say(f"scores written to {out_}")
@@ -347,7 +346,7 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path)
         warn(f"{found}. Look at {rows}. Leave wrong rows out, or try --start lg or another --seed.")
 
 
-def _name_of_total(nodes: pd.Index[Any]) -> str:
+def _name_of_total(nodes: Collection[str]) -> str:
     """Return a name that no node has."""
     name = "logpdf"
     while name in nodes:
