@@ -19,7 +19,7 @@ help:
 	@echo "make bench   run the benchmarks beside the peers (minutes to hours)"
 	@echo "make clean   remove .venv and everything else that was made"
 
-demo: $(STAMPS)/dev
+demo: $(STAMPS)/demo
 	$(BIN)/spbn demo
 
 test: $(STAMPS)/dev
@@ -51,6 +51,11 @@ bench: $(STAMPS)/bench
 # The stamps are newer than what they depend on, so nothing is installed twice.
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
+
+# The demo needs what a user needs, and no tools of developers.
+$(STAMPS)/demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plot]"
+	mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot]"

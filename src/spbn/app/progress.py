@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from spbn.app.escaping import printable
 from spbn.numerics.compiling import watching_compilation
 from spbn.search import Step
 
@@ -31,7 +32,7 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
             count += 1
             misses = f", {step.misses} of {patience} misses" if step.misses else ""
             scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
-            now = f"step {count}: {scores}; {step.operator}"
+            now = printable(f"step {count}: {scores}; {step.operator}")
             display.update(task, description=now)
 
         def on_compilation(under_way: bool) -> None:
