@@ -89,3 +89,43 @@ def possible_operators(structure):
                     yield ReverseArc(a, b)
         before = structure.types[a]
         yield ChangeType(a, before, NodeType.LG if before is NodeType.CKDE else NodeType.CKDE)
+
+
+def climb(score, start, *, types, patience, epsilon, max_parents, required, forbidden, fixed):
+    """Hill climbing by its description: every structure scored from nothing, every rule checked on it.
+
+    Returns the operators taken, and after how many of them the best structure was found.
+    """
+
+    def allowed(operator, structure):
+        after = operator.apply(structure)
+        arcs, known = set(after.arcs), set(structure.arcs)
+        return (
+            (not isinstance(operator, ChangeType) or (operator.after in types and operator.node not in fixed))
+            and set(required) <= arcs
+            and not (arcs - known) & set(forbidden)
+            and all(
+                len(after.parents(node)) <= max(max_parents, len(structure.parents(node)))
+                for node in after.nodes
+            )
+        )
+
+    judge = score if score.validation is None else score.validation
+    structure, taken, best, best_value, tabu = start, [], 0, judge.total(start), set()
+    while True:
+        deltas = {
+            operator: score.total(operator.apply(structure)) - score.total(structure)
+            for operator in possible_operators(structure)
+            if operator not in tabu and allowed(operator, structure)
+        }
+        if not deltas or max(deltas.values()) <= epsilon + 1e-11:
+            return taken, best
+        operator = max(deltas, key=deltas.get)
+        structure = operator.apply(structure)
+        taken.append(operator)
+        if judge.total(structure) > best_value:
+            best, best_value, tabu = len(taken), judge.total(structure), set()
+        else:
+            tabu.add(operator.inverse)
+            if len(taken) - best > patience:
+                return taken, best
