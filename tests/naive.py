@@ -30,6 +30,12 @@ def scott(train):
     return rows ** (-2 / (d + 4)) * np.atleast_2d(np.cov(train.T))
 
 
+def silverman(train):
+    """Silverman's bandwidth matrix."""
+    rows, d = train.shape
+    return (4 / (rows * (d + 2))) ** (2 / (d + 4)) * np.atleast_2d(np.cov(train.T))
+
+
 def ckde_logpdf(frame, train, node, parents, bandwidth=scott):
     """Log-density of a node given its parents, as the quotient of two densities."""
     columns = [node, *parents]
@@ -51,17 +57,17 @@ def lg_logpdf(frame, train, node, parents):
     return stats.norm.logpdf(frame[node], mean, np.sqrt(variance))
 
 
-def logpdf(frame, train, node, parents, node_type):
+def logpdf(frame, train, node, parents, node_type, **options):
     """Log-density of a node of either type."""
-    return (ckde_logpdf if node_type == "ckde" else lg_logpdf)(frame, train, node, parents)
+    return (ckde_logpdf if node_type == "ckde" else lg_logpdf)(frame, train, node, parents, **options)
 
 
-def cv_rows(frame, labels, node, parents, node_type):
+def cv_rows(frame, labels, node, parents, node_type, **options):
     """Log-density of every row under parameters fitted without its fold."""
     out = np.empty(len(frame))
     for label in np.unique(labels):
         test = labels == label
-        out[test] = logpdf(frame[test], frame[~test], node, parents, node_type)
+        out[test] = logpdf(frame[test], frame[~test], node, parents, node_type, **options)
     return out
 
 
