@@ -4,6 +4,8 @@ Written from the definitions, with other means than the library's: no moments,
 no set functions, no whitening, no compiled code.
 """
 
+from fractions import Fraction
+
 import numpy as np
 from scipy import special, stats
 
@@ -45,6 +47,23 @@ def ckde_logpdf(frame, train, node, parents, bandwidth=scott):
         names = list(parents)
         out = out - kde_logpdf(frame[names].to_numpy(), train[names].to_numpy(), matrix[1:, 1:])
     return out
+
+
+def far_ckde_logpdf(row, train, node, parent, bandwidth=scott):
+    """Log-density of one row given one parent, wherever it is: exponents are exact fractions."""
+    (h_xx, h_xp), (_, h_pp) = bandwidth(train[[node, parent]].to_numpy()).tolist()
+    x, p = Fraction(row[node]), Fraction(row[parent])
+    slope = Fraction(h_xp) / Fraction(h_pp)
+    variance = Fraction(h_xx) - slope * Fraction(h_xp)
+    weights, squares = [], []
+    for x_j, p_j in train[[node, parent]].to_numpy().tolist():
+        weights.append((p - Fraction(p_j)) ** 2 / Fraction(h_pp) / 2)
+        squares.append((x - Fraction(x_j) - slope * (p - Fraction(p_j))) ** 2 / variance / 2)
+    nearest = min(weights)
+    least = min(w + s for w, s in zip(weights, squares, strict=True))
+    above = sum(np.exp(-float(w + s - least)) for w, s in zip(weights, squares, strict=True))
+    below = sum(np.exp(-float(w - nearest)) for w in weights)
+    return float(nearest - least) + np.log(above / below) - 0.5 * np.log(2 * np.pi * float(variance))
 
 
 def lg_logpdf(frame, train, node, parents):
