@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, DataError, Structure, kernels
+from spbn import ArgumentError, BayesianNetwork, DataError, FitError, Structure, kernels
 from spbn.datasets import paper_synthetic, synthetic_structure
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
 
@@ -121,6 +121,15 @@ def test_an_arc_that_all_rows_together_do_not_bear_is_left_out_with_a_warning():
             assert network.structure != network.search.structure
         structures.append(bool(caught))
     assert any(structures)
+
+
+def test_required_arcs_that_cannot_be_fitted_are_refused(rng):
+    a, c, noise = rng.normal(size=(3, 60))
+    data = {"a": a, "c": c, "sum": a + c, "d": a - c + noise}
+    arcs = [("a", "d"), ("c", "d"), ("sum", "d")]
+    with pytest.raises(FitError, match="the required arc sum → d cannot be fitted"):
+        spbn.learn(data, required_arcs=arcs)
+    assert {("a", "d"), ("c", "d")} <= set(spbn.learn(data, required_arcs=arcs[:2]).structure.arcs)
 
 
 def test_progress_tells_every_step_and_leaves_standard_output_alone(capsys, monkeypatch):

@@ -269,6 +269,12 @@ def test_a_collider_that_would_close_a_cycle_is_passed_over():
     assert ("c", "a") not in arcs
 
 
+def test_a_pvalue_of_alpha_itself_is_a_dependence():
+    for pvalue, joined in ((0.05, True), (np.nextafter(0.05, 1.0), False)):
+        pdag = pc(Claims("ab", {("ab", ""): pvalue}), alpha=0.05).pdag
+        assert bool(joins(pdag)) == joined
+
+
 def test_seeds_of_a_test_decide():
     frame = nonlinear_frame(100, 4)
     results = [pc(RCoT(frame, seed=seed)) for seed in (0, 0, 1)]
