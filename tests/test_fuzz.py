@@ -6,9 +6,9 @@ import zipfile
 
 import numpy as np
 import pytest
+from tools import fuzz
 
 import spbn
-from tools import fuzz
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -165,9 +165,9 @@ def climbed(frame=DATA, start="ckde", score=None, climbing=None, **likelihood):
     return spbn.hill_climb(score, start, **(climbing or {}))
 
 
-def tested(test=None, frame=DATA, **options):
+def by_tests(test=None, **options):
     """The same for PC."""
-    return spbn.pc(RCoT(frame) if test is None else test, **options)
+    return spbn.pc(RCoT(DATA) if test is None else test, **options)
 
 
 def typed(found, climbing=None, frame=DATA, **likelihood):
@@ -178,7 +178,7 @@ def typed(found, climbing=None, frame=DATA, **likelihood):
 
 BY_PC = {"algorithm": "pc"}
 PLC = {"algorithm": "pc", "test": "plc"}
-BY_PLC = tested(PartialCorrelation(DATA))
+BY_PLC = by_tests(PartialCorrelation(DATA))
 REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
 
 # For every parameter of `learn`, the arguments, the search that they stand for, and that for the types.
@@ -190,12 +190,12 @@ OPTIONS = {
         ({"model": "kdebn"}, lambda: climbed(climbing={"operators": ("arcs",)}), None),
         ({"model": "gbn", **PLC}, lambda: BY_PLC, None),
     ],
-    "algorithm": [(BY_PC, tested, lambda: typed(tested()))],
+    "algorithm": [(BY_PC, by_tests, lambda: typed(by_tests()))],
     "test": [
         (PLC, lambda: BY_PLC, lambda: typed(BY_PLC)),
         (
             {"test": "cmiknn", "algorithm": "pc", "data": SHORT},
-            lambda: tested(CMIknn(SHORT)),
+            lambda: by_tests(CMIknn(SHORT)),
             None,
         ),
     ],
@@ -228,7 +228,7 @@ OPTIONS = {
         ({"epsilon": 5.0}, lambda: climbed(climbing={"epsilon": 5.0}), None),
         ({"epsilon": 5.0, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, {"epsilon": 5.0})),
     ],
-    "alpha": [({"alpha": 0.5, **BY_PC}, lambda: tested(alpha=0.5), lambda: typed(tested(alpha=0.5)))],
+    "alpha": [({"alpha": 0.5, **BY_PC}, lambda: by_tests(alpha=0.5), lambda: typed(by_tests(alpha=0.5)))],
     "max_parents": [({"max_parents": 0}, lambda: climbed(climbing={"max_parents": 0}), None)],
     "required_arcs": [
         ({"required_arcs": REQUIRED}, lambda: climbed(climbing={"required_arcs": REQUIRED}), None),
@@ -244,14 +244,22 @@ OPTIONS = {
     ],
     "seed": [
         ({"seed": 3}, lambda: climbed(seed=3), None),
-        ({"seed": 3, **BY_PC}, lambda: tested(RCoT(DATA, seed=3)), lambda: typed(tested(RCoT(DATA, seed=3)), seed=3)),
-        ({"seed": 3, "algorithm": "pc", "test": "cmiknn", "data": SHORT}, lambda: tested(CMIknn(SHORT, seed=3)), None),
+        (
+            {"seed": 3, **BY_PC},
+            lambda: by_tests(RCoT(DATA, seed=3)),
+            lambda: typed(by_tests(RCoT(DATA, seed=3)), seed=3),
+        ),
+        (
+            {"seed": 3, "algorithm": "pc", "test": "cmiknn", "data": SHORT},
+            lambda: by_tests(CMIknn(SHORT, seed=3)),
+            None,
+        ),
     ],
     "missing": [({"missing": "drop", "data": HOLES}, lambda: climbed(HOLES.dropna()), None)],
     "drop": [({"drop": ["c"]}, lambda: climbed(DATA.drop(columns="c")), None)],
-}  # fmt: skip
-BY_PLC_REQUIRED = tested(PartialCorrelation(DATA), required_arcs=REQUIRED)
-BY_PLC_FORBIDDEN = tested(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
+}
+BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
+BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
 #: These two change nothing that is found; they have tests of their own.
 SHOWN_ELSEWHERE = {"progress", "engine"}
 

@@ -51,6 +51,8 @@ class Mutation:
     tests: tuple[str, ...]
     #: Its code is likely to change: the text may have to be adjusted.
     moving: bool = False
+    #: Those of the tests alone whose names match it, as for ``pytest -k``; all of them if empty.
+    keyword: str = ""
 
     def applied(self, text: str) -> str:
         """Return the file with the mutation; a ValueError if the text is not there exactly once."""
@@ -95,6 +97,7 @@ def read_list(path: Path = LIST) -> list[Mutation]:
                 entry["to"],
                 tuple(groups[tests] if isinstance(tests, str) else tests),
                 entry.get("moving", False),
+                entry.get("keyword", ""),
             )
         )
     names = [mutation.name for mutation in mutations]
@@ -145,7 +148,9 @@ class Copy:
             for pattern in COMPILED:
                 for path in cache.glob(f"{module.stem}.{pattern}"):
                     path.unlink()
-                for path in ((self.pristine / module).parent / "__pycache__").glob(f"{module.stem}.{pattern}"):
+                for path in ((self.pristine / module).parent / "__pycache__").glob(
+                    f"{module.stem}.{pattern}"
+                ):
                     cache.mkdir(exist_ok=True)
                     shutil.copy2(path, cache / path.name)
 
@@ -168,7 +173,8 @@ class Copy:
         try:
             path.write_text(mutation.applied(text))
             self.forget_machine_code(stale)
-            code, output = self.run_tests(mutation.tests, limit=limit)
+            chosen = ("-k", mutation.keyword) if mutation.keyword else ()
+            code, output = self.run_tests(mutation.tests, limit=limit, options=("-x", "-n0", *chosen))
         finally:
             shutil.copy2(self.pristine / mutation.file, path)
             self.take_machine_code(stale)
@@ -182,7 +188,7 @@ class Copy:
         return Outcome(mutation, "killed", _first_failure(output), seconds)
 
     def run_tests(
-        self, tests: Iterable[str], *, limit: float, options: tuple[str, ...] = ("-x", "-n0")
+        self, tests: Iterable[str], *, limit: float, options: tuple[str, ...]
     ) -> tuple[int | None, str]:
         """Run tests; return the exit code of pytest, None if time ran out, and what it said."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not shared"]
@@ -283,13 +289,18 @@ def run(mutations: list[Mutation], *, jobs: int, limit: float, check_first: bool
                 print(outcome, flush=True)
             return outcome
 
-        with ThreadPoolExecutor(jobs) as threads:
+        threads = ThreadPoolExecutor(jobs)
+        try:
             return list(threads.map(judge, mutations))
+        finally:  # an interrupt leaves the rest undone
+            threads.shutdown(cancel_futures=True)
 
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("words", nargs="*", help="only those with one of these in name, area or file")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="at a time")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for the tests of one mutation")

@@ -77,9 +77,14 @@ def test_a_file_changes_at_once_or_not_at_all(tmp_path):
         assert target.read_text() == "before"
         temporary.write_text("after")
     assert target.read_text() == "after"
-    with pytest.raises(RuntimeError), replacing(target) as temporary:
-        temporary.write_text("broken")
-        raise RuntimeError
+
+    def break_off():
+        with replacing(target) as temporary:
+            temporary.write_text("broken")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        break_off()
     assert target.read_text() == "after"
     assert os.listdir(tmp_path) == ["file.txt"]
 

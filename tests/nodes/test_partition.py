@@ -28,7 +28,10 @@ def lopsided(data):
 def without_each(frame, rows, node, parents, node_type, **options):
     """Log-density of some rows, each under a fit to all others."""
     return np.concatenate(
-        [logpdf(frame.iloc[[row]], frame.drop(index=row), node, parents, node_type, **options) for row in rows]
+        [
+            logpdf(frame.iloc[[row]], frame.drop(index=row), node, parents, node_type, **options)
+            for row in rows
+        ]
     )
 
 
@@ -63,7 +66,9 @@ def test_the_first_the_last_and_neighbours(rows, node_type):
     bench = Workbench(partition)
     expected = without_each(frame, rows, "b", ["a", "c"], node_type)
     # An offset of a million takes some digits off the reference.
-    np.testing.assert_allclose(bench.rows(asked(frame, [("b", ("a", "c"), node_type)]))[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        bench.rows(asked(frame, [("b", ("a", "c"), node_type)]))[0], expected, rtol=1e-6
+    )
     assert partition.groups == partition.queries == len(rows)
     for group, row in enumerate(rows):
         assert partition.query_rows(group).tolist() == [row]
@@ -93,7 +98,9 @@ def test_an_outlier_that_is_left_out_leaves_no_trace():
         rtol=1e-9,
     )
     batch = asked(frame, [("b", ("a",), "lg")])
-    np.testing.assert_allclose(bench.rows(batch)[0], without_each(frame, [3, 11, 12], "b", ["a"], "lg"), rtol=1e-6)
+    np.testing.assert_allclose(
+        bench.rows(batch)[0], without_each(frame, [3, 11, 12], "b", ["a"], "lg"), rtol=1e-6
+    )
 
 
 def test_a_bandwidth_function_leaves_rows_out_too():

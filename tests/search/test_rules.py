@@ -122,7 +122,9 @@ def test_a_way_back_that_is_not_to_choose_from_can_be_tabu():
 
 def test_types_that_a_score_is_not_defined_for_are_not_proposed():
     frame = nonlinear_frame(60, 3)
-    assert hill_climb(BIC(frame), Structure("abc"), types=["ckde"]) == hill_climb(BIC(frame), Structure("abc"))
+    assert hill_climb(BIC(frame), Structure("abc"), types=["ckde"]) == hill_climb(
+        BIC(frame), Structure("abc")
+    )
 
 
 @st.composite
@@ -149,9 +151,7 @@ def searches(draw):
 @given(searches(), st.integers(0, 10**6), st.booleans())
 def test_every_search_is_the_one_that_was_described(search, seed, validated):
     start, rules = search
-    score = ScoreOf(
-        start.nodes, random_local(seed), validation=random_local(seed + 1) if validated else None
-    )
+    score = ScoreOf(start.nodes, random_local(seed), validation=random_local(seed + 1) if validated else None)
     result = hill_climb(
         score,
         start,

@@ -16,7 +16,9 @@ def columns(rows=60, seed=0):
 
 def test_copies_are_refused_by_name():
     data = columns()
-    with pytest.raises(DataError, match=r"column 'twin' is a copy of column 'b': leave it out \(drop=\['twin'\]"):
+    with pytest.raises(
+        DataError, match=r"column 'twin' is a copy of column 'b': leave it out \(drop=\['twin'\]"
+    ):
         require_distinct(as_table(data | {"twin": data["b"]}))
 
 
