@@ -94,6 +94,13 @@ def test_a_new_best_lifts_the_tabu():
     assert result.structure == result.steps[2].structure
 
 
+def test_a_step_that_leaves_the_validation_score_as_it_is_is_a_miss():
+    result = on_the_stairs({})
+    assert operators_of(result) == UP
+    assert [step.misses for step in result.steps] == [1, 2, 3]
+    assert (result.best, result.structure) == (0, Structure("abcd"))
+
+
 def by_type(values):
     return lambda family: values[family.node, family.type.name]
 
