@@ -179,3 +179,22 @@ def test_a_search_that_was_not_to_find_arcs_is_left_alone():
     assert early_stop(one, alone) is None
     with_arcs = spbn.Structure(TABLE.names, [("x1", f"x{i}") for i in range(2, 8)])
     assert early_stop(search(with_arcs, [], [0], [0], reason=NO_IMPROVEMENT), TABLE) is None
+
+
+def test_the_farthest_rows_and_their_worst_nodes_are_named(monkeypatch):
+    """By the drop below the median: below its mean, x1 would have less to do with row 3 than x0."""
+    by_node = {name: np.zeros(100) for name in TABLE.names}
+    by_node["x0"][3] = -1000.0
+    by_node["x1"][[1, 2, 3, 7]] = [-3000.0, -2500.0, -1030.0, -800.0]
+
+    class Planned:
+        def __init__(self, *_, **__):
+            pass
+
+        def rows(self, family):
+            return by_node[family.node]
+
+    monkeypatch.setattr("spbn.explain.early_stops.CVLikelihood", Planned)
+    stopped = search(START, OPERATORS, [0, 50, 90, 110, 130], [900, 850, 800, 820, 780])
+    found = early_stop(stopped, TABLE)
+    assert [(far.row, far.node) for far in found.rows] == [(1, "x1"), (2, "x1"), (3, "x1")]
