@@ -341,6 +341,14 @@ main()
         assert command.stderr.read() == b""
 
 
+def test_a_terminal_that_cannot_show_every_letter(folder):
+    spbn.learn(nonlinear_frame(80, 2).rename(columns={"a": "größe"}), model="gbn").save("m.spbn")
+    program = "import sys; from spbn.cli import main; sys.argv = ['spbn', 'show', 'm.spbn']; main()"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+    assert rb"gr\xf6\xdfe" in done.stdout
+
+
 def test_the_installed_command():
     command = os.path.join(os.path.dirname(sys.executable), "spbn")
     out = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout

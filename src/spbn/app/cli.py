@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -297,6 +298,8 @@ def demo(
 def main() -> None:
     """Run the command line. What spbn refuses is one line on the error stream, and exit code 2."""
     warnings.showwarning = warn
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for terminals that cannot show every letter
     if threading.current_thread() is threading.main_thread():
         # As with Ctrl-C, files that are being written are removed.
         for name in ("SIGTERM", "SIGHUP"):
