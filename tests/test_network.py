@@ -103,6 +103,15 @@ def test_samples_repeat_with_the_seed():
     assert network.sample(0).shape == (0, 2)
 
 
+def test_parents_are_drawn_before_their_children_wherever_their_columns_are():
+    frame = nonlinear_frame(200, 3)
+    network = BayesianNetwork.fit(Structure("abc", [("c", "b"), ("b", "a")], "ckde"), frame)
+    sample = network.sample(3000, seed=4)
+    assert sample.columns.tolist() == ["a", "b", "c"]
+    for node in "abc":
+        assert stats.kstest(network.cpds[node].cdf(sample), "uniform").pvalue > 0.01
+
+
 def test_equality():
     frame = nonlinear_frame(50, 2)
     structure = Structure("ab", [("a", "b")], {"a": "lg", "b": "ckde"})

@@ -28,6 +28,7 @@ def test_the_hash_of_a_table_is_that_of_its_numbers_and_names():
     assert digest(FRAME.to_dict("list")) == expected
     assert digest(FRAME.set_index(np.arange(30) + 7)) == expected
     assert digest(FRAME.rename(columns={"a": "z"})) != expected
+    assert digest(FRAME.rename(columns={"c": "z"})) != expected  # which leaves their order
     assert digest(FRAME.rename(columns={"a": "b", "b": "a"})) != expected
     assert digest(FRAME[::-1]) != expected
     assert digest(FRAME[:-1]) != expected

@@ -191,7 +191,7 @@ class Copy:
         self, tests: Iterable[str], *, limit: float, options: tuple[str, ...]
     ) -> tuple[int | None, str]:
         """Run tests; return the exit code of pytest, None if time ran out, and what it said."""
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not shared"]
+        command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-m", "not shared"]
         environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(self.root / "src"), str(self.root)]),
             "NUMBA_CACHE_DIR": "",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn.errors import DataError
-from spbn.tables.frames import as_table, require_distinct
+from spbn.tables.frames import as_table, require_distinct, require_variation
 
 
 def columns(rows=60, seed=0):
@@ -84,3 +84,13 @@ def test_learning_refuses_copies_and_drops_them_on_request():
     with pytest.raises(DataError, match="'copy' is a rescaled copy of column 'a'"):
         spbn.learn(data)
     assert spbn.learn(data, drop=["copy"]).nodes == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("scale", "extent", "possible"), [(1e160, "much", 1e145), (1e-170, "little", 1e-145)]
+)
+def test_columns_whose_numbers_cannot_be_squared_are_refused_by_name(scale, extent, possible):
+    data = columns()
+    with pytest.raises(DataError, match=rf"column 'b' varies too {extent} \(by .*\).*: rescale it"):
+        require_variation(as_table(data | {"b": scale * data["b"]}))
+    require_variation(as_table(data | {"b": possible * data["b"]}))
