@@ -103,6 +103,7 @@ def test_the_sum_of_the_scores_has_a_column_of_its_own(folder, run, names, total
     frame = nonlinear_frame(60, 2).set_axis(names, axis=1)
     network = spbn.learn(frame, model="gbn")
     network.save("m.spbn")
+    frame = frame.iloc[:-5]  # not the training table, whose rows would be left out
     frame.to_csv("named.csv", index=False)
     assert run("score", "m.spbn", "named.csv", "--by-node", "--out", "s.csv")[0] == 0
     scores = pd.read_csv("s.csv")
@@ -353,3 +354,34 @@ def test_the_installed_command():
     command = os.path.join(os.path.dirname(sys.executable), "spbn")
     out = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
     assert out.strip() == f"spbn {spbn.__version__}"
+
+
+def test_training_rows_are_scored_without_themselves(folder, run):
+    """Wine's row 122 is the least likely once it does not sit on a kernel of its own."""
+    from sklearn.datasets import load_wine
+
+    frame = load_wine(as_frame=True).data
+    frame.to_csv("wine.csv", index=False)
+    spbn.learn(frame).save("wine.spbn")
+    code, out, _ = run("score", "wine.spbn", "wine.csv", "--top", "1")
+    assert code == 0
+    (row,) = [line.split() for line in out.splitlines() if re.match(r"\s+\d+ +-", line)]
+    assert row[0] == "122"
+    assert float(row[1]) == pytest.approx(-58.4, abs=0.05)
+    assert "each is scored by the network fitted to all other rows" in out
+
+
+def test_a_row_has_the_same_reasons_in_any_file(folder, run):
+    """The nodes to blame are measured against training rows, not against the rows beside it."""
+    frame = nonlinear_frame(200, 4)
+    spbn.learn(frame).save("m.spbn")
+    odd = frame.iloc[[0, 1, 2]].copy()
+    odd.iloc[0, 1], odd.iloc[1, 2] = 30.0, -30.0
+    reasons = []
+    for rows in (odd, odd.iloc[:1], pd.concat([odd, frame.iloc[3:100]])):
+        rows.to_csv("some.csv", index=False)
+        _, out, _ = run("score", "m.spbn", "some.csv")
+        (line,) = [line for line in out.splitlines() if re.match(r" +1 +-", line)]
+        reasons.append(line)
+        assert "a little of everything" not in line
+    assert len(set(reasons)) == 1

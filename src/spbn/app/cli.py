@@ -182,15 +182,18 @@ def score(
         require_table_name(out_)
     if top < 0:
         raise ArgumentError(f"--top must be 0 or more. Got {top}.")
+    from spbn.explain import unusual_rows
+
     network = load_model(model)
     frame = frame_for(network, data)
     with busy("scoring the rows"):
-        contributions = network.logpdf_by_node(frame)
-    total = contributions.sum(axis=1)
-    print_unusual(contributions, total, top=top, by_node=by_node)
+        found = unusual_rows(network, frame, top=top)
+    print_unusual(found, frame.index.tolist(), by_node=by_node)
     if out_ is not None:
-        scores = contributions if by_node else contributions[[]]
-        scores.insert(0, _name_of_total(network.nodes), total)
+        import pandas as pd
+
+        by_name = dict(zip(network.nodes, found.contributions, strict=True)) if by_node else {}
+        scores = pd.DataFrame({_name_of_total(network.nodes): found.logpdf, **by_name}, index=frame.index)
         write_table(scores, out_)
         say()
         say(f"scores written to {out_}")
@@ -340,13 +343,16 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path) -> None:
-    from spbn.explain.early_stops import early_stop
+    from spbn.explain import early_stop
     from spbn.tables.frames import as_table
 
-    found = early_stop(network.search, as_table(frame))
+    settings = network.record.settings
+    labels = [str(row) for row in frame.index]
+    found = early_stop(network.search, as_table(frame, names=network.nodes), settings=settings, labels=labels)
     if found is not None:
-        rows = "; ".join(f"{place(data, frame.index[far.row])}, column {far.node!r}" for far in found.rows)
-        warn(f"{found}. Look at {rows}. Leave wrong rows out, or try --start lg or another --seed.")
+        rows = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
+        look = f" A few rows far from all others can cause this. Look at {rows}." if rows else ""
+        warn(f"{found.what}{look} {found.remedy}")
 
 
 def _name_of_total(nodes: Collection[str]) -> str:

@@ -6,13 +6,14 @@ control characters as escapes instead of sending them to the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from spbn.app.escaping import printable
 from spbn.app.wording import in_options
+from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
 from spbn.pc import PCResult
 from spbn.search import SearchResult
@@ -92,31 +93,42 @@ def print_comparison(table: pd.DataFrame) -> None:
     say("Mean log-density of a row that was not learned from: greater is better.", style="dim")
 
 
-def print_unusual(
-    contributions: pd.DataFrame, total: pd.Series[float], *, top: int, by_node: bool = False
-) -> None:
-    """Print the rows with the lowest log-density, and the nodes where they fall furthest below the median.
+def print_unusual(found: UnusualRows, labels: Sequence[object], *, by_node: bool = False) -> None:
+    """Print the least likely rows, and the nodes to blame for them or what every node contributes.
 
-    Rows are called by the index, which counts from 1 in a table that was read from a file.
+    Parameters
+    ----------
+    labels
+        What the rows are called: they are counted from 1 in a table that was read from a file.
     """
-    worst = total.to_numpy().argsort(kind="stable")[:top]
-    say(f"{_count(total, 'row')}, mean log-density {total.mean():.4f}")
+    say(f"{_count(found.logpdf, 'row')}, mean log-density {found.mean:.4f}")
     say()
     if by_node:
-        table = contributions.iloc[worst].rename(columns=printable)
-        table.insert(0, "log-density", total.iloc[worst], allow_duplicates=True)
-        table = table.rename_axis(index=None, columns="row")
-        say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
+        _print_contributions(found, labels)
     else:
         say(f"{'row':>8} {'log-density':>12}  nodes to blame", style="bold")
-        typical = contributions.median()
-        for i in worst.tolist():
-            lacking = (typical - contributions.iloc[i]).nlargest(3)
-            reasons = ", ".join(f"{node} ({-gap:+.1f})" for node, gap in lacking.items() if gap > 1.0)
-            say(f"{contributions.index[i]!s:>8} {total.iloc[i]:12.3f}  {reasons or 'a little of everything'}")
-    notes = "" if by_node else " In brackets: the node's log-density, less its median."
+        for row in found.rows:
+            reasons = ", ".join(f"{reason.node} ({-reason.drop:+.1f})" for reason in row.reasons)
+            say(f"{labels[row.position]!s:>8} {row.logpdf:12.3f}  {reasons or 'a little of everything'}")
+    notes = "" if by_node else " In brackets: the node's log-density, less that of a typical training row."
     say()
+    if found.left_out:
+        say(f"These are the rows that the network was learned from: each is scored {found.scoring.value}.")
     say(f"Rows are counted from 1, without the header.{notes}", style="dim")
+
+
+def _print_contributions(found: UnusualRows, labels: Sequence[object]) -> None:
+    import pandas as pd
+
+    positions = [row.position for row in found.rows]
+    columns = {
+        printable(node): values[positions]
+        for node, values in zip(found.nodes, found.contributions, strict=True)
+    }
+    table = pd.DataFrame(columns, index=[labels[position] for position in positions])
+    table.insert(0, "log-density", [row.logpdf for row in found.rows], allow_duplicates=True)
+    table = table.rename_axis(index=None, columns="row")
+    say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
 
 
 def say_lines(text: str) -> None:
