@@ -153,7 +153,7 @@ def test_an_interrupt_is_answered_soon(rng):
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(KeyboardInterrupt):
             plain(x, x, np.eye(5))
-        assert time.perf_counter() - start < 2.0
+        assert time.perf_counter() - start < 4.0
     finally:
         signal.signal(signal.SIGALRM, before)
 

@@ -90,5 +90,7 @@ def test_the_engine_is_that_of_the_general_way(engine, d, asked, monkeypatch):
 
     for name in ("exact", "spectral", "pruned"):
         tell(name)
-    kernels.log_density(np.empty((d, 1)), np.arange(d)[None], np.eye(d)[None, None], np.array([span]), engine=engine)
+    kernels.log_density(
+        np.empty((d, 1)), np.arange(d)[None], np.eye(d)[None, None], np.array([span]), engine=engine
+    )
     assert kernels.is_exact(d, span, engine) == (called == ["exact"])

@@ -31,7 +31,8 @@ LANES = 4  # queries that share a load of a training row; up to that many beyond
 UNROLLED = 5  # dimensions up to which the loop is compiled for each
 WIDTH = BLOCK + LANES
 
-_SIGNATURE = types.void(types.CPointer(types.float64), types.int64, types.int64, types.int64)
+_NUMBERS: Any = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
+_SIGNATURE = types.void(_NUMBERS, types.int64, types.int64, types.int64)
 
 
 def workspace(d: int) -> FloatArray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from spbn.numerics.compiling import CONTRACT, compiled
 from spbn.numerics.threads import started_threads
 
 UNDERFLOW = 2.0**-900  # below this a sum may consist of clipped terms
-PAIRS_A_CALL = 1e8  # some 0.05 s: how long an interrupt may have to wait
+PAIRS_A_CALL = 2e7  # some 0.01 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 2e5  # some 0.1 ms: waking up a thread for less does not pay
 CALLS_A_THREAD = 4  # so that a thread that is held up is not all that the others wait for
 
@@ -149,7 +150,7 @@ class _Sums:
             at_a_time = max(FEWEST_PAIRS, min(PAIRS_A_CALL, total / (CALLS_A_THREAD * threads.count)))
             share = (np.cumsum(pairs) - pairs) // at_a_time
             cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(tiles)]
-            threads.run(self._add_up, [(a, b, out) for a, b in zip(cuts[:-1], cuts[1:], strict=True)])
+            threads.run(self._add_up, [(a, b, out) for a, b in pairwise(cuts)])
 
     def _add_up(self, first: int, end: int, out: FloatArray) -> None:
         d = self.whiteners.shape[1]
@@ -188,7 +189,7 @@ def _add_up(
                 width = min(BLOCK, stop - begin)
                 _whiten(source, tiles, t, whiteners, begin, width, work, place)
                 if part > 0:
-                    add_block(adder, work, d, width, count)
+                    add_block(adder, work, d, width, count)  # type: ignore[call-arg]
                 begin += BLOCK
         for i in range(count):
             if work[2 * d, i] > UNDERFLOW:

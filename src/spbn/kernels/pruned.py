@@ -235,10 +235,10 @@ def _add_leaves(
                     work[d + k, filled + j] = sources[k, start + j]
             filled += width
             if filled > BLOCK - LEAF:
-                add_block(adder, work, d, filled, queries)
+                add_block(adder, work, d, filled, queries)  # type: ignore[call-arg]
                 filled = 0
     if filled > 0:
-        add_block(adder, work, d, filled, queries)
+        add_block(adder, work, d, filled, queries)  # type: ignore[call-arg]
 
 
 @compiled(fastmath=REORDER)

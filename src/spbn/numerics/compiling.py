@@ -17,7 +17,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import event as untyped_events
+
+event: Any = untyped_events  # mypy would complain of every call
 
 #: Fused multiply-add, and no NaN or infinity inside of kernels. Sums keep their order.
 CONTRACT = frozenset({"contract", "nnan", "ninf", "nsz"})
@@ -59,11 +61,12 @@ def compiled_address(
     options: dict[str, Any] = {"fastmath": set(fastmath) or False, "error_model": "numpy"}
     with _announced({"dispatcher": function, "args": signature.args}):
         try:
-            callback = numba.cfunc(signature, cache=True, **options)(function)
+            callback: Any = numba.cfunc(signature, cache=True, **options)(function)
         except RuntimeError:  # no folder to cache in
             callback = numba.cfunc(signature, **options)(function)
     _kept.append(callback)
-    return int(callback.address)
+    address: int = callback.address
+    return address
 
 
 _kept: list[Any] = []

@@ -107,7 +107,8 @@ def _log_likelihoods(
                 a = columns[i]
                 shift += direction[i] * (test_means[g, a] - train_means[g, a])
                 for j in range(d):
-                    term = direction[i] * direction[j] * test_scatters[g, a, columns[j]]
+                    # In this order: the product of two directions may overflow or vanish.
+                    term = direction[i] * test_scatters[g, a, columns[j]] * direction[j]
                     squares += term
                     magnitude += abs(term)
             if squares < shares[f] * magnitude:
