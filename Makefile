@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help demo test check docs quick format bench clean
+.PHONY: help demo test check docs quick format bench fuzz mutants clean
 
 # The paper's data, in the layout of its authors' repository.
 DATA ?= ../shared/paper-data
@@ -17,9 +17,11 @@ help:
 	@echo "make quick   run a few cells of every experiment of the paper; DATA=... says where its data is"
 	@echo "make format  put the code into the format that 'make check' wants"
 	@echo "make bench   run the benchmarks beside the peers (minutes to hours)"
+	@echo "make fuzz    odd tables and damaged files for a minute; SECONDS=... and SEED=... say how long, and which"
+	@echo "make mutants break the library in many places, and see whether the tests notice; ONLY=... picks some"
 	@echo "make clean   remove .venv and everything else that was made"
 
-demo: $(STAMPS)/dev
+demo: $(STAMPS)/demo
 	$(BIN)/spbn demo
 
 test: $(STAMPS)/dev
@@ -48,9 +50,22 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/nonuniform.py
 
+SECONDS ?= 60
+SEED ?= 0
+fuzz: $(STAMPS)/dev
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS) --seed $(SEED)
+
+mutants: $(STAMPS)/dev
+	$(BIN)/python tools/mutants.py $(ONLY)
+
 # The stamps are newer than what they depend on, so nothing is installed twice.
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
+
+# The demo needs what a user needs, and no tools of developers.
+$(STAMPS)/demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plot]"
+	mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot]"

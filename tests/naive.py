@@ -4,6 +4,8 @@ Written from the definitions, with other means than the library's: no moments,
 no set functions, no whitening, no compiled code.
 """
 
+from fractions import Fraction
+
 import numpy as np
 from scipy import special, stats
 
@@ -30,6 +32,12 @@ def scott(train):
     return rows ** (-2 / (d + 4)) * np.atleast_2d(np.cov(train.T))
 
 
+def silverman(train):
+    """Silverman's bandwidth matrix."""
+    rows, d = train.shape
+    return (4 / (rows * (d + 2))) ** (2 / (d + 4)) * np.atleast_2d(np.cov(train.T))
+
+
 def ckde_logpdf(frame, train, node, parents, bandwidth=scott):
     """Log-density of a node given its parents, as the quotient of two densities."""
     columns = [node, *parents]
@@ -39,6 +47,23 @@ def ckde_logpdf(frame, train, node, parents, bandwidth=scott):
         names = list(parents)
         out = out - kde_logpdf(frame[names].to_numpy(), train[names].to_numpy(), matrix[1:, 1:])
     return out
+
+
+def far_ckde_logpdf(row, train, node, parent, bandwidth=scott):
+    """Log-density of one row given one parent, wherever it is: exponents are exact fractions."""
+    (h_xx, h_xp), (_, h_pp) = bandwidth(train[[node, parent]].to_numpy()).tolist()
+    x, p = Fraction(row[node]), Fraction(row[parent])
+    slope = Fraction(h_xp) / Fraction(h_pp)
+    variance = Fraction(h_xx) - slope * Fraction(h_xp)
+    weights, squares = [], []
+    for x_j, p_j in train[[node, parent]].to_numpy().tolist():
+        weights.append((p - Fraction(p_j)) ** 2 / Fraction(h_pp) / 2)
+        squares.append((x - Fraction(x_j) - slope * (p - Fraction(p_j))) ** 2 / variance / 2)
+    nearest = min(weights)
+    least = min(w + s for w, s in zip(weights, squares, strict=True))
+    above = sum(np.exp(-float(w + s - least)) for w, s in zip(weights, squares, strict=True))
+    below = sum(np.exp(-float(w - nearest)) for w in weights)
+    return float(nearest - least) + np.log(above / below) - 0.5 * np.log(2 * np.pi * float(variance))
 
 
 def lg_logpdf(frame, train, node, parents):
@@ -51,17 +76,17 @@ def lg_logpdf(frame, train, node, parents):
     return stats.norm.logpdf(frame[node], mean, np.sqrt(variance))
 
 
-def logpdf(frame, train, node, parents, node_type):
+def logpdf(frame, train, node, parents, node_type, **options):
     """Log-density of a node of either type."""
-    return (ckde_logpdf if node_type == "ckde" else lg_logpdf)(frame, train, node, parents)
+    return (ckde_logpdf if node_type == "ckde" else lg_logpdf)(frame, train, node, parents, **options)
 
 
-def cv_rows(frame, labels, node, parents, node_type):
+def cv_rows(frame, labels, node, parents, node_type, **options):
     """Log-density of every row under parameters fitted without its fold."""
     out = np.empty(len(frame))
     for label in np.unique(labels):
         test = labels == label
-        out[test] = logpdf(frame[test], frame[~test], node, parents, node_type)
+        out[test] = logpdf(frame[test], frame[~test], node, parents, node_type, **options)
     return out
 
 
@@ -122,3 +147,43 @@ def possible_operators(structure):
                     yield ReverseArc(a, b)
         before = structure.types[a]
         yield ChangeType(a, before, NodeType.LG if before is NodeType.CKDE else NodeType.CKDE)
+
+
+def climb(score, start, *, types, patience, epsilon, max_parents, required, forbidden, fixed):
+    """Hill climbing by its description: every structure scored from nothing, every rule checked on it.
+
+    Returns the operators taken, and after how many of them the best structure was found.
+    """
+
+    def allowed(operator, structure):
+        after = operator.apply(structure)
+        arcs, known = set(after.arcs), set(structure.arcs)
+        return (
+            (not isinstance(operator, ChangeType) or (operator.after in types and operator.node not in fixed))
+            and set(required) <= arcs
+            and not (arcs - known) & set(forbidden)
+            and all(
+                len(after.parents(node)) <= max(max_parents, len(structure.parents(node)))
+                for node in after.nodes
+            )
+        )
+
+    judge = score if score.validation is None else score.validation
+    structure, taken, best, best_value, tabu = start, [], 0, judge.total(start), set()
+    while True:
+        deltas = {
+            operator: score.total(operator.apply(structure)) - score.total(structure)
+            for operator in possible_operators(structure)
+            if operator not in tabu and allowed(operator, structure)
+        }
+        if not deltas or max(deltas.values()) <= epsilon + 1e-11:
+            return taken, best
+        operator = max(deltas, key=deltas.get)
+        structure = operator.apply(structure)
+        taken.append(operator)
+        if judge.total(structure) > best_value:
+            best, best_value, tabu = len(taken), judge.total(structure), set()
+        else:
+            tabu.add(operator.inverse)
+            if len(taken) - best > patience:
+                return taken, best

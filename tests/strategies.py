@@ -1,8 +1,13 @@
 """Random graphs, structures and tables for property-based tests."""
 
+import zlib
+
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
+
+from spbn import NodeType
+from spbn.scores import Score
 
 NAMES = "abcdefghijklmno"
 
@@ -25,3 +30,25 @@ def nonlinear_frame(rows, columns, seed=0):
     for j in range(1, columns):
         data[:, j] += np.sin(2 * data[:, j - 1]) + 0.3 * data[:, rng.integers(j)]
     return pd.DataFrame(data, columns=list(NAMES[:columns]))
+
+
+class ScoreOf(Score):
+    """A score whose local scores are what a function of the family says; everything else is the library's."""
+
+    def __init__(self, nodes, local, *, types=NodeType, validation=None):
+        super().__init__(nodes, map(NodeType.parse, types))
+        self.validation = None if validation is None else ScoreOf(nodes, validation, types=types)
+        self._local = local
+
+    def _compute(self, batch):
+        return np.array([self._local(family) for family in batch.families], dtype=float)
+
+
+def random_local(seed):
+    """Local scores without rhyme or reason, in which every arc and every type matters."""
+
+    def local(family):
+        named = f"{seed} {family.node} {sorted(family.parents)} {family.type}"
+        return np.random.default_rng(zlib.crc32(named.encode())).normal()
+
+    return local

@@ -11,7 +11,7 @@ SOURCE = Path(spbn.__file__).parent
 #: Modules and packages from the bottom to the top; each imports only from the layers below its own. A part
 #: of a package may have a place of its own.
 LAYERS = [
-    {"errors", "moved", "numerics.arrays", "numerics.caching", "numerics.compiling"},
+    {"errors", "moved", "app.escaping", "numerics.arrays", "numerics.caching", "numerics.compiling"},
     {"numerics", "files.atomic", "graphs.orientation", "drawing.packages"},
     {"graphs", "tables"},
     {"kernels"},

@@ -1,11 +1,13 @@
+import inspect
 import warnings
 
 import numpy as np
 import pytest
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, DataError, Structure
+from spbn import ArgumentError, BayesianNetwork, DataError, FitError, Structure, kernels
 from spbn.datasets import paper_synthetic, synthetic_structure
+from spbn.independence import CMIknn, PartialCorrelation, RCoT
 
 from strategies import nonlinear_frame
 
@@ -121,11 +123,21 @@ def test_an_arc_that_all_rows_together_do_not_bear_is_left_out_with_a_warning():
     assert any(structures)
 
 
+def test_required_arcs_that_cannot_be_fitted_are_refused(rng):
+    a, c, noise = rng.normal(size=(3, 60))
+    data = {"a": a, "c": c, "sum": a + c, "d": a - c + noise}
+    arcs = [("a", "d"), ("c", "d"), ("sum", "d")]
+    with pytest.raises(FitError, match="the required arc sum → d cannot be fitted"):
+        spbn.learn(data, required_arcs=arcs)
+    assert {("a", "d"), ("c", "d")} <= set(spbn.learn(data, required_arcs=arcs[:2]).structure.arcs)
+
+
 def test_progress_tells_every_step_and_leaves_standard_output_alone(capsys, monkeypatch):
     shown = []
     monkeypatch.setattr(
         "rich.progress.Progress.update", lambda self, task, description: shown.append(description)
     )
+    spbn.learn(FRAME, max_parents=1)  # or else the line would also speak of compiling
     network = spbn.learn(FRAME, progress=True, max_parents=1)
     assert len(shown) == len(network.search.steps) > 0
     for number, (line, step) in enumerate(zip(shown, network.search.steps, strict=True), 1):
@@ -136,6 +148,180 @@ def test_progress_tells_every_step_and_leaves_standard_output_alone(capsys, monk
     assert capsys.readouterr().out == ""
     spbn.learn(FRAME)
     assert capsys.readouterr() == ("", "")
+
+
+DATA = nonlinear_frame(100, 4)
+HOLES = DATA.copy()
+HOLES.loc[[7, 30], "b"] = np.nan
+SHORT = DATA[:30][["a", "b", "c"]]
+NODES = "abcd"
+START = Structure(NODES, [("c", "a"), ("d", "a")], "ckde")
+
+
+def climbed(frame=DATA, start="ckde", score=None, climbing=None, **likelihood):
+    """The search that `learn` stands for, without any of its code: a score and a climb from a start."""
+    if not isinstance(start, Structure):
+        start = Structure(frame.columns, types=start)
+    score = spbn.ValidatedLikelihood(frame, **likelihood) if score is None else score
+    return spbn.hill_climb(score, start, **(climbing or {}))
+
+
+def by_tests(test=None, **options):
+    """The same for PC."""
+    return spbn.pc(RCoT(DATA) if test is None else test, **options)
+
+
+def typed(found, climbing=None, frame=DATA, **likelihood):
+    """The search for node types on the graph that PC found."""
+    start = Structure.from_dag(found.pdag.to_dag(), "ckde")
+    return climbed(frame, start, climbing={"operators": ("types",)} | (climbing or {}), **likelihood)
+
+
+BY_PC = {"algorithm": "pc"}
+PLC = {"algorithm": "pc", "test": "plc"}
+BY_PLC = by_tests(PartialCorrelation(DATA))
+REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
+
+# For every parameter of `learn`, the arguments, the search that they stand for, and that for the types.
+# The same arguments without the parameter must give something else, or the case could not fail.
+OPTIONS = {
+    "data": [({"data": DATA[::-1]}, lambda: climbed(DATA[::-1]), None)],
+    "model": [
+        ({"model": "gbn"}, lambda: climbed(score=spbn.BIC(DATA), start="lg"), None),
+        ({"model": "kdebn"}, lambda: climbed(climbing={"operators": ("arcs",)}), None),
+        ({"model": "gbn", **PLC}, lambda: BY_PLC, None),
+    ],
+    "algorithm": [(BY_PC, by_tests, lambda: typed(by_tests()))],
+    "test": [
+        (PLC, lambda: BY_PLC, lambda: typed(BY_PLC)),
+        (
+            {"test": "cmiknn", "algorithm": "pc", "data": SHORT},
+            lambda: by_tests(CMIknn(SHORT)),
+            None,
+        ),
+    ],
+    "start": [
+        ({"start": "lg"}, lambda: climbed(start="lg"), None),
+        ({"start": START}, lambda: climbed(start=START), None),
+    ],
+    "types": [
+        ({"types": ["ckde"]}, lambda: climbed(climbing={"operators": ("arcs",)}), None),
+        ({"types": "lg"}, lambda: climbed(start="lg", climbing={"operators": "arcs"}), None),
+    ],
+    "score": [
+        ({"score": "bge", "model": "gbn"}, lambda: climbed(score=spbn.BGe(DATA), start="lg"), None),
+        ({"score": "cv", "model": "gbn"}, lambda: climbed(start="lg", climbing={"operators": "arcs"}), None),
+    ],
+    "folds": [
+        ({"folds": 4}, lambda: climbed(folds=4), None),
+        ({"folds": 4, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, folds=4)),
+    ],
+    "validation": [
+        ({"validation": 0.4}, lambda: climbed(validation=0.4), None),
+        ({"validation": DATA[60:]}, lambda: climbed(validation=DATA[60:]), None),
+        ({"validation": 0.4, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, validation=0.4)),
+    ],
+    "patience": [
+        ({"patience": 0}, lambda: climbed(climbing={"patience": 0}), None),
+        ({"patience": 0, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, {"patience": 0})),
+    ],
+    "epsilon": [
+        ({"epsilon": 5.0}, lambda: climbed(climbing={"epsilon": 5.0}), None),
+        ({"epsilon": 5.0, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, {"epsilon": 5.0})),
+    ],
+    "alpha": [({"alpha": 0.5, **BY_PC}, lambda: by_tests(alpha=0.5), lambda: typed(by_tests(alpha=0.5)))],
+    "max_parents": [({"max_parents": 0}, lambda: climbed(climbing={"max_parents": 0}), None)],
+    "required_arcs": [
+        ({"required_arcs": REQUIRED}, lambda: climbed(climbing={"required_arcs": REQUIRED}), None),
+        ({"required_arcs": REQUIRED, **PLC, "model": "gbn"}, lambda: BY_PLC_REQUIRED, None),
+    ],
+    "forbidden_arcs": [
+        ({"forbidden_arcs": FORBIDDEN}, lambda: climbed(climbing={"forbidden_arcs": FORBIDDEN}), None),
+        ({"forbidden_arcs": FORBIDDEN, **PLC, "model": "gbn"}, lambda: BY_PLC_FORBIDDEN, None),
+    ],
+    "bandwidth": [
+        ({"bandwidth": "silverman"}, lambda: climbed(bandwidth="silverman"), None),
+        ({"bandwidth": "silverman", **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, bandwidth="silverman")),
+    ],
+    "seed": [
+        ({"seed": 3}, lambda: climbed(seed=3), None),
+        (
+            {"seed": 3, **BY_PC},
+            lambda: by_tests(RCoT(DATA, seed=3)),
+            lambda: typed(by_tests(RCoT(DATA, seed=3)), seed=3),
+        ),
+        (
+            {"seed": 3, "algorithm": "pc", "test": "cmiknn", "data": SHORT},
+            lambda: by_tests(CMIknn(SHORT, seed=3)),
+            None,
+        ),
+    ],
+    "missing": [({"missing": "drop", "data": HOLES}, lambda: climbed(HOLES.dropna()), None)],
+    "drop": [({"drop": ["c"]}, lambda: climbed(DATA.drop(columns="c")), None)],
+}
+BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
+BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
+#: These two change nothing that is found; they have tests of their own.
+SHOWN_ELSEWHERE = {"progress", "engine"}
+
+
+def test_every_option_has_a_case():
+    assert set(inspect.signature(spbn.learn).parameters) == set(OPTIONS) | SHOWN_ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "search", "type_search"),
+    [(name, *case) for name, cases in OPTIONS.items() for case in cases],
+)
+def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
+    arguments = {"data": DATA, **options}
+    network = spbn.learn(**arguments)
+    assert network.search == search()
+    if type_search is not None:
+        assert network.type_search == type_search()
+    frame = arguments["data"].drop(columns=list(options.get("drop", ()))).dropna()
+    refitted = BayesianNetwork.fit(network.structure, frame, bandwidth=options.get("bandwidth", "scott"))
+    assert network == refitted
+    assert network.record.typical == refitted.record.typical
+    assert network.record.settings == spbn.record.plain_settings(
+        {
+            parameter.name: arguments.get(parameter.name, parameter.default)
+            for parameter in inspect.signature(spbn.learn).parameters.values()
+            if parameter.name not in ("data", "progress")
+        }
+    )
+    without = {key: value for key, value in arguments.items() if key != name}
+    try:
+        other = spbn.learn(without.pop("data", DATA), **without)
+    except DataError:
+        return  # the option is what makes it possible
+    assert (other.search, other.type_search) != (network.search, network.type_search)
+
+
+@pytest.mark.parametrize("algorithm", ["hc", "pc"])
+def test_the_engine_reaches_every_sum(algorithm, monkeypatch):
+    engines = set()
+    original = kernels.log_density
+
+    def recording(*arguments, engine, **options):
+        engines.add(engine)
+        return original(*arguments, engine=engine, **options)
+
+    monkeypatch.setattr(kernels, "log_density", recording)
+    network = spbn.learn(DATA, algorithm=algorithm, test="plc", model="spbn", engine="exact")
+    assert engines == {"exact"}
+    assert {cpd.joint.engine for cpd in network.cpds.values() if cpd.type == "ckde"} == {"exact"}
+
+
+def test_both_halves_of_the_validated_score_have_the_bandwidth():
+    """The score that is climbed, and the one that is stopped by: each has to be right by itself."""
+    step = spbn.learn(DATA, bandwidth="silverman").search.steps[0]
+    score = spbn.ValidatedLikelihood(DATA, bandwidth="silverman")
+    assert step.score == pytest.approx(score.total(step.structure), rel=1e-12)
+    assert step.validation_score == pytest.approx(score.validation_total(step.structure), rel=1e-12)
+    plain = spbn.ValidatedLikelihood(DATA)
+    assert abs(step.score - plain.total(step.structure)) > 0.1
+    assert abs(step.validation_score - plain.validation_total(step.structure)) > 0.1
 
 
 def distances(found):

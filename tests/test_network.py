@@ -1,3 +1,5 @@
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,10 +7,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from spbn import ArgumentError, BayesianNetwork, DataError, GraphError, LinearGaussian, Structure
+from spbn import (
+    BIC,
+    ArgumentError,
+    BayesianNetwork,
+    DataError,
+    FitError,
+    GraphError,
+    LinearGaussian,
+    NodeType,
+    Structure,
+    hill_climb,
+)
+from spbn.network import fit_what_can_be
+from spbn.nodes.base import FitSettings
+from spbn.tables.frames import as_table
+from spbn.tables.splits import fold_labels
 
-from naive import logpdf
-from strategies import arcs_of_dag, nonlinear_frame
+from naive import cv_rows, logpdf, silverman
+from strategies import NAMES, arcs_of_dag, nonlinear_frame
 
 
 @given(arcs_of_dag(max_nodes=6), st.integers(0, 99))
@@ -86,6 +103,15 @@ def test_samples_repeat_with_the_seed():
     assert network.sample(0).shape == (0, 2)
 
 
+def test_parents_are_drawn_before_their_children_wherever_their_columns_are():
+    frame = nonlinear_frame(200, 3)
+    network = BayesianNetwork.fit(Structure("abc", [("c", "b"), ("b", "a")], "ckde"), frame)
+    sample = network.sample(3000, seed=4)
+    assert sample.columns.tolist() == ["a", "b", "c"]
+    for node in "abc":
+        assert stats.kstest(network.cpds[node].cdf(sample), "uniform").pvalue > 0.01
+
+
 def test_equality():
     frame = nonlinear_frame(50, 2)
     structure = Structure("ab", [("a", "b")], {"a": "lg", "b": "ckde"})
@@ -119,3 +145,128 @@ def test_refusals():
         BayesianNetwork(Structure("ab"), network.cpds)
     with pytest.raises(ArgumentError, match="engine must be"):
         BayesianNetwork.fit(structure, frame, engine="gpu")
+
+
+FITTED = Structure("abc", [("a", "b")], {"a": "lg", "b": "ckde", "c": "ckde"})
+
+
+def test_every_argument_of_fit_reaches_the_densities():
+    frame = nonlinear_frame(60, 3)
+    plain = BayesianNetwork.fit(FITTED, frame)
+    wide = BayesianNetwork.fit(FITTED, frame, bandwidth="silverman")
+    # In two dimensions, as for b, both rules say the same.
+    np.testing.assert_allclose(wide.cpds["c"].bandwidth, silverman(frame[["c"]].to_numpy()), rtol=1e-12)
+    assert abs(wide.record.typical["c"] - plain.record.typical["c"]) > 1e-3
+    holes = frame.copy()
+    holes.loc[[1, 40], "c"] = np.inf
+    with pytest.raises(DataError, match="missing='drop'"):
+        BayesianNetwork.fit(FITTED, holes)
+    assert BayesianNetwork.fit(FITTED, holes, missing="drop") == BayesianNetwork.fit(
+        FITTED, frame.drop(index=[1, 40])
+    )
+    exact = BayesianNetwork.fit(FITTED, frame, engine="exact")
+    assert {exact.cpds[node].joint.engine for node in "bc"} == {"exact"}
+    search = hill_climb(BIC(frame), Structure("abc"))
+    assert BayesianNetwork.fit(FITTED, frame, search=search).search is search
+    tested = {"structure", "data", "bandwidth", "missing", "engine", "search"}
+    assert set(inspect.signature(BayesianNetwork.fit).parameters) == tested
+
+
+def test_what_is_typical_is_the_median_over_rows_that_were_not_fitted():
+    frame = nonlinear_frame(50, 3)
+    network = BayesianNetwork.fit(FITTED, frame)
+    labels = fold_labels(50, 10, 0)
+    for node, parents, node_type in FITTED.families():
+        expected = np.median(cv_rows(frame, labels, node, list(parents), node_type))
+        assert network.record.typical[node] == pytest.approx(expected, rel=1e-9)
+
+
+def collinear(rng, rows=40):
+    a, c, noise = rng.normal(size=(3, rows))
+    return pd.DataFrame({"a": a, "b": 2 * a, "c": c, "d": a - c + noise})
+
+
+@pytest.mark.parametrize("node_type", ["lg", "ckde"])
+def test_the_arc_that_cannot_be_fitted_is_left_out_and_an_innocent_one_stays(rng, node_type):
+    table = as_table(collinear(rng))
+    for order in ("abcd", "cabd", "bcad"):
+        structure = Structure(order, [(parent, "d") for parent in "abc"], node_type)
+        left, cpds, out = fit_what_can_be(structure, table, FitSettings())
+        ((arc, reason),) = out
+        kept, dropped = ("b", "a") if order == "bcad" else ("a", "b")
+        assert arc == (dropped, "d")
+        assert set(left.parents("d")) == {kept, "c"} == set(cpds["d"].parents)
+        assert left.types == structure.types
+        assert "d" in reason or "linear" in reason
+
+
+@pytest.mark.parametrize("node_type", ["lg", "ckde"])
+def test_a_required_arc_is_kept_at_the_cost_of_others(rng, node_type):
+    structure = Structure("abcd", [(parent, "d") for parent in "abc"], node_type)
+    left, _, out = fit_what_can_be(
+        structure, as_table(collinear(rng)), FitSettings(), required_arcs=[("b", "d")]
+    )
+    assert [arc for arc, _ in out] == [("a", "d")]
+    assert left.parents("d") == ("b", "c")
+
+
+@pytest.mark.parametrize("node_type", ["lg", "ckde"])
+def test_a_required_arc_that_cannot_be_fitted_is_refused_by_name(rng, node_type):
+    structure = Structure("abcd", [(parent, "d") for parent in "abc"], node_type)
+    with pytest.raises(FitError, match=r"the required arc b → d cannot be fitted: .*Require fewer arcs"):
+        fit_what_can_be(
+            structure,
+            as_table(collinear(rng)),
+            FitSettings(),
+            required_arcs=[("a", "d"), ("b", "d"), ("c", "d")],
+        )
+    # Each of the two alone can be had.
+    for required in ("a", "b"):
+        fit_what_can_be(
+            structure, as_table(collinear(rng)), FitSettings(), required_arcs=[(required, "d"), ("c", "d")]
+        )
+
+
+@settings(max_examples=60)
+@given(
+    weights=st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=3, max_size=4),
+    order=st.permutations(range(6)),
+    rows=st.sampled_from([4, 6, 40]),
+    node_type=st.sampled_from(["lg", "ckde"]),
+    data=st.data(),
+)
+def test_what_is_left_out_cannot_be_put_back(weights, order, rows, node_type, data):
+    """Some columns are sums of others; whatever is left out of their child's parents, no more fit in."""
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(rows, 3))
+    columns = np.column_stack([base, base @ np.array(weights).T])
+    names = [NAMES[i] for i in order[: columns.shape[1]] if i < columns.shape[1]]
+    frame = pd.DataFrame(columns, columns=list(NAMES[: columns.shape[1]]))
+    frame = frame.loc[:, frame.max() > frame.min()]
+    names = [name for name in names if name in frame]
+    *parents, child = names
+    required = data.draw(st.lists(st.sampled_from(parents), unique=True)) if parents else []
+    structure = Structure(names, [(parent, child) for parent in parents], node_type)
+    table, settings_ = as_table(frame), FitSettings()
+
+    def fits(chosen):
+        try:
+            NodeType.parse(node_type).fit(table, child, [p for p in parents if p in chosen], settings_)
+        except FitError:
+            return False
+        return True
+
+    arcs = [(parent, child) for parent in required]
+    if not fits(required):
+        named = "|".join(f"required arc {parent} → {child}" for parent in required)
+        with pytest.raises(FitError, match=named):
+            fit_what_can_be(structure, table, settings_, required_arcs=arcs)
+        return
+    left, cpds, out = fit_what_can_be(structure, table, settings_, required_arcs=arcs)
+    kept = set(left.parents(child))
+    assert set(required) <= kept
+    assert fits(kept)
+    assert set(cpds[child].parents) == kept
+    assert {arc for arc, _ in out} == {(parent, child) for parent in set(parents) - kept}
+    for (parent, _), _ in out:
+        assert not fits(kept | {parent})

@@ -50,8 +50,8 @@ class YeoJohnson:
         def loss(exponent: float) -> float:
             return 0.5 * len(z) * float(np.log(_forward(z, exponent).var())) - (exponent - 1.0) * slopes
 
-        options = {"xatol": PRECISION}
-        found = minimize_scalar(loss, bounds=(LEAST, GREATEST), method="bounded", options=options)
+        options: dict[str, object] = {"xatol": PRECISION}
+        found = minimize_scalar(loss, bounds=(LEAST, GREATEST), method="bounded", options=options)  # type: ignore[call-overload]
         best = min((float(found.x), LEAST, 1.0, GREATEST), key=loss)
         return cls(centre, scale, best)
 

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from matplotlib.patches import Ellipse, FancyArrowPatch
+from PIL import Image
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, GraphError, Structure
+from spbn import ArgumentError, BayesianNetwork, GraphError, NodeType, Structure
 from spbn.drawing.layout import layered, node_width, one_line, short_labels
 from spbn.drawing.pictures import save_structure, to_dot, to_svg
-from spbn.drawing.plots import plot_contributions, plot_cpd, plot_search, plot_structure
+from spbn.drawing.plots import graph_inches, plot_contributions, plot_cpd, plot_search, plot_structure
+from spbn.search import AddArc, SearchResult, Step
+from spbn.search.hill_climbing import Trail
 
 from strategies import arcs_of_dag, nonlinear_frame
 
@@ -54,8 +57,8 @@ def fills(ax):
 def test_structure_has_every_node_and_arc_and_shows_types():
     ax = plot_structure(Structure("abc", [("a", "b"), ("a", "c")], {"a": "lg", "b": "ckde", "c": "lg"}))
     colours = fills(ax)
-    assert colours["a"] == colours["c"] == "#ffffff"
-    assert colours["b"] not in ("#ffffff", colours["a"])
+    assert colours == {"a": NodeType.LG.colour, "b": NodeType.CKDE.colour, "c": NodeType.LG.colour}
+    assert colours["a"] != colours["b"]
     assert sum(isinstance(patch, FancyArrowPatch) for patch in ax.patches) == 2
 
 
@@ -90,6 +93,35 @@ def test_search_shows_both_scores():
         plot_search(None)
 
 
+def long_search(count):
+    """A search of many steps, the best of them ten before the end."""
+    best = count - 10
+    nodes = [f"x{i}" for i in range(count + 1)]
+    trail, steps = Trail(Structure(nodes)), []
+    for number, (a, b) in enumerate(itertools.pairwise(nodes), 1):
+        trail.append(AddArc(a, b))
+        validation = float(min(number, 2 * (count - 10) - number))
+        steps.append(
+            Step(AddArc(a, b), 1.0, float(number), validation, max(0, number - count + 10), number, trail)
+        )
+    best = count - 10
+    return SearchResult(trail.after(best), float(best), float(best), tuple(steps), "patience", best)
+
+
+@pytest.mark.parametrize("count", [24, 25, 66, 279])
+def test_a_long_search_fits_a_screen(count):
+    search = long_search(count)
+    ax = plot_search(search)
+    ax.figure.draw_without_rendering()
+    assert ax.figure.get_size_inches()[0] * 100 < 1300
+    low, high = ax.get_xlim()
+    assert low < search.best < high
+    assert [text.get_text() for text in ax.texts] == ["best"]
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert (labels == [str(step.operator) for step in search.steps]) == (count <= 24)
+    assert all("." not in label for label in labels) or count <= 24
+
+
 @pytest.mark.parametrize("arcs", [[], [("a", "c")], [("a", "c"), ("b", "c")]])
 @pytest.mark.parametrize("node_type", ["lg", "ckde"])
 @pytest.mark.parametrize("data", [None, FRAME])
@@ -102,6 +134,35 @@ def test_densities_are_drawn_for_every_number_of_parents(arcs, node_type, data):
     assert "c" in ax.get_xlabel() + ax.get_ylabel()
 
 
+def shading(ax):
+    """The greatest density that is shown at every value of the parent."""
+    image = ax.get_images()[0]
+    left, right, *_ = image.get_extent()
+    peaks = np.asarray(image.get_array()).max(axis=0)
+    return np.linspace(left, right, len(peaks)), peaks
+
+
+def test_nothing_is_shown_far_from_the_rows_of_a_ckde():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2.0, 2.0, 300)
+    data = {"x": x, "y": np.sin(2 * x) + 0.1 * rng.normal(size=300)}
+    wide = {"x": np.linspace(-9.0, 9.0, 300), "y": np.linspace(-1.5, 1.5, 300)}
+    structure = Structure("xy", [("x", "y")], "ckde")
+    xs, peaks = shading(plot_cpd(BayesianNetwork.fit(structure, data), "y", data=wide))
+    assert (peaks[np.abs(xs) > 6.0] == 0.0).all()
+    assert (peaks[np.abs(xs) < 2.0] > 0.5).all()
+    # A straight line goes on beyond the rows.
+    xs, peaks = shading(plot_cpd(BayesianNetwork.fit(structure.with_type("y", "lg"), data), "y", data=wide))
+    assert (peaks[np.abs(xs) < 6.0] > 0.1).all()
+
+
+def test_contributions_have_to_be_contributions():
+    network = spbn.learn(FRAME, model="gbn")
+    for wrong in (network, FRAME.to_numpy(), None):
+        with pytest.raises(ArgumentError, match=r"plot_contributions\(network\.logpdf_by_node\(data\)\)"):
+            plot_contributions(wrong)
+
+
 def test_contributions_add_up():
     network = spbn.learn(FRAME, model="gbn")
     contributions = network.logpdf_by_node(FRAME)
@@ -110,7 +171,7 @@ def test_contributions_add_up():
     np.testing.assert_allclose(total.get_ydata(), network.logpdf(FRAME))
     np.testing.assert_array_equal(total.get_xdata(), np.arange(120) * 0.5)
     assert len(plot_contributions(contributions, nodes=["b"]).get_lines()) == 2
-    with pytest.raises(ArgumentError, match="value for each of the 120 rows"):
+    with pytest.raises(ArgumentError, match="one value for each of the 120 rows"):
         plot_contributions(contributions, time=[1, 2])
     with pytest.raises(GraphError, match="no column 'z'"):
         plot_contributions(contributions, nodes=["z"])
@@ -200,3 +261,28 @@ def test_letters_that_the_font_lacks_are_one_warning(tmp_path):
     assert len(caught) == 1
     save_structure(structure, tmp_path / "g.svg")
     assert "日本語" in (tmp_path / "g.svg").read_text(encoding="utf-8")
+
+
+def tree(count):
+    """A graph that is wide: every node has three children."""
+    nodes = [f"a variable {i}" for i in range(count)]
+    return Structure(nodes, [(nodes[(i - 1) // 3], nodes[i]) for i in range(1, count)], "ckde")
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_small_graphs_have_all_their_resolution(count, tmp_path):
+    ax = plot_structure(tree(count))
+    save_structure(tree(count), tmp_path / "g.png")
+    with Image.open(tmp_path / "g.png") as image:
+        assert image.size == pytest.approx([200 * inches for inches in graph_inches(ax)], abs=1)
+
+
+def test_a_picture_of_a_large_graph_can_be_opened(tmp_path):
+    path = tmp_path / "g.png"
+    with pytest.warns(UserWarning, match=r"graph of 200 nodes.*an \.svg or \.pdf can be enlarged"):
+        save_structure(tree(200), path)
+    with Image.open(path) as image:
+        assert max(image.size) <= 10_000
+        assert image.width * image.height < 2.1e7
+    assert path.stat().st_size < 8e6
+    save_structure(tree(200), tmp_path / "g.svg")  # no warning

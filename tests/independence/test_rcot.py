@@ -93,9 +93,43 @@ def test_forgotten_conditions_come_back_the_same(monkeypatch):
     assert test.pvalue("a", "b", ["c"]) == before
 
 
-def test_what_the_condition_determines_is_independent_of_all(rng):
-    z = rng.normal(size=300)
-    assert RCoT({"x": 2 * z, "y": np.sin(z) + rng.normal(size=300), "z": z}).pvalue("x", "y", ["z"]) > 0.05
+def determined(rng, rows):
+    """x is a copy of z, w of it in other units, and s a sum; y depends on all of them."""
+    z, v, noise = rng.normal(size=(3, rows))
+    y = np.sin(z) + v + noise
+    return {"x": z, "w": 2e6 * z - 1e9, "s": z - 3 * v, "y": y, "z": z, "v": v}
+
+
+@pytest.mark.parametrize("rows", [30, 300, 3000])
+def test_what_is_a_linear_function_of_the_condition_is_independent_of_all(rows):
+    for seed in range(10):
+        data = determined(np.random.default_rng(seed), rows)
+        test = RCoT(data, seed=seed)
+        assert (test.pvalues([("x", "y", ["z"]), ("y", "w", ["z"]), ("y", "x", ["v", "w"])]) == 1.0).all()
+        assert test.pvalue("s", "y", ["v", "z"]) == 1.0
+        # In the order of the alphabet s comes before y, and z after: either end may be the one.
+        assert test.pvalue("y", "z", ["s", "v"]) == 1.0
+
+
+def test_what_the_condition_leaves_a_little_of_is_tested_as_ever(rng):
+    """A thousandth of noise is not nothing: only a linear function is passed over."""
+    data = determined(rng, 500)
+    data["x"] = data["z"] + 1e-3 * rng.normal(size=500)
+    test = RCoT(data)
+    assert test.pvalue("x", "y", ["z"]) == pytest.approx(by_definition(test, "x", "y", ["z"]), rel=1e-3)
+    assert test.pvalue("x", "y", ["z"]) < 1.0
+    assert test.pvalue("s", "y", ["v"]) < 0.05
+    assert test.pvalue("s", "y") < 0.05
+
+
+def test_answers_beside_a_copy_stay_the_same(rng):
+    data = determined(rng, 200)
+    questions = [("v", "y", ["z"]), ("s", "y", ["v"]), ("v", "x", ["y"])]
+    alone = RCoT(data).pvalues(questions)
+    asked = [question for pair in zip(questions, [("x", "y", ["z"])] * 3, strict=True) for question in pair]
+    together = RCoT(data).pvalues(asked)
+    np.testing.assert_array_equal(together[::2], alone)
+    assert (together[1::2] == 1.0).all()
 
 
 @pytest.mark.shared

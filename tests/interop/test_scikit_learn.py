@@ -1,13 +1,16 @@
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spbn
+from learning_options import CASES, FRAME
 from spbn.interop.scikit_learn import SPBNDensity
 
 from strategies import nonlinear_frame
@@ -44,11 +47,54 @@ def test_names_of_features_in_and_out():
 def test_pipeline_grid_search_and_clone():
     frame = nonlinear_frame(120, 2)
     pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), SPBNDensity(patience=0))
-    search = GridSearchCV(pipeline, {"spbndensity__model": ["gbn", "spbn"]}, cv=3).fit(frame)
-    assert search.best_params_["spbndensity__model"] in ("gbn", "spbn")
+    grid = {"spbndensity__model": ["gbn", "spbn"]}
+    search = GridSearchCV(pipeline, grid, cv=3).fit(frame)
+    # The same by hand: learned from two thirds, scored on the other.
+    totals = dict.fromkeys(grid["spbndensity__model"], 0.0)
+    for train, test in KFold(3).split(frame):
+        scaler = StandardScaler().set_output(transform="pandas").fit(frame.iloc[train])
+        learned_from, scored_on = scaler.transform(frame.iloc[train]), scaler.transform(frame.iloc[test])
+        for model in totals:
+            totals[model] += spbn.learn(learned_from, model=model, patience=0).loglik(scored_on) / 3
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], list(totals.values()))
+    best = max(totals, key=totals.get)
+    assert search.best_params_ == {"spbndensity__model": best}
     fresh = clone(search.best_estimator_[-1])
     assert not hasattr(fresh, "network_")
-    assert search.best_estimator_[-1].network_.nodes == ("a", "b")
+    scaled = StandardScaler().set_output(transform="pandas").fit_transform(frame)
+    assert search.best_estimator_[-1].network_ == spbn.learn(scaled, model=best, patience=0)
+
+
+def test_every_parameter_has_a_case():
+    names = {"score_function" if name == "score" else name for name in CASES} | {"engine"}
+    assert set(inspect.signature(SPBNDensity).parameters) == names
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_parameter_reaches_learn(name):
+    value, others = CASES[name]
+    expected = spbn.learn(FRAME, **others, **{name: value})
+    assert expected != spbn.learn(FRAME, **others), "the rows do not show whether it arrives: choose others"
+    own_name = "score_function" if name == "score" else name
+    network = SPBNDensity(**others, **{own_name: value}).fit(FRAME).network_
+    assert network == expected
+    assert network.record.settings == expected.record.settings
+
+
+def test_the_engine_reaches_learn():
+    """It decides how fast sums are computed, and not what they are."""
+    assert SPBNDensity(engine="exact").fit(FRAME).network_.record.settings["engine"] == "exact"
+    with pytest.raises(spbn.ArgumentError, match="engine must be one of"):
+        SPBNDensity(engine="steam").fit(FRAME)
+
+
+def test_few_rows_have_fewer_folds_and_other_kinds_of_folds_are_passed_on():
+    few = FRAME[:8]
+    assert SPBNDensity().fit(few).network_.record.settings["folds"] == 6
+    estimator = SPBNDensity(validation=FRAME[20:30], folds=[0, 1] * 10, patience=0).fit(FRAME[:20])
+    assert estimator.network_ == spbn.learn(
+        FRAME[:20], validation=FRAME[20:30], folds=[0, 1] * 10, patience=0
+    )
 
 
 def test_columns_in_another_order_are_refused():

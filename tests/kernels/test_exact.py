@@ -1,4 +1,7 @@
 import itertools
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -128,11 +131,39 @@ def test_work_is_split_so_that_it_can_be_interrupted(rng, monkeypatch):
     x = rng.normal(size=(700, 2))
     whole = plain(x, x, np.eye(2))
     calls = []
-    run = exact._run
+    add_up = exact._add_up
     monkeypatch.setattr(exact, "PAIRS_A_CALL", 1e5)
-    monkeypatch.setattr(exact, "_run", lambda *args: (calls.append(len(args[4])), run(*args)))
+    monkeypatch.setattr(exact, "FEWEST_PAIRS", 1e5)
+    monkeypatch.setattr(exact, "_add_up", lambda *args: (calls.append(args), add_up(*args))[1])
     np.testing.assert_array_equal(plain(x, x, np.eye(2)), whole)
     assert len(calls) > 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="sends itself a signal as only POSIX can")
+def test_an_interrupt_is_answered_soon(rng):
+    x = rng.normal(size=(150_000, 5))  # some ten seconds
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    plain(x[:10], x[:10], np.eye(5))  # so that nothing is left to compile
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        start = time.perf_counter()
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            plain(x, x, np.eye(5))
+        assert time.perf_counter() - start < 4.0
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_several_callers_at_the_same_time(rng):
+    x = rng.normal(size=(2000, 3))
+    expected = plain(x, x, np.eye(3))
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: plain(x, x, np.eye(3)), range(12)):
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_unknown_engines_are_refused():

@@ -73,16 +73,16 @@ def test_pairs_are_left_out(monkeypatch):
     rng = np.random.default_rng(0)
     x = 0.1 * rng.normal(size=(6400, 4)) + 30 * rng.integers(2, size=(6400, 1))
     met = []
-    original = pruned._add_leaves.py_func
+    original = pruned._add_leaves
 
-    def spy(above, upto, squares, *rest):
+    def spy(adder, above, upto, squares, *rest):
         met.append(np.count_nonzero((above < squares) & (squares <= upto)) / len(squares))
 
     arrays = plain(x, x[:160], np.eye(4))
     require_promise(pruned.log_density(*arrays), exactly(arrays))
     monkeypatch.setattr(pruned, "started_threads", partial(started_threads, 1))
     monkeypatch.setattr(pruned, "_add_leaves", lambda *args: (spy(*args), original(*args)))
-    monkeypatch.setattr(pruned, "_add_groups", pruned._add_groups.py_func)
+    monkeypatch.setattr(pruned, "_add_some_groups", pruned._add_some_groups.py_func)
     pruned.log_density(*arrays)
     assert np.median(np.add(met[::2], met[1::2])) < 0.6  # one group may lie astride
 

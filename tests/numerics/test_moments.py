@@ -61,3 +61,35 @@ def test_no_rows():
     full = Moments.of(np.array([[1.0, 2.0], [3.0, 5.0]]))
     np.testing.assert_array_equal((empty + full).scatter, full.scatter)
     assert (full + empty).mean == pytest.approx([1.5, 4.0])
+
+
+@given(
+    rows=st.integers(1, 300),
+    value=st.floats(-1e12, 1e12).filter(lambda x: x == 0 or abs(x) > 1e-12),
+    cut=st.integers(0, 300),
+)
+def test_no_spread_is_no_spread(rows, value, cut):
+    """To the last bit, although the mean of equal numbers need not be that number when it is computed."""
+    columns = np.stack([np.full(rows, value), np.arange(rows)])
+    parts = [Moments.of(columns[:, : min(cut, rows)]), Moments.of(columns[:, min(cut, rows) :])]
+    for moments in (Moments.of(columns), Moments.of(np.asfortranarray(columns)), parts[0] + parts[1]):
+        assert moments.mean[0] == value or moments.count == 0
+        assert (moments.scatter[0] == 0.0).all()
+        assert (moments.scatter[:, 0] == 0.0).all()
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e8 / 3])
+def test_what_rounding_takes_from_a_mean_does_not_become_spread(value):
+    """Numbers of rows for which NumPy's mean of equal numbers is another number, if there are any."""
+    off = [rows for rows in range(1, 500) if np.full(rows, value).mean() != value]
+    assert off, "the test has lost its point: choose other values"
+    for rows in off:
+        moments = Moments.of(np.full((1, rows), value))
+        assert moments.scatter[0, 0] == 0.0
+        assert moments.mean[0] == value
+
+
+def test_digits_that_the_mean_has_no_room_for():
+    """At 1e16 floats are 2 apart, and the mean is wrong by up to 1: taken as it is, that counts as spread."""
+    columns = 1e16 + np.array([[0.0, 2.0, 2.0, 2.0, 4.0, 8.0, 2.0], [2.0, 4.0, 4.0, 8.0, 0.0, 0.0, 2.0]])
+    np.testing.assert_allclose(Moments.of(columns).scatter, exact_scatter(columns), rtol=1e-15)

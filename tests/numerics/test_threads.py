@@ -1,3 +1,4 @@
+import os
 import threading
 import time
 
@@ -49,3 +50,100 @@ def test_after_an_error_nothing_new_is_begun(error):
     with started_threads(2) as threads, pytest.raises(error):
         threads.run(task, [(number,) for number in range(100)])
     assert len(begun) < 20
+
+
+def test_a_task_may_have_tasks_of_its_own():
+    done = []
+    with started_threads(3) as threads:
+
+        def task(number):
+            threads.run(lambda part: done.append((number, part)), [(part,) for part in range(5)])
+
+        threads.run(task, [(number,) for number in range(20)])
+    assert sorted(done) == [(number, part) for number in range(20) for part in range(5)]
+
+
+def test_the_caller_gets_its_work_done_while_all_others_are_busy():
+    release = threading.Event()
+    with started_threads(2) as threads:
+        blocked = threading.Thread(target=threads.run, args=(release.wait, [(30,), (30,)]))
+        blocked.start()
+        try:
+            done = []
+            threads.run(done.append, [(number,) for number in range(10)])
+            assert sorted(done) == list(range(10))
+        finally:
+            release.set()
+            blocked.join()
+
+
+def test_many_callers_at_the_same_time():
+    done = []
+
+    def caller(name):
+        with started_threads(2) as threads:
+            for number in range(50):
+                threads.run(lambda *task: done.append(task), [(name, number, part) for part in range(4)])
+
+    callers = [threading.Thread(target=caller, args=(name,)) for name in range(6)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join()
+    assert len(done) == len(set(done)) == 6 * 50 * 4
+
+
+@pytest.mark.parametrize("where", ["caller", "helper"])
+def test_errors_reach_the_caller_from_every_thread(where):
+    caller = threading.get_ident()
+    both = threading.Barrier(2, timeout=10)
+
+    def task():
+        both.wait()
+        if (threading.get_ident() == caller) == (where == "caller"):
+            raise ValueError(where)
+
+    with started_threads(2) as threads, pytest.raises(ValueError, match=where):
+        threads.run(task, [(), ()])
+
+
+def test_no_task_is_running_any_more_after_an_error():
+    ended = []
+    both = threading.Barrier(2, timeout=10)
+    caller = threading.get_ident()
+
+    def task():
+        both.wait()
+        if threading.get_ident() == caller:
+            raise ValueError
+        time.sleep(0.1)
+        ended.append(True)
+
+    with started_threads(2) as threads, pytest.raises(ValueError):  # noqa: PT011 -- raised above
+        threads.run(task, [(), ()])
+    assert ended
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_fork_has_threads_of_its_own():
+    with started_threads(2) as threads:
+        threads.run(time.sleep, [(0.01,), (0.01,)])
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                both = threading.Barrier(2, timeout=10)
+                threads.run(both.wait, [(), ()])
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_threads_sleep_while_there_is_nothing_to_do():
+    with started_threads(3) as threads:
+        threads.run(time.sleep, [(0.01,)] * 3)
+        before = time.process_time()
+        time.sleep(0.3)
+        assert time.process_time() - before < 0.05

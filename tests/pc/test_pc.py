@@ -193,6 +193,95 @@ def test_the_surer_of_two_colliders_wins(first_is_surer):
     assert (("d", "c") in pdag.arcs) == (not first_is_surer)
 
 
+# Two colliders on a path p - q - r - s that cannot both be: p → q ← r and q → r ← s.
+def conflict(path, of_first, of_second):
+    """Independences of a path, with those of the pairs of the two colliders."""
+    p, q, r, s = path
+    return {
+        ((p, s), ""): 0.5,
+        **{((p, r), given): pvalue for given, pvalue in of_first.items()},
+        **{((q, s), given): pvalue for given, pvalue in of_second.items()},
+    }
+
+
+def winner(nodes, claims, path, rule="majority"):
+    """Which of the two colliders is oriented: the other must be passed over as a whole."""
+    p, q, r, s = path
+    arcs = pc(Claims(nodes, claims), orientation=rule).pdag.arcs
+    first = {(p, q), (r, q)} <= set(arcs)
+    second = {(q, r), (s, r)} <= set(arcs)
+    assert first != second
+    assert ((p, q) in arcs) == first
+    assert ((s, r) in arcs) == second
+    return "first" if first else "second"
+
+
+@pytest.mark.parametrize("nodes", ["abcd", "dcba", "cadb"])
+def test_the_greatest_pvalue_of_any_separating_set_decides(nodes):
+    """Not the first of them, not the last, and before the share and the names."""
+    sure = {"": 0.3, "d": 0.9, "bd": 0.2}
+    assert winner(nodes, conflict("abcd", {"": 0.6}, {"": 0.5}), "abcd") == "first"
+    assert winner(nodes, conflict("abcd", {"": 0.5}, {"": 0.6}), "abcd") == "second"
+    assert winner(nodes, conflict("abcd", sure, {"": 0.6}), "abcd") == "first"
+    # b is in a third of the sets, and c in none: the share would have it the other way.
+    claims = conflict("abcd", {"": 0.7, "d": 0.1, "b": 0.1}, {"": 0.6})
+    assert winner(nodes, claims, "abcd") == "first"
+    # The skeleton's own separating sets are all that this rule knows.
+    assert winner(nodes, conflict("abcd", sure, {"": 0.6}), "abcd", "sepset") == "second"
+
+
+@pytest.mark.parametrize("nodes", ["abcd", "dcba", "cadb"])
+def test_then_the_smallest_share_of_sets_with_the_middle(nodes):
+    third = {"": 0.6, "a": 0.2, "c": 0.2}
+    none = {"": 0.6, "b": 0.01}  # b separates nothing
+    assert winner(nodes, conflict("abcd", none, third), "abcd") == "first"
+    third = {"": 0.6, "d": 0.2, "b": 0.2}
+    assert winner(nodes, conflict("abcd", third, {"": 0.6}), "abcd") == "second"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("abcd", "first"),  # (a, b, c) before (b, c, d)
+        ("dcba", "second"),
+        ("adcb", "first"),  # (a, d, c) before (b, c, d): the ends are compared before the middle
+        ("bcda", "second"),
+    ],
+)
+@pytest.mark.parametrize("nodes", ["abcd", "dcba", "cadb"])
+def test_then_the_names(nodes, path, expected):
+    assert winner(nodes, conflict(path, {"": 0.6}, {"": 0.6}), path) == expected
+
+
+def test_a_collider_that_would_close_a_cycle_is_passed_over():
+    """a → b ← x, b → c ← y and c → a ← z are each possible, but not all three."""
+    order = [("a", "b", "x"), ("b", "c", "y"), ("c", "a", "z")]
+    nodes = "abcxyz"
+    adjacent = {frozenset(p) for p in ("ab", "bc", "ca", "xb", "yc", "za")}
+    claims = {}
+    for first, second in combinations(nodes, 2):
+        if frozenset((first, second)) not in adjacent:
+            claims[(first, second), ""] = 0.5
+    for number, (x, _, y) in enumerate(order):
+        claims[tuple(sorted((x, y))), ""] = 0.9 - 0.1 * number
+    arcs = set(pc(Claims(nodes, claims)).pdag.arcs)
+    assert {("a", "b"), ("x", "b"), ("b", "c"), ("y", "c")} <= arcs
+    assert ("c", "a") not in arcs
+
+
+def test_a_pvalue_of_alpha_itself_is_a_dependence():
+    for pvalue, joined in ((0.05, True), (np.nextafter(0.05, 1.0), False)):
+        pdag = pc(Claims("ab", {("ab", ""): pvalue}), alpha=0.05).pdag
+        assert bool(joins(pdag)) == joined
+
+
+def test_seeds_of_a_test_decide():
+    frame = nonlinear_frame(100, 4)
+    results = [pc(RCoT(frame, seed=seed)) for seed in (0, 0, 1)]
+    assert results[0] == results[1]
+    assert results[0] != results[2]
+
+
 def test_results_are_values():
     result = pc(Oracle(DAG("abc", [("a", "b"), ("b", "c")])))
     assert result.separating_sets == {frozenset("ac"): frozenset("b")}

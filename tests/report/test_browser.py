@@ -1,5 +1,6 @@
 """The report in a browser: Debian's chromium, driven by playwright."""
 
+import itertools
 import os
 import re
 import shutil
@@ -144,8 +145,7 @@ def test_an_address_can_name_a_node(opened):
 @pytest.mark.parametrize("width", [380, 320])
 def test_nothing_sticks_out(opened, network, width):
     page = opened(viewport={"width": width, "height": 800})
-    for summary in page.locator("summary").all():
-        summary.click()
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
     for number in range(len(network.nodes)):
         page.locator(f".graph .node[data-node='{number}']").dispatch_event("click")
         assert overflow(page) <= 0
@@ -175,3 +175,76 @@ def test_names_do_nothing(opened, network):
     page = opened()
     titles = page.evaluate("[...document.querySelectorAll('.panel h3')].map(h => h.textContent)")
     assert titles[0] == network.nodes[0] == "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def long_url(tmp_path_factory):
+    """A report with 279 steps, names that do not break, and nodes of two types."""
+    import warnings
+
+    import numpy as np
+    import pandas as pd
+
+    import spbn
+    from spbn.report import render
+    from spbn.search import ChangeType, SearchResult, Step
+    from spbn.search.hill_climbing import Trail
+
+    rng = np.random.default_rng(0)
+    names = [f"a_name_that_does_not_break_{i}" for i in range(6)]
+    frame = pd.DataFrame(rng.normal(size=(60, 6)).cumsum(axis=1), columns=names)
+    types = dict.fromkeys(names, "lg") | {names[2]: "ckde"}
+    structure = spbn.Structure(names, list(itertools.pairwise(names)), types)
+    trail, steps = Trail(structure), []
+    for number in range(1, 280):
+        before, after = ("lg", "ckde") if number % 2 else ("ckde", "lg")
+        operator = ChangeType(names[0], spbn.NodeType.parse(before), spbn.NodeType.parse(after))
+        trail.append(operator)
+        score = 1000.0 * (1 - 0.98**number)
+        steps.append(Step(operator, 1.0, score, score - number, 0, number, trail))
+    search = SearchResult(structure, score, score, tuple(steps), "patience", 270)
+    network = spbn.BayesianNetwork.fit(structure, frame, search=search)
+    path = tmp_path_factory.mktemp("long") / "report.html"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path.write_text(render(network, data=frame), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_long_searches_and_bars_are_seen_as_a_whole(browser, long_url, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(long_url)
+    # Nothing in these two sections has to be scrolled to be seen.
+    for section in ("#learning", "#importance"):
+        boxes = page.locator(f"{section} .scroll:visible")
+        assert boxes.count() >= 2
+        for box in boxes.all():
+            assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+    for label in page.locator("#learning .chart text", has_text="best").all():
+        box = label.bounding_box()
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+    # Bars are as long as their losses say.
+    bars = page.locator("#importance .card:last-child tbody tr:visible")
+    lengths = [bar.bounding_box()["width"] for bar in bars.locator(".track i").all()]
+    shares = [float(i.get_attribute("style")[6:-1]) for i in bars.locator(".track i").all()]
+    assert len(set(shares)) > 3
+    for length, share in zip(lengths, shares, strict=True):
+        assert length == pytest.approx(lengths[0] * share / 100, abs=1.5)
+    page.close()
+
+
+def test_nodes_have_the_colours_of_their_types(browser, long_url):
+    import spbn
+
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme=scheme)
+        page.goto(long_url)
+        for node_type in (spbn.NodeType.LG, spbn.NodeType.CKDE):
+            colour = node_type.colour if scheme == "light" else node_type.dark_colour
+            rgb = f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
+            fill = page.locator(f".node.type-{node_type.name} ellipse").first
+            assert fill.evaluate("ellipse => getComputedStyle(ellipse).fill") == rgb
+            keys = page.locator(f".legend .key.type-{node_type.name}")
+            assert keys.evaluate("key => getComputedStyle(key).backgroundColor") == rgb
+        page.close()

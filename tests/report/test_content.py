@@ -8,7 +8,8 @@ from scipy import stats
 import spbn
 from spbn.explain.calibration import FitCheck
 from spbn.explain.evidence import Evidence, Source, gather
-from spbn.explain.importance import Loss, bandwidth_rule, measure
+from spbn.explain.importance import Loss, measure
+from spbn.report.charts import binned
 from spbn.report.content import describe, model_name
 
 import naive
@@ -62,9 +63,21 @@ def test_what_cannot_be_fitted_is_lost_without_end():
 
 
 @pytest.mark.parametrize("rule", ["scott", "silverman"])
-def test_the_rule_of_a_bandwidth_is_recognised(plain_frame, rule):
+def test_scores_use_the_bandwidth_of_the_network(plain_frame, rule):
     structure = spbn.Structure("abc", [("a", "b")], "ckde")
-    assert bandwidth_rule(spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)) == rule
+    network = spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)
+    importance = measure(network, gather(network, plain_frame))
+    score = spbn.CVLikelihood(plain_frame, folds=10, seed=0, bandwidth=rule)
+    assert importance.bandwidth == rule
+    assert importance.scores["b"] == pytest.approx(score.local("b", ["a"], "ckde") / 120)
+
+
+def test_a_bandwidth_function_is_replaced_by_scotts_rule(plain_frame):
+    def narrow(rows):
+        return 0.1 * np.atleast_2d(np.cov(rows.T))
+
+    network = spbn.BayesianNetwork.fit(spbn.Structure("ab", types="ckde"), plain_frame, bandwidth=narrow)
+    assert measure(network, gather(network, plain_frame)).bandwidth == "scott"
 
 
 def test_fit_checks_agree_with_scipy(content, plain_network, plain_frame):
@@ -88,9 +101,32 @@ def test_chance_and_band_hold_what_they_say():
     assert 0.02 < exceeded / 400 < 0.09
 
 
-@pytest.mark.parametrize(("distance", "verdict"), [(0.01, "good"), (0.07, "fair"), (0.2, "poor")])
-def test_verdicts(distance, verdict):
-    assert FitCheck((5_000,) * 20, distance, 100_000).verdict == verdict
+@pytest.mark.parametrize(
+    ("rows", "distance", "verdict"),
+    [
+        (100_000, 0.01, "good"),
+        (100_000, 0.05, "good"),
+        (100_000, 0.051, "fair"),
+        (100_000, 0.1, "fair"),
+        (100_000, 0.101, "poor"),
+        (178, 0.101, "good"),
+        (178, 0.103, "fair"),
+        (178, 0.204, "fair"),
+        (178, 0.205, "poor"),
+    ],
+)
+def test_verdicts(rows, distance, verdict):
+    """Few rows allow for a greater distance: a tenth is nothing unusual with 178 of them."""
+    assert FitCheck((rows // 20,) * 20, distance, rows).verdict == verdict
+
+
+@pytest.mark.parametrize("rows", [20, 178, 500, 735, 738, 2_000])
+def test_verdicts_agree_with_the_limits_as_they_are_written(rows):
+    for distance in np.linspace(0.0, 0.7, 2_000):
+        check = FitCheck((rows // 10,) * 10, float(distance), rows)
+        good, fair = (float(f"{limit:g}") for limit in check.limits)
+        shown = float(f"{distance:.3f}")
+        assert check.verdict == ("good" if shown <= good else "fair" if shown <= fair else "poor")
 
 
 def test_a_wrong_node_is_found(plain_frame):
@@ -102,20 +138,24 @@ def test_a_wrong_node_is_found(plain_frame):
     assert checks["a"].verdict == "good"
 
 
-def test_unusual_rows_are_the_least_likely(plain_network, plain_frame):
-    frame = plain_frame.set_axis([f"row {i}" for i in range(len(plain_frame))])
-    frame.loc["row 17", "c"] = 40.0
-    frame.loc["row 23", "b"] = -9.0
-    unusual = describe(plain_network, data=frame).unusual
-    logpdf = pd.Series(plain_network.logpdf(frame), frame.index)
-    assert [row.label for row in unusual.rows] == list(logpdf.nsmallest(10).index)
-    first, second = unusual.rows[:2]
-    assert (first.label, first.reasons[0].node, first.reasons[0].value) == ("row 17", "c", 40.0)
-    assert (second.label, second.reasons[0].node) == ("row 23", "b")
-    by_node = plain_network.logpdf_by_node(frame)
-    assert first.reasons[0].drop == pytest.approx(by_node["c"].median() - by_node.loc["row 17", "c"])
-    assert sum(unusual.counts) == len(frame)
-    assert unusual.mean == pytest.approx(plain_network.loglik(frame) / len(frame))
+def test_unusual_rows_are_the_ones_of_explain(plain_network, plain_frame, content):
+    from spbn.explain import unusual_rows
+
+    frame = plain_frame.assign(c=np.where(plain_frame.index == 17, 40.0, plain_frame["c"]))
+    for data in (plain_frame, frame):
+        found, expected = describe(plain_network, data=data).unusual, unusual_rows(plain_network, data)
+        assert found.rows == expected.rows
+        assert found.left_out == (data is plain_frame)
+
+
+def test_a_few_rows_far_away_do_not_squeeze_the_histogram():
+    logpdf = np.random.default_rng(0).normal(size=500)
+    logpdf[:3] = -1e6, -500.0, -60.0
+    edges, counts = binned(logpdf)
+    assert counts.sum() == 500
+    assert counts[0] == 3
+    assert edges[-1] == logpdf.max()
+    assert edges[0] > -20
 
 
 def test_without_data_the_rows_of_ckde_nodes_are_used(plain_network, plain_frame):

@@ -7,8 +7,13 @@ import pytest
 
 import spbn
 from spbn.drawing.markup import clean
+from spbn.explain import leave_one_out
+from spbn.numerics.random import generator
 from spbn.report import render, write_report
 from spbn.report.sections.learning import how_learned
+from spbn.tables.splits import holdout_rows
+
+import naive
 
 VOID = {"meta", "br", "hr", "link", "img", "input"}
 
@@ -48,7 +53,7 @@ def page(rendered):
 
 def test_it_is_a_whole_page(page, rendered):
     assert rendered.startswith("<!doctype html>")
-    assert [tag for tag, _ in page.elements].count("section") == 5
+    assert [tag for tag, _ in page.elements].count("section") == 6
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
 
@@ -89,11 +94,12 @@ def test_every_node_is_there(page, network):
     assert len(page.with_class("panel")) == len(page.with_class("node")) == len(network.nodes)
     assert len(page.with_class("arc")) == len(network.structure.arcs)
     assert len(page.with_class("figure")) == len(network.nodes)
-    ckde = sum(t == "ckde" for t in network.structure.types.values())
-    assert len([1 for _, a in page.with_class("node") if "ckde" in a["class"]]) == ckde
+    for node_type in spbn.NodeType:
+        count = sum(other is node_type for other in network.structure.types.values())
+        assert len([1 for _, a in page.with_class("node") if f"type-{node_type.name}" in a["class"]]) == count
     equations = page.text("code")
     for cpd in network.cpds.values():
-        assert clean(repr(cpd)) in equations
+        assert clean(cpd.describe().formula) in equations
 
 
 def test_the_same_input_gives_the_same_bytes(network, frame, rendered):
@@ -129,7 +135,7 @@ def test_a_loaded_network_without_data(network, tmp_path):
 
 def test_a_gaussian_network_without_data(plain_frame):
     text = Page(render(spbn.BayesianNetwork.fit(spbn.Structure("abc", [("a", "b")]), plain_frame))).text()
-    assert "does not carry its search" in text
+    assert "has no record of its search" in text
     assert "There are no rows to compute scores from" in text
     assert "rows drawn from the model" in text
 
@@ -187,24 +193,130 @@ def test_a_network_found_by_pc(plain_network, tests_run):
     assert "b — c" in text
 
 
-def test_the_search_over_types_behind_pc(plain_frame, tmp_path):
+def test_the_search_over_types_after_pc(plain_frame, tmp_path):
     found = spbn.learn(plain_frame, algorithm="pc", test="plc", start="ckde")
     assert found.type_search.steps
     found.save(tmp_path / "m.spbn")
     for network in (found, spbn.BayesianNetwork.load(tmp_path / "m.spbn")):
         text = Page(render(network, data=plain_frame)).text()
-        assert f"Learned by PC with {sum(found.search.tests_run)} independence tests, its node types" in text
+        assert (
+            f"Learned by PC with {sum(found.search.tests_run)} independence tests, then its node types"
+            in text
+        )
         assert "The node types, for these arcs" in text
         assert "Score after every step" in text
 
 
+def words(text):
+    return " ".join(text.split())
+
+
 def test_rows_that_stopped_the_search(plain_frame):
     frame = plain_frame.copy()
-    validating = spbn.splits.holdout_rows(120, 0.2, np.random.default_rng(0))[1]
+    validating = holdout_rows(120, 0.2, generator(0).spawn(2)[0])[1]
     frame.loc[validating[0], "b"] = 40.0
-    text = Page(render(spbn.learn(frame, patience=0), data=frame)).text()
-    assert f"Look at row {validating[0]} (b)." in " ".join(text.split()).replace("( b )", "(b)")
-    assert "keeps what it had" not in Page(render(spbn.learn(plain_frame), data=plain_frame)).text()
+    page = Page(render(spbn.learn(frame, patience=0), data=frame))
+    assert f"look at row {validating[0]} (b)." in words(page.text("p", "a"))
+    assert "What to try: correct or remove these rows if they are wrong" in page.text("p")
+    sound = Page(render(spbn.learn(plain_frame), data=plain_frame))
+    assert "far from all others" not in sound.text("p")
+
+
+def cells(text, heading):
+    """The texts of the cells below a heading, row by row."""
+    part = text.split(f">{heading}<", 1)[1]
+    found = []
+    for row in re.findall(r"<tr[^>]*>(.*?)</tr>", part, flags=re.S):
+        values = re.findall(r"<td[^>]*>(.*?)</td>", row, flags=re.S)
+        if values:
+            found.append([re.sub(r"<[^>]*>", "", value).strip() for value in values])
+    return found
+
+
+def written(text):
+    return float(text.replace("−", "-").replace(",", "").replace("+", "").replace(" %", "").replace(">", ""))
+
+
+def test_losses_stand_beside_twice_their_standard_error(plain_network, plain_frame):
+    """Against the definition: twice the root of n times the variance of the rows' differences."""
+    text = render(plain_network, data=plain_frame)
+    labels = spbn.CVLikelihood(plain_frame, folds=10, seed=0).folds
+    with_arc = naive.cv_rows(plain_frame, labels, "b", ["a"], "ckde")
+    without = naive.cv_rows(plain_frame, labels, "b", [], "ckde")
+    difference = with_arc - without
+    name, total, error, density = cells(text, "Arcs")[0][:4]
+    assert name == "a → b"
+    assert written(total) == pytest.approx(difference.sum(), rel=1e-3)
+    assert written(error) == pytest.approx(2 * np.sqrt(120 * difference.var(ddof=1)), rel=0.05)
+    # The arc helps, so that a row loses density without it.
+    assert density.startswith("−")
+    assert written(density) == pytest.approx(100 * (np.exp(-difference.mean()) - 1), abs=0.6)
+
+
+def test_changes_for_the_better_have_a_plus(plain_network, plain_frame):
+    """A curved relation fitted by a straight line: CKDE would do better, and density would rise."""
+    structure = plain_network.structure.with_type("b", "lg")
+    text = render(spbn.BayesianNetwork.fit(structure, plain_frame), data=plain_frame)
+    row = next(row for row in cells(text, "Node types") if row[0] == "b LG → CKDE")
+    assert written(row[1]) < 0
+    assert row[3].startswith("+")
+
+
+def test_verdicts_and_their_legend_agree(plain_network, plain_frame):
+    page = Page(render(plain_network, data=plain_frame))
+    good, fair = map(
+        float, re.search(r"good up to ([\d.]+) .*?, fair up to ([\d.]+),", page.text("p")).groups()
+    )
+    assert good == pytest.approx(1.358 / np.sqrt(120), abs=5e-4)
+    badges = re.findall(r"(good|fair|poor) (\d\.\d{3})", page.text("span"))
+    assert len(badges) == 3
+    for verdict, distance in badges:
+        assert verdict == (
+            "good" if float(distance) <= good else "fair" if float(distance) <= fair else "poor"
+        )
+
+
+def test_the_least_likely_rows_are_listed(plain_network, plain_frame):
+    frame = plain_frame.set_axis([f"day {i}" for i in range(120)])
+    text = render(plain_network, data=frame)
+    rows = cells(text, "Most unusual rows")[: -len(plain_network.record.settings)]
+    left_out = np.array(leave_one_out(plain_network, frame)).sum(axis=0)
+    least = np.argsort(left_out)[:10]
+    assert [row[0] for row in rows] == [f"day {i}" for i in least]  # ten, and no more
+    assert [written(row[1]) for row in rows] == pytest.approx(left_out[least].tolist(), rel=1e-3)
+    assert "each is scored by the network fitted to all other rows" in text
+    assert "its median over training rows" in text
+    others = render(plain_network, data=frame[:50])
+    assert "The rows are scored as new ones" in others
+    unrecorded = spbn.BayesianNetwork(plain_network.structure, plain_network.cpds)
+    assert "its median over 1,000 rows drawn from the network" in render(unrecorded, data=frame)
+
+
+def test_a_row_without_a_reason(plain_network, plain_frame):
+    typical = {"a": [0.0], "b": [0.0], "c": [0.0]}
+    assert "a little of everything" in render(plain_network, data=typical)
+
+
+def test_provenance(plain_frame):
+    network = spbn.learn(plain_frame, folds=3, patience=2, seed=7, forbidden_arcs=[("a", "c")])
+    text = words(Page(render(network, data=plain_frame)).text("dt", "dd", "code", "td"))
+    record = network.record
+    assert "120 rows, 3 columns" in text
+    assert record.data_hash in text
+    assert 'folds = 3, patience = 2, forbidden_arcs = [["a", "c"]]' in text
+    assert "Seed7" in text
+    for name, version in record.versions.items():
+        assert f"{name} {version}" in text
+    assert f"{record.seconds:.1f} seconds" in text
+    default = Page(render(spbn.learn(plain_frame, model="spbn"), data=plain_frame)).text("dd")
+    assert "all at their defaults" in default
+
+
+def test_what_is_not_on_record_is_not_guessed(plain_network):
+    network = spbn.BayesianNetwork(plain_network.structure, plain_network.cpds)
+    part = render(network).split('id="provenance"')[1]
+    assert part.count("not recorded") == 6
+    assert "All settings" not in part
 
 
 def test_why_a_search_stopped(network, frame, plain_network):
@@ -216,7 +328,7 @@ def test_why_a_search_stopped(network, frame, plain_network):
     start = spbn.Structure(frame.columns)
     result = spbn.hill_climb(score, start, max_steps=0)
     unclimbed = spbn.BayesianNetwork.fit(start, frame, search=result)
-    assert "took no step" in Page(render(unclimbed)).text()
+    assert "took no steps" in Page(render(unclimbed)).text()
     assert "not recorded" in how_learned(describe(plain_network))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from spbn.errors import ArgumentError, DataError
 from spbn.numerics.random import generator
-from spbn.tables.frames import as_table, require_variation
+from spbn.tables.frames import as_table, require_distinct, require_variation, training_table
 
 COLUMNS = {"x": [1.5, 2.0, -3.0], "n": [1, 2, 3], "flag": [True, False, True]}
 
@@ -33,7 +33,7 @@ def test_tables_cannot_be_changed_and_do_not_change_the_input():
 
 def test_nullable_columns_count_as_missing():
     frame = pd.DataFrame({"x": pd.array([1, None, 3], dtype="Int64")})
-    with pytest.raises(DataError, match=r"column 'x' has 1 missing value \(row 1\)"):
+    with pytest.raises(DataError, match=r"column 'x' has 1 missing value \(row 2, counted from 1\)"):
         as_table(frame)
 
 
@@ -42,7 +42,7 @@ def test_missing_values_are_named_with_their_rows():
     x[[3, 9, 11, 14]] = np.nan
     with pytest.raises(
         DataError,
-        match=r"'rpm' has 4 missing values \(rows 3, 9, 11, \.\.\.\): drop them or pass missing='drop'",
+        match=r"'rpm' has 4 missing values \(rows 4, 10, 12, \.\.\., counted from 1\): .* missing='drop'",
     ):
         as_table({"t": np.arange(20.0), "rpm": x}, missing="error")
     with pytest.raises(DataError, match="infinite"):
@@ -57,12 +57,11 @@ def test_drop_keeps_the_whole_rows():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"x": ["a", "b"]}, "column 'x' holds <U1, not numbers"),
-        (pd.DataFrame({"x": ["a", "b"]}), "column 'x' holds String, not numbers"),
-        (
-            pl.DataFrame({"when": ["2020", "2021"]}).select(pl.col("when").str.to_date("%Y")),
-            "'when' holds Date",
-        ),
+        ({"x": ["a", "b"]}, r"column 'x' holds text \(<U1\), not numbers"),
+        (pd.DataFrame({"x": ["a", "b"]}), r"column 'x' holds text \(String\), not numbers"),
+        (pd.DataFrame({"x": pd.Categorical(["a", "b"])}), "column 'x' holds text"),
+        ({"x": [[1], [2, 3]]}, "'x' is not a list of numbers"),
+        ({"x": np.array([{}, {}])}, r"'x' holds objects \(dict\)"),
         ({"x": [1.0, 2.0], "y": [1.0]}, "same length"),
         ({}, "no columns"),
         (pd.DataFrame(np.ones((3, 2))), "names must be text"),
@@ -79,6 +78,57 @@ def test_what_cannot_be_read_is_refused(data, message):
         as_table(data)
 
 
+DAYS = pd.date_range("2020-01-30", periods=3)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (DAYS, "dates or times"),
+        (DAYS.tz_localize("Europe/Madrid"), "dates or times"),
+        (DAYS.date, "dates or times"),
+        (DAYS - DAYS[0], "lengths of time"),
+        (DAYS.to_period("D"), "(?:dates or times|objects)"),
+        (DAYS.to_pydatetime(), "dates or times"),
+        ((DAYS - DAYS[0]).to_pytimedelta(), "lengths of time"),
+    ],
+)
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_dates_are_not_numbers(values, kind, make):
+    """They would be counted in nanoseconds."""
+    if isinstance(values, pd.PeriodIndex) and make in (pl.DataFrame, pa.table):
+        pytest.skip("only pandas has periods")
+    data = make({"x": [1.0, 2.0, 4.0], "when": values})
+    with pytest.raises(DataError, match=rf"column 'when' holds {kind} \(.*\), not numbers: convert it\."):
+        as_table(data)
+    with pytest.raises(DataError, match=r"convert it, or leave it out \(drop=\['when'\] in learn\)"):
+        training_table(data, "error")
+    assert training_table(data, "error", drop=["when"]).names == ("x",)
+
+
+def test_numbers_that_cannot_be_squared_are_refused_without_a_warning():
+    for huge in (1e300, 1e308):
+        with pytest.raises(DataError, match="'x' varies too much"):
+            require_variation(as_table({"x": [huge, -huge, huge / 2]}))
+    with pytest.raises(DataError, match="'x' varies too little"):
+        require_variation(as_table({"x": [1e-200, 2e-200]}))
+
+
+def test_copies_are_refused_with_the_remedy_in_python():
+    with pytest.raises(DataError, match=r"'b' is a rescaled copy of column 'a': .* \(drop=\['b'\] in"):
+        require_distinct(as_table({"a": [1.0, 2.0, 5.0], "b": [2.0, 4.0, 10.0]}))
+
+
+def test_drop():
+    columns = {"a": [1.0, 2.0], "b": [2.0, 1.0], "text": ["x", "y"]}
+    for drop in (["text"], "text", ("text",)):
+        assert training_table(columns, "error", drop=drop).names == ("a", "b")
+    with pytest.raises(DataError, match=r"drop names unknown columns: 'z'\. The data has 'a', 'b' and"):
+        training_table(columns, "error", drop=["z"])
+    with pytest.raises(DataError, match="drop names all columns"):
+        training_table(columns, "error", drop=list(columns))
+
+
 def test_chosen_columns_come_in_the_given_order_and_others_may_hold_anything():
     table = as_table({"a": [1.0], "text": ["?"], "b": [2.0]}, names=["b", "a"])
     assert table.names == ("b", "a")
@@ -88,7 +138,7 @@ def test_chosen_columns_come_in_the_given_order_and_others_may_hold_anything():
 
 def test_none_and_masks_are_missing_numbers():
     holes = {"x": [1.0, None, 3.0], "y": np.ma.array([1.0, 3e9, 5.0], mask=[False, True, False])}
-    with pytest.raises(DataError, match=r"column 'x' has 1 missing value \(row 1\); column 'y' has 1"):
+    with pytest.raises(DataError, match=r"column 'x' has 1 missing value \(row 2, .*\); column 'y' has 1"):
         as_table(holes)
     np.testing.assert_array_equal(as_table(holes, missing="drop").columns, [[1, 3], [1, 5]])
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Collection
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from spbn.app.progress import working
-from spbn.app.terminal import complain, out, print_comparison, print_unusual, show_network
+from spbn.app.arguments import Columns, Data, Drop, MissingRows, Model, Seed, arc_in
+from spbn.app.escaping import printable
+from spbn.app.inputs import busy, frame_for, load_model, note_peculiar_columns, training_frame
+from spbn.app.targets import require_targets
+from spbn.app.terminal import complain, print_comparison, print_unusual, say, show_network, warn
+from spbn.app.wording import in_options
 from spbn.drawing.packages import require_plot_packages
-from spbn.errors import ArgumentError, ModelFileError, SpbnError
+from spbn.errors import ArgumentError, SpbnError
+from spbn.learn import MODELS, SCORES, TESTS
 from spbn.network import BayesianNetwork
-from spbn.tables.files import read_table, require_complete, require_table_name, write_table
-from spbn.tables.frames import Missing
+from spbn.tables.files import place, require_table_name, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,23 +38,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A table: .csv, .tsv or .parquet.", show_default=False)
-]
-Model = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL", help="A model that [bold]spbn learn[/] wrote.", show_default=False),
-]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-MissingRows = Annotated[Missing, typer.Option(help="What to do about rows with missing values.")]
-Columns = Annotated[str | None, typer.Option(help="Columns to use, separated by commas; all by default.")]
 
 
 def _version(asked: bool) -> None:
     if asked:
         import spbn
 
-        out.print(f"spbn {spbn.__version__}")
+        say(f"spbn {spbn.__version__}")
         raise typer.Exit
 
 
@@ -65,20 +58,49 @@ def _options(
 @app.command()
 def learn(
     data: Data,
-    model: Annotated[str, typer.Option(help="spbn, gbn or kdebn.")] = "spbn",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "spbn",
     algorithm: Annotated[str, typer.Option(help="hc (hill climbing) or pc.")] = "hc",
-    test: Annotated[str, typer.Option(help="For pc: rcot, plc or cmiknn.")] = "rcot",
-    start: Annotated[str, typer.Option(help="Node types to start from: ckde or lg.")] = "ckde",
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What hc climbs: one of {', '.join(SCORES)}. Default: bic for a gbn, otherwise cv.",
+            show_default=False,
+        ),
+    ] = None,
+    start: Annotated[str, typer.Option(help="Type of all nodes at the start: ckde or lg.")] = "ckde",
     folds: Annotated[int, typer.Option(help="Folds of the cross-validated likelihood.")] = 10,
-    patience: Annotated[int, typer.Option(help="Steps without progress on the validation rows.")] = 5,
-    max_parents: Annotated[int | None, typer.Option(help="At most so many parents.")] = None,
-    require: Annotated[list[str] | None, typer.Option(help="An arc that must be there, A:B.")] = None,
-    forbid: Annotated[list[str] | None, typer.Option(help="An arc that must not be there, A:B.")] = None,
+    validation: Annotated[float, typer.Option(help="Fraction of the rows to validate with.")] = 0.2,
+    patience: Annotated[
+        int, typer.Option(help="Steps to go on without progress on the validation rows.")
+    ] = 5,
+    epsilon: Annotated[float, typer.Option(help="Gain that a step must exceed.")] = 0.0,
+    max_parents: Annotated[
+        int | None,
+        typer.Option(help="Maximum number of parents of a node; no limit by default.", show_default=False),
+    ] = None,
+    test: Annotated[str, typer.Option(help=f"Independence test for pc: one of {', '.join(TESTS)}.")] = "rcot",
+    alpha: Annotated[float, typer.Option(help="Level of the tests of pc.")] = 0.05,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(help="An arc that must be there, A:B. May be repeated.", show_default=False),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(help="An arc that must not be there, A:B. May be repeated.", show_default=False),
+    ] = None,
+    bandwidth: Annotated[
+        Literal["scott", "silverman"], typer.Option(help="Rule for the bandwidths of CKDE nodes.")
+    ] = "scott",
     columns: Columns = None,
+    drop: Drop = None,
     missing: MissingRows = "error",
     seed: Seed = 0,
-    out_: Annotated[Path | None, typer.Option("--out", help="Write the model: model.spbn.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a report: report.html.")] = None,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
+    ] = None,
 ) -> None:
     """Learn a network from a table.
 
@@ -86,32 +108,40 @@ def learn(
     """
     from spbn.learn import learn as learn_network
 
-    for path in (out_, report):
-        _require_target(path)
+    require_targets(out_, report, inputs=[data])
     if report is not None:
         require_plot_packages()
-    frame = _training_frame(data, columns, missing)
+    frame = training_frame(data, columns, drop, missing)
+    required = [arc_in("--require", text, frame.columns) for text in require or ()]
+    forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]
+    note_peculiar_columns(frame)
     network = learn_network(
         frame,
         model=model,
         algorithm=algorithm,
-        test=test,
+        score=score,
         start=start,
         folds=folds,
+        validation=validation,
         patience=patience,
+        epsilon=epsilon,
         max_parents=max_parents,
-        required_arcs=[_arc(text, frame.columns) for text in require or ()],
-        forbidden_arcs=[_arc(text, frame.columns) for text in forbid or ()],
+        test=test,
+        alpha=alpha,
+        required_arcs=required,
+        forbidden_arcs=forbidden,
+        bandwidth=bandwidth,
+        missing=missing,
         seed=seed,
         progress=sys.stderr.isatty(),
     )
     show_network(network)
-    _warn_of_far_rows(network, frame)
+    _warn_of_far_rows(network, frame, data)
     if out_ is not None or report is not None:
-        out.print()
+        say()
     if out_ is not None:
         network.save(out_)
-        out.print(f"model written to {out_}", markup=False)
+        say(f"model written to {out_}")
     if report is not None:
         _write_report(network, report, frame, data.stem)
 
@@ -122,7 +152,7 @@ def show(model: Model) -> None:
 
     [dim]spbn show wine.spbn[/]
     """
-    show_network(_load(model), details=True)
+    show_network(load_model(model), details=True)
 
 
 @app.command()
@@ -133,29 +163,40 @@ def score(
         bool, typer.Option("--by-node", help="Every node's contribution, on screen and in --out.")
     ] = False,
     top: Annotated[int, typer.Option(help="How many of the most unusual rows to print.")] = 20,
-    out_: Annotated[Path | None, typer.Option("--out", help="Write all rows: scores.csv.")] = None,
+    out_: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in "
+            "total_logpdf if there is a node of that name.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Score rows: how unusual is each, and which nodes make it so.
+    """Score rows: how unusual each one is, and which nodes are to blame.
 
     [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
     """
-    _require_target(out_)
+    require_targets(out_, inputs=[model, data])
     if out_ is not None:
         require_table_name(out_)
-    network = _load(model)
-    frame = _frame_for(network, data)
-    with _working("scoring the rows"):
-        contributions = network.logpdf_by_node(frame)
-    total = contributions.sum(axis=1)
-    print_unusual(contributions, total, top=top, by_node=by_node)
+    if top < 0:
+        raise ArgumentError(f"--top must be 0 or more. Got {top}.")
+    from spbn.explain import unusual_rows
+
+    network = load_model(model)
+    frame = frame_for(network, data)
+    with busy("scoring the rows"):
+        found = unusual_rows(network, frame, top=top)
+    print_unusual(found, frame.index.tolist(), by_node=by_node)
     if out_ is not None:
         import pandas as pd
 
-        columns: dict[str, Any] = {"logpdf": total}
-        if by_node:
-            columns |= {str(node): contributions[node] for node in contributions.columns}
-        write_table(pd.DataFrame(columns), out_)
-        out.print(f"\nscores written to {out_}", markup=False)
+        by_name = dict(zip(network.nodes, found.contributions, strict=True)) if by_node else {}
+        scores = pd.DataFrame({_name_of_total(network.nodes): found.logpdf, **by_name}, index=frame.index)
+        write_table(scores, out_)
+        say()
+        say(f"scores written to {out_}")
 
 
 @app.command()
@@ -163,23 +204,27 @@ def sample(
     model: Model,
     n: Annotated[int, typer.Option("-n", help="How many rows.")] = 1000,
     seed: Seed = 0,
-    out_: Annotated[Path | None, typer.Option("--out", help="Write to a file instead of the screen.")] = None,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)
+    ] = None,
 ) -> None:
     """Draw rows from a network.
 
     [dim]spbn sample wine.spbn -n 1000 --out samples.csv[/]
     """
-    _require_target(out_)
+    require_targets(out_, inputs=[model])
     if out_ is not None:
         require_table_name(out_)
-    network = _load(model)
-    with _working("drawing rows"):
+    network = load_model(model)
+    with busy("drawing rows"):
         rows = network.sample(n, seed=seed)
     if out_ is None:
+        if sys.stdout.isatty():  # what goes into a pipe or a file stays as it is
+            rows = rows.rename(columns=printable)
         sys.stdout.write(rows.to_csv(index=False))
     else:
         write_table(rows, out_)
-        out.print(f"{n} rows written to {out_}", markup=False)
+        say(f"{n} rows written to {out_}")
 
 
 @app.command()
@@ -187,17 +232,18 @@ def compare(
     data: Data,
     folds: Annotated[int, typer.Option(help="Outer folds.")] = 10,
     columns: Columns = None,
+    drop: Drop = None,
     missing: MissingRows = "error",
     seed: Seed = 0,
 ) -> None:
-    """Compare Gaussian, KDE and semiparametric networks on rows they have not seen.
+    """Compare Gaussian, KDE and semiparametric networks on rows that they have not seen.
 
     [dim]spbn compare wine.csv --folds 5[/]
     """
     from spbn.app.comparison import compare_models
 
-    frame = _training_frame(data, columns, missing)
-    table = compare_models(frame, folds=folds, seed=seed, progress=sys.stderr.isatty())
+    frame = training_frame(data, columns, drop, missing)
+    table = compare_models(frame, folds=folds, seed=seed, missing=missing, progress=sys.stderr.isatty())
     print_comparison(table)
 
 
@@ -212,26 +258,29 @@ def plot(
     """
     from spbn.drawing.pictures import save_structure
 
-    _require_target(out_)
-    network = _load(model)
-    with _working("drawing the graph"):
+    require_targets(out_, inputs=[model])
+    network = load_model(model)
+    with busy("drawing the graph"):
         save_structure(network.structure, out_)
-    out.print(f"graph written to {out_}", markup=False)
+    say(f"graph written to {out_}")
 
 
 @app.command()
 def report(
     model: Model,
-    out_: Annotated[Path, typer.Option("--out", help="report.html", show_default=False)],
-    data: Annotated[Path | None, typer.Option(help="Rows to check the model on.")] = None,
+    out_: Annotated[Path, typer.Option("--out", help="Write the report: report.html.", show_default=False)],
+    data: Annotated[
+        Path | None, typer.Option(help="A table with rows to check the model on.", show_default=False)
+    ] = None,
 ) -> None:
     """Write a report that opens in a browser.
 
     [dim]spbn report wine.spbn --data wine.csv --out wine.html[/]
     """
-    _require_target(out_)
-    network = _load(model)
-    _write_report(network, out_, None if data is None else _frame_for(network, data), model.stem)
+    require_targets(out_, inputs=[model, data])
+    require_plot_packages()
+    network = load_model(model)
+    _write_report(network, out_, None if data is None else frame_for(network, data), model.stem)
 
 
 @app.command()
@@ -242,18 +291,20 @@ def demo(
 
     [dim]spbn demo[/]
     """
-    from spbn.app.demo import run
+    from spbn.app.demo import files_in, run
 
-    for name in ("spbn-demo.spbn", "spbn-demo.html"):
-        _require_target(folder / name)
-    run(folder, out, progress=sys.stderr.isatty())
+    require_targets(*files_in(folder))
+    require_plot_packages()
+    run(folder, progress=sys.stderr.isatty())
 
 
 def main() -> None:
-    """Run the command line; what spbn refuses is one line, and exit code 2."""
-    warnings.showwarning = _warn
+    """Run the command line. What spbn refuses is one line on the error stream, and exit code 2."""
+    warnings.showwarning = warn
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for terminals that cannot show every letter
     if threading.current_thread() is threading.main_thread():
-        # As with Ctrl-C, files that are being written are taken away.
+        # As with Ctrl-C, files that are being written are removed.
         for name in ("SIGTERM", "SIGHUP"):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), _stop)
@@ -264,7 +315,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
     except SpbnError as error:
-        _fail(str(error))
+        _fail(in_options(str(error)))
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except MemoryError:
@@ -275,7 +326,7 @@ def main() -> None:
         usage = getattr(error, "format_message", None)  # what the parser of the command line refuses
         if usage is None:
             raise
-        _fail(usage())
+        _fail(usage().replace("Value error, ", ""))
     else:
         if code:  # an interrupt comes back as a number
             raise SystemExit(code)
@@ -287,92 +338,34 @@ def _fail(message: str) -> None:
     raise SystemExit(2)
 
 
-def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    complain(f"warning: {message}")
-
-
 def _stop(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _working(title: str) -> AbstractContextManager[None]:
-    return working(sys.stderr.isatty(), title)
-
-
-def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame) -> None:
-    from spbn.explain.early_stops import early_stop
+def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path) -> None:
+    from spbn.explain import early_stop
     from spbn.tables.frames import as_table
 
-    found = early_stop(network.search, as_table(frame))
+    settings = network.record.settings
+    labels = [str(row) for row in frame.index]
+    found = early_stop(network.search, as_table(frame, names=network.nodes), settings=settings, labels=labels)
     if found is not None:
-        rows = ", ".join(f"row {frame.index[far.row]} ({far.node})" for far in found.rows)
-        _warn(f"{found}; look at {rows}. Leave wrong ones out, or try --start lg or another --seed.")
+        rows = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
+        look = f" A few rows far from all others can cause this. Look at {rows}." if rows else ""
+        warn(f"{found.what}{look} {found.remedy}")
 
 
-def _load(path: Path) -> BayesianNetwork:
-    if not path.exists():
-        raise ModelFileError(f"{path} does not exist.")
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a folder, not a model.")
-    with _working("reading the model"):
-        return BayesianNetwork.load(path)
-
-
-def _training_frame(data: Path, columns: str | None, missing: Missing) -> pd.DataFrame:
-    """Read the rows to learn from, and leave out those with holes if that is asked for."""
-    with _working("reading the table"):
-        frame = read_table(data, _names(columns))
-    if missing == "drop":
-        import numpy as np
-
-        whole = np.isfinite(frame.to_numpy(dtype=float, na_value=np.nan)).all(axis=1)
-        if not whole.all():
-            out.print(f"{(~whole).sum()} of {len(whole)} rows have missing values and are left out\n")
-        frame = frame.loc[whole]
-    require_complete(data, frame, "Fill what is missing, or pass --missing drop to leave such rows out.")
-    return frame
-
-
-def _frame_for(network: BayesianNetwork, data: Path) -> pd.DataFrame:
-    """Read the columns that a network needs."""
-    with _working("reading the table"):
-        frame = read_table(data, network.nodes)
-    require_complete(data, frame, "Fill what is missing, or leave such rows out.")
-    return frame
+def _name_of_total(nodes: Collection[str]) -> str:
+    """Return a name that no node has."""
+    name = "logpdf"
+    while name in nodes:
+        name = f"total_{name}"
+    return name
 
 
 def _write_report(network: BayesianNetwork, path: Path, data: Any, title: str) -> None:
     from spbn.report import write_report
 
-    with _working("writing the report"):
+    with busy("writing the report"):
         write_report(network, path, data=data, title=title)
-    out.print(f"report written to {path}", markup=False)
-
-
-def _names(text: str | None) -> list[str] | None:
-    """Split names at commas; one that has a comma itself stands in double quotes."""
-    if text is None:
-        return None
-    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [""])]
-
-
-def _arc(text: str, names: Collection[str]) -> tuple[str, str]:
-    """Read A:B. Names may hold colons: then the one counts that has names on both sides."""
-    parts = text.split(":")
-    pairs = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
-    if not pairs:
-        raise ArgumentError(f"an arc is written A:B, parent first. Got {text!r}.")
-    return next((pair for pair in pairs if set(pair) <= set(names)), pairs[0])
-
-
-def _require_target(path: Path | None) -> None:
-    """Refuse a file that could not be written, before any work is done for it."""
-    if path is None:
-        return
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise ArgumentError(f"the folder {folder} does not exist: create it first.")
-    if path.is_dir():
-        raise ArgumentError(f"{path} is a folder: give the name of a file to write.")
-    if not os.access(folder, os.W_OK):
-        raise ArgumentError(f"nothing may be written to the folder {folder}.")
+    say(f"report written to {path}")

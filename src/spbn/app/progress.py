@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from spbn.app.escaping import printable
+from spbn.numerics.compiling import watching_compilation
 from spbn.search import Step
+
+COMPILING = "compiling, on the first run only"
 
 
 @contextmanager
@@ -19,17 +23,23 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        task = display.add_task("scoring the first candidates", total=None)
+        now = "scoring the first candidates"
+        task = display.add_task(now, total=None)
         count = 0
 
         def on_step(step: Step) -> None:
-            nonlocal count
+            nonlocal count, now
             count += 1
             misses = f", {step.misses} of {patience} misses" if step.misses else ""
             scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
-            display.update(task, description=f"step {count}: {scores}; {step.operator}")
+            now = printable(f"step {count}: {scores}; {step.operator}")
+            display.update(task, description=now)
 
-        yield on_step
+        def on_compilation(under_way: bool) -> None:
+            display.update(task, description=COMPILING if under_way else now)
+
+        with watching_compilation(on_compilation):
+            yield on_step
 
 
 @contextmanager

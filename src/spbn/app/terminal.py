@@ -1,12 +1,19 @@
-"""What the command line prints."""
+"""What the command line prints.
+
+Names come from files, and files from anywhere: every line goes through `say` or `complain`, which write
+control characters as escapes instead of sending them to the terminal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from spbn.app.escaping import printable
+from spbn.app.wording import in_options
+from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
 from spbn.pc import PCResult
 from spbn.search import SearchResult
@@ -14,12 +21,28 @@ from spbn.search import SearchResult
 if TYPE_CHECKING:
     import pandas as pd
 
-out = Console(soft_wrap=True, highlight=False)
+_PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
+_out = Console(**_PLAIN)
+
+
+def say(line: str = "", *, style: str | None = None) -> None:
+    """Print one line."""
+    _out.print(printable(line), style=style)
 
 
 def complain(message: str) -> None:
-    """Print a line to the error stream."""
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"spbn: {message}", markup=False)
+    """Print one line to the error stream."""
+    Console(stderr=True, **_PLAIN).print(printable(f"spbn: {message}"))
+
+
+def warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning of the library; this can take the place of `warnings.showwarning`."""
+    complain(f"warning: {in_options(str(message))}")
+
+
+def note(message: str) -> None:
+    """Print to the error stream what is worth knowing, and not wrong."""
+    complain(f"note: {message}")
 
 
 def show_network(network: BayesianNetwork, *, details: bool = False) -> None:
@@ -27,29 +50,33 @@ def show_network(network: BayesianNetwork, *, details: bool = False) -> None:
     structure = network.structure
     kinds = [str(node_type) for node_type in structure.types.values()]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True)))
-    out.print(f"{_count(structure.nodes, 'node')} ({counts}), {_count(structure.arcs, 'arc')}\n")
+    say(f"{_count(structure.nodes, 'node')} ({counts}), {_count(structure.arcs, 'arc')}")
+    say()
     width = max(map(len, kinds))
     legends: dict[str, None] = {}
     for node in structure.dag.topological_order():
         cpd = network.cpds[node]
-        out.print(f"{structure.type(node):{width}}  {cpd!r}", markup=False)
+        say(f"{structure.type(node):{width}}  {cpd!r}")
         description = cpd.describe()
         for table in description.tables if details else ():
             names = max(map(len, table.rows))
             for name, row in zip(table.rows, table.values, strict=True):
                 numbers = " ".join(f"{value:11.4g}" for value in row)
-                out.print(f"{'':{width}}    {table.title}  {name:{names}} {numbers}", markup=False)
+                say(f"{'':{width}}    {table.title}  {name:{names}} {numbers}")
         legends[description.legend] = None
     for legend in filter(None, legends):
-        out.print(f"\n{legend}", style="dim")
+        say()
+        say(legend, style="dim")
     if isinstance(network.search, PCResult):
         pdag, tests = network.search.pdag, sum(network.search.tests_run)
         found = f"{_count(pdag.arcs, 'arc')} with a known direction, {_count(pdag.edges, 'edge')} without"
-        out.print(f"\nPC: {tests} independence tests; {found}")
+        say()
+        say(f"PC: {tests} independence tests; {found}")
     search = network.type_search if isinstance(network.search, PCResult) else network.search
     if isinstance(search, SearchResult):
         what = "node types: " if search is network.type_search else ""
-        out.print(f"\n{what}{_count(search.steps, 'step')}, stopped: {search.stop_reason}")
+        say()
+        say(f"{what}{_count(search.steps, 'step')}, stopped: {search.stop_reason}")
 
 
 def print_comparison(table: pd.DataFrame) -> None:
@@ -61,29 +88,53 @@ def print_comparison(table: pd.DataFrame) -> None:
         "CKDE share": "{:.0%}".format,
         "seconds": "{:.1f}".format,
     }
-    out.print(table.to_string(index=False, formatters=formats), markup=False)
-    out.print("\nMean log-density of a row that was not learned from: greater is better.", style="dim")
+    say_lines(table.to_string(index=False, formatters=formats))
+    say()
+    say("Mean log-density of a row that was not learned from: greater is better.", style="dim")
 
 
-def print_unusual(
-    contributions: pd.DataFrame, total: pd.Series[float], *, top: int, by_node: bool = False
-) -> None:
-    """Print the rows with the lowest log-density, and the nodes where they fall furthest below the median."""
-    typical = contributions.median()
-    worst = total.nsmallest(max(0, top)).index
-    out.print(f"{_count(total, 'row')}, mean log-density {total.mean():.4f}\n")
+def print_unusual(found: UnusualRows, labels: Sequence[object], *, by_node: bool = False) -> None:
+    """Print the least likely rows, and the nodes to blame for them or what every node contributes.
+
+    Parameters
+    ----------
+    labels
+        What the rows are called: they are counted from 1 in a table that was read from a file.
+    """
+    say(f"{_count(found.logpdf, 'row')}, mean log-density {found.mean:.4f}")
+    say()
     if by_node:
-        table = contributions.loc[worst]
-        table.insert(0, "log-density", total.loc[worst], allow_duplicates=True)
-        out.print(table.to_string(float_format=lambda value: f"{value:.3f}"), markup=False)
+        _print_contributions(found, labels)
     else:
-        out.print(f"{'row':>8} {'log-density':>12}  nodes that make it so", style="bold")
-        for row in worst:
-            lacking = (typical - contributions.loc[row]).nlargest(3)
-            reasons = ", ".join(f"{node} ({-gap:+.1f})" for node, gap in lacking.items() if gap > 1.0)
-            out.print(f"{row:>8} {total[row]:12.3f}  {reasons or 'a little of everything'}", markup=False)
-    note = "" if by_node else " In brackets: log-density of the node, beside its median."
-    out.print(f"\nRow 0 is the first.{note}", style="dim")
+        say(f"{'row':>8} {'log-density':>12}  nodes to blame", style="bold")
+        for row in found.rows:
+            reasons = ", ".join(f"{reason.node} ({-reason.drop:+.1f})" for reason in row.reasons)
+            say(f"{labels[row.position]!s:>8} {row.logpdf:12.3f}  {reasons or 'a little of everything'}")
+    notes = "" if by_node else " In brackets: the node's log-density, less that of a typical training row."
+    say()
+    if found.left_out:
+        say(f"These are the rows that the network was learned from: each is scored {found.scoring.value}.")
+    say(f"Rows are counted from 1, without the header.{notes}", style="dim")
+
+
+def _print_contributions(found: UnusualRows, labels: Sequence[object]) -> None:
+    import pandas as pd
+
+    positions = [row.position for row in found.rows]
+    columns = {
+        printable(node): values[positions]
+        for node, values in zip(found.nodes, found.contributions, strict=True)
+    }
+    table = pd.DataFrame(columns, index=[labels[position] for position in positions])
+    table.insert(0, "log-density", [row.logpdf for row in found.rows], allow_duplicates=True)
+    table = table.rename_axis(index=None, columns="row")
+    say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
+
+
+def say_lines(text: str) -> None:
+    """Print text of several lines."""
+    for line in text.split("\n"):
+        say(line)
 
 
 def _count(things: Collection[object], word: str) -> str:

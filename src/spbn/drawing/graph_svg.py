@@ -1,8 +1,8 @@
-"""The graph as SVG: every node a link to its panel, every arc as wide as it matters."""
+"""The graph as SVG: every node links to its panel, and an arc is the wider the more it matters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from spbn.drawing.layout import layered, node_width, short_labels
 from spbn.drawing.markup import Html, tag
 from spbn.graphs.dag import Arc
+from spbn.nodes.base import NodeType
 from spbn.numerics.arrays import FloatArray
 from spbn.structure import Structure
 
-UNIT = np.array([7.2, 82.0])  # pixels for a character and a layer of the layout
+UNIT = np.array([7.2, 82.0])  # pixels per character and per layer of the layout
 NODE_HEIGHT = 36.0
 MARGIN = 8.0
 LONGEST_LABEL = 22
@@ -65,16 +66,33 @@ def graph_svg(structure: Structure, weights: Mapping[Arc, float]) -> Html:
     )
 
 
-def legend(*, weighted: bool) -> Html:
-    """Explain the signs of the graph."""
-    note = "wider arcs cost more score when removed" if weighted else "arcs lead from parents to children"
+def legend(types: Iterable[NodeType], *, weighted: bool) -> Html:
+    """Explain the colours and widths of the graph."""
+    note = "removing a wider arc costs more score" if weighted else "arcs lead from parents to children"
     return tag(
         "p",
-        tag("span", tag("i", class_="key lg"), "linear Gaussian"),
-        tag("span", tag("i", class_="key ckde"), "CKDE"),
+        *(tag("span", type_key(node_type), node_type.label) for node_type in types),
         tag("span", note),
         class_="legend",
     )
+
+
+def type_key(node_type: NodeType) -> Html:
+    """Draw a small node of a type."""
+    return tag("i", class_=f"key {type_class(node_type)}")
+
+
+def type_class(node_type: NodeType) -> str:
+    """Return the class of whatever has the colour of a type, as ``--type``."""
+    return f"type-{node_type.name}"
+
+
+def type_rules(types: Iterable[NodeType]) -> str:
+    """Write the style rules that give the types their colours, in light and dark and on paper."""
+    chosen = list(types)
+    light = "".join(f".{type_class(t)} {{ --type: {t.colour}; }}\n" for t in chosen)
+    dark = "".join(f"  .{type_class(t)} {{ --type: {t.dark_colour}; }}\n" for t in chosen)
+    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
 def _place(structure: Structure) -> _Drawing:
@@ -112,7 +130,7 @@ def _node(structure: Structure, drawing: _Drawing, node: str) -> Html:
         tag("title", f"{node} ({name})"),
         tag("ellipse", cx=x, cy=y, rx=rx, ry=ry),
         tag("text", drawing.labels[node], x=x, y=y, dy="0.35em"),
-        class_=f"node {node_type.name}",
+        class_=f"node {type_class(node_type)}",
         href=f"#node-{number}",
         data_node=number,
         aria_label=f"{node}: {name}, {given}",
@@ -143,7 +161,7 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
 
 
 def _boundary(centre: FloatArray, towards: FloatArray, radii: FloatArray) -> FloatArray:
-    """Return where the line from the centre of a node leaves its ellipse, with a little air."""
+    """Return where the line from the centre of a node leaves its ellipse, with a small gap."""
     step = towards - centre
     return centre + step / max(1e-9, float(np.hypot(*(step / (radii + 1.5)))))
 

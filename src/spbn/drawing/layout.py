@@ -52,7 +52,7 @@ def node_width(label: str) -> float:
 
 
 def short_labels(names: Sequence[str], limit: int) -> dict[str, str]:
-    """Return a label of one line for every name, at most about so long, and different for each."""
+    """Return a label for every name: one line, about `limit` letters at most, and different for each."""
     labels: dict[str, str] = {}
     for i, name in enumerate(names):
         label = shortened(one_line(name), limit)
@@ -64,12 +64,12 @@ def short_labels(names: Sequence[str], limit: int) -> dict[str, str]:
 
 
 def one_line(text: str) -> str:
-    """Put a space for every tab, line break and other sign that cannot be drawn."""
+    """Replace every tab, line break and other character that cannot be drawn by a space."""
     return "".join(" " if _cannot_be_drawn(sign) else sign for sign in text)
 
 
 def _cannot_be_drawn(sign: str) -> bool:
-    # Control signs, halves of pairs, line breaks; and two that XML does not allow.
+    # Control characters, surrogates, line breaks; and two characters that XML does not allow.
     return unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in "\ufffe\uffff"
 
 
@@ -81,7 +81,7 @@ def shortened(text: str, limit: int) -> str:
 def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     """Place nodes in layers so that arcs point downwards and cross little.
 
-    Parts of the graph that are not connected stand side by side, and nodes without
+    Parts of the graph that are not connected are placed side by side, and nodes without
     arcs in rows of their own below.
     """
     centres: dict[str, Point] = {}
@@ -148,7 +148,7 @@ def _sugiyama(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
 def _layers(nodes: Sequence[str], arcs: Sequence[Arc]) -> list[int]:
     """Put every node below its parents, and roots right above their first child.
 
-    Arcs that would make a cycle with those before them have no say.
+    Arcs that would make a cycle with those before them are ignored.
     """
     dag = DAG(nodes)
     for source, target in arcs:

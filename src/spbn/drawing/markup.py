@@ -1,4 +1,4 @@
-"""Pieces of HTML and SVG that cannot forget to escape what users have written."""
+"""Pieces of HTML and SVG in which text from users is always escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _VOID = frozenset({"br", "hr", "meta"})
 
 
 class Html(str):
-    """Text that is HTML already; any other text is escaped before it becomes a part of it."""
+    """Text that is HTML already; any other text is escaped before it is added to it."""
 
     __slots__ = ()
 
@@ -34,8 +34,8 @@ def join(*parts: str) -> Html:
 def tag(name: str, /, *children: str, **attributes: str | int | float | bool | None) -> Html:
     """Make an element.
 
-    In the names of attributes ``_`` stands for ``-``, and a ``_`` at the end for
-    nothing. None and False leave an attribute out, True gives it no value.
+    In the names of attributes ``_`` stands for ``-``, and a ``_`` at the end is
+    dropped. None and False leave an attribute out, True gives it no value.
     """
     written = []
     for key, value in attributes.items():

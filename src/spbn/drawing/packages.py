@@ -1,4 +1,4 @@
-"""Packages that only some of spbn needs."""
+"""Packages that only parts of spbn need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spbn.errors import PackageError
 
 
 def require_plot_packages() -> None:
-    """Refuse to draw where the packages for it are not installed, and say how to get them."""
+    """Refuse to draw if the packages for it are not installed, and say how to install them."""
     for package in ("matplotlib", "igraph"):
         if find_spec(package) is None:
             raise PackageError(f"drawing needs {package}: install it with pip install 'spbn[plot]'.")

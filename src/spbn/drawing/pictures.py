@@ -1,4 +1,4 @@
-"""Graphs as files: SVG, PNG and PDF by matplotlib, and DOT for graphviz."""
+"""Graphs as files: SVG, PNG and PDF drawn by matplotlib, and DOT for graphviz."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from spbn.structure import Structure
 
 #: Kinds of pictures, and what to leave out of each so that the same graph gives the same bytes.
 DRAWN: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
+DOTS_PER_INCH = 200
+LONGEST_SIDE, MOST_PIXELS = 10_000, 2e7  # of a PNG: beyond, resolution is given up
+LEGIBLE = 70  # dots per inch from which on names can be read
 
 
 def save_structure(structure: Structure, path: Path) -> None:
-    """Write a picture of the kind that the file's name says."""
+    """Write a picture; the ending of the file name says which kind."""
     kind = path.suffix.lower().removeprefix(".")
     if kind != "dot" and kind not in DRAWN:
         known = ", ".join(f".{name}" for name in (*DRAWN, "dot"))
-        raise ArgumentError(f"a picture's name must end in one of {known}. Got {path.name!r}.")
+        raise ArgumentError(f"the name of a picture must end in one of {known}. Got {path.name!r}.")
     content = to_dot(structure).encode() if kind == "dot" else _drawn(structure, kind)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
@@ -59,8 +62,10 @@ def _drawn(structure: Structure, kind: str) -> bytes:
         warnings.simplefilter("always")
         figure = Figure(layout="constrained")
         ax = plot_structure(structure, figure.subplots())
-        figure.set_size_inches(graph_inches(ax))
-        figure.savefig(stream, format=kind, dpi=200, metadata=DRAWN[kind])
+        inches = graph_inches(ax)
+        figure.set_size_inches(inches)
+        dpi = _resolution(*inches) if kind == "png" else DOTS_PER_INCH
+        figure.savefig(stream, format=kind, dpi=dpi, metadata=DRAWN[kind])
     lacking = [warning for warning in caught if "missing from font" in str(warning.message)]
     for warning in caught:
         if warning not in lacking:
@@ -69,4 +74,15 @@ def _drawn(structure: Structure, kind: str) -> bytes:
         warnings.warn(
             "the font lacks some letters of the names and shows boxes: an .svg has them.", stacklevel=3
         )
+    if dpi < LEGIBLE:
+        warnings.warn(
+            f"this graph of {len(structure.nodes)} nodes is too large for names in a .png to be legible: "
+            f"an .svg or .pdf can be enlarged.",
+            stacklevel=3,
+        )
     return stream.getvalue()
+
+
+def _resolution(width: float, height: float) -> float:
+    """Return the dots per inch at which a picture of this size stays small enough to open."""
+    return min(DOTS_PER_INCH, LONGEST_SIDE / max(width, height), (MOST_PIXELS / (width * height)) ** 0.5)

@@ -13,7 +13,7 @@ import numpy as np
 
 from spbn.drawing.layout import Layout, layered, node_width, one_line, short_labels, shortened
 from spbn.drawing.packages import require_plot_packages
-from spbn.errors import ArgumentError, GraphError
+from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
@@ -31,22 +31,24 @@ COMMON, MISSING, ADDED, REVERSED = "#22262b", "#c0392b", "#1f6fb2", "#d68910"
 LINES = ("#1f6fb2", "#d68910", "#2e8b57", "#8e44ad", "#c0392b")
 CURVE_POINTS = 200
 MESH_POINTS = 100
+FADING = 0.08  # of a parent's range: so far from all training rows the shading begins to fade
+NAMED_STEPS = 24  # up to which the steps of a search are named below the axis
 SLICES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles of a parent
 CLOUD_POINTS = 2_000
-LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and beside an axis
-NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # characters that a graph is wide at least
+LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and of the label of an axis
+NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # least width of a graph, in characters
 
 
 def plot_structure(
     structure: Structure | BayesianNetwork, ax: Axes | None = None, *, compare_to: Structure | None = None
 ) -> Axes:
-    """Draw the graph in layers; linear Gaussian nodes white, CKDE nodes grey.
+    """Draw the graph in layers, with nodes in the colours of their types.
 
     Parameters
     ----------
     compare_to
-        Another structure on the same nodes. Arcs are then coloured by whether both
-        have them, and nodes whose types differ have a coloured outline.
+        Another structure on the same nodes. The colour of an arc then says which of the two
+        has it, and nodes whose types differ have a coloured outline.
     """
     found = structure.structure if isinstance(structure, BayesianNetwork) else structure
     styles = (
@@ -81,29 +83,42 @@ def graph_inches(ax: Axes) -> tuple[float, float]:
 
 
 def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
-    """Draw the score and the validation score after every step, with the steps written below."""
+    """Draw the score and the validation score after every step.
+
+    The steps are named below the axis, or numbered if there are more than 24.
+    """
     if not isinstance(search, SearchResult):
         raise ArgumentError(f"search must be a SearchResult. Got {type(search).__name__}.")
     if ax is None:
-        ax = _new_axes(max(5.0, 0.42 * len(search.steps) + 2.5), 4.6)
+        count = len(search.steps)
+        ax = _new_axes(max(5.0, 0.42 * count + 2.5), 4.6) if count <= NAMED_STEPS else _new_axes(9.0, 3.8)
     steps = np.arange(1, len(search.steps) + 1)
     scores = np.array([step.score for step in search.steps])
     validations = np.array([step.validation_score for step in search.steps])
-    ax.plot(steps, scores, "o-", color=LINES[0], markersize=4, label="score")
+    size = 4.0 if len(steps) <= NAMED_STEPS else 2.0
+    ax.plot(steps, scores, "o-", color=LINES[0], markersize=size, label="score")
     ax.set_ylabel("score", color=LINES[0])
-    names = [_title(str(step.operator), LONGEST_LABEL) for step in search.steps]
-    ax.set_xticks(steps, names, rotation=60, ha="right", fontsize=8, parse_math=False)
+    if len(steps) <= NAMED_STEPS:
+        names = [_title(str(step.operator), LONGEST_LABEL) for step in search.steps]
+        ax.set_xticks(steps, names, rotation=60, ha="right", fontsize=8, parse_math=False)
+    else:
+        ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+        ax.set_xlabel("step")
     ax.spines[["top"]].set_visible(False)
     if not np.array_equal(scores, validations):
         right = ax.twinx()
-        right.plot(steps, validations, "s--", color=LINES[1], markersize=4, label="validation score")
+        right.plot(steps, validations, "s--", color=LINES[1], markersize=size, label="validation score")
         right.set_ylabel("validation score", color=LINES[1])
         right.spines[["top"]].set_visible(False)
-    best = [i for i, step in enumerate(search.steps, 1) if step.structure == search.structure]
-    if best:
-        ax.axvline(best[-1], color=INK, linewidth=0.8, linestyle=":")
+    if search.best:
+        ax.axvline(search.best, color=INK, linewidth=0.8, linestyle=":")
         ax.annotate(
-            "best", (best[-1], 1.0), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8
+            "best",
+            (search.best, 1.0),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="bottom",
+            fontsize=8,
         )
     return ax
 
@@ -118,17 +133,16 @@ def plot_cpd(
 ) -> Axes:
     """Draw the density of a node given its parents.
 
-    A root: its density. One parent: the conditional density as shading, with the
-    data over it. More: slices at quantiles of the parent that changes it most, the
-    others at their medians.
+    Without parents: its density. With one: the conditional density as shading, with the rows
+    over it, and no shading where the training rows of the density are far away. With more: slices at
+    quantiles of the parent that changes it most, with the others at their medians.
 
     Parameters
     ----------
     data
-        Rows to draw, and to take ranges and quantiles from. A CKDE has its own training rows,
-        so it can do without.
+        Rows to draw, and to take ranges and quantiles from; by default rows drawn from the network.
     points
-        How many rows to draw at most.
+        The most rows to draw.
     """
     cpd = network.cpds[network.nodes[network.structure.dag.index(node)]]
     parents = network.structure.parents(node)
@@ -159,31 +173,40 @@ def plot_contributions(
     time: Any = None,
     nodes: Sequence[str] | None = None,
 ) -> Axes:
-    """Draw what nodes contribute to the log-density, over rows or time.
+    """Draw what nodes contribute to the log-density of every row.
 
     Parameters
     ----------
     contributions
         From `BayesianNetwork.logpdf_by_node`.
     time
-        What to put on the x axis, a value for every row; the rows' index by default.
+        What to put on the x axis, one value per row; the index of the rows by default.
     nodes
-        Which nodes to draw; the five that vary most by default. Their sum over all nodes
+        Which nodes to draw; the five that vary most by default. The sum over all nodes
         is drawn too.
     """
+    import pandas as pd
+
+    if not isinstance(contributions, pd.DataFrame):
+        raise ArgumentError(
+            f"contributions must be the data frame that network.logpdf_by_node(data) returns. "
+            f"Got {type(contributions).__name__}: "
+            f"call plot_contributions(network.logpdf_by_node(data))."
+        )
     if ax is None:
         ax = _new_axes(8.0, 3.6)
     x = np.asarray(contributions.index if time is None else time)
     if len(x) != len(contributions):
         raise ArgumentError(
-            f"time must have a value for each of the {len(contributions)} rows. Got {len(x)}."
+            f"time must have one value for each of the {len(contributions)} rows. Got {len(x)}."
         )
     if nodes is None:
         spread = (contributions.quantile(0.99) - contributions.quantile(0.01)).sort_values(ascending=False)
         nodes = list(spread.index[: len(LINES)])
     absent = [node for node in nodes if node not in contributions.columns]
     if absent:
-        raise GraphError(f"contributions has no column {absent[0]!r}.")
+        columns = quoted(map(str, contributions.columns))
+        raise GraphError(f"contributions has no column {absent[0]!r}. Its columns are {columns}.")
     ax.plot(x, contributions.sum(axis=1), color=INK, linewidth=1.4, label="all nodes")
     for node, colour in zip(nodes, _cycle(len(nodes)), strict=True):
         ax.plot(x, contributions[node], color=colour, linewidth=0.9, label="node")
@@ -306,17 +329,21 @@ def _draw_conditional(
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    # Coarser than a curve, and smoothed between: every point costs a sum over the training rows.
+    # Coarser than a curve, and smoothed: every point costs a sum over the training rows.
     parents, xs = _range(columns[parent], MESH_POINTS), np.linspace(xs[0], xs[-1], MESH_POINTS)
     mesh = np.meshgrid(parents, xs)
     density = np.exp(cpd.logpdf({parent: mesh[0].ravel(), node: mesh[1].ravel()})).reshape(mesh[0].shape)
-    # From nothing to blue, so that it is right on any background; a few peaks must not fade all the rest.
+    if cpd.kept_rows is not None:
+        # Far from all rows, a conditional density made of kernels is the narrow ridge of the nearest one.
+        distance = _distances(parents, cpd.kept_rows.column(parent)) / np.ptp(parents)
+        density *= np.clip(2.0 - distance / FADING, 0.0, 1.0)
+    # From transparent to blue, so that any background will do; a few peaks must not fade all the rest.
     shades = LinearSegmentedColormap.from_list("shades", [(LINES[0], 0.0), (LINES[0], 0.9)])
     ax.imshow(
         density,
         cmap=shades,
         vmin=0.0,
-        vmax=float(np.quantile(density.max(axis=0), 0.9)),
+        vmax=_greatest_shade(density),
         extent=(parents[0], parents[-1], xs[0], xs[-1]),
         origin="lower",
         aspect="auto",
@@ -329,6 +356,21 @@ def _draw_conditional(
     ax.set_ylim(xs[0], xs[-1])
     ax.set_xlabel(_title(parent), parse_math=False)
     ax.set_ylabel(_title(node), parse_math=False)
+
+
+def _distances(points: FloatArray, values: FloatArray) -> FloatArray:
+    """Return how far every point is from the nearest of some values."""
+    ordered = np.sort(values)
+    after = np.searchsorted(ordered, points).clip(1, max(1, len(ordered) - 1))
+    left, right = ordered[after - 1], ordered[np.minimum(after, len(ordered) - 1)]
+    nearest: FloatArray = np.minimum(np.abs(points - left), np.abs(points - right))
+    return nearest
+
+
+def _greatest_shade(density: FloatArray) -> float:
+    peaks = density.max(axis=0)
+    shown = peaks[peaks > 0.0]
+    return float(np.quantile(shown, 0.9)) if len(shown) else 1.0
 
 
 def _draw_slices(
@@ -374,7 +416,7 @@ def _draw_slices(
 
 
 def _columns_for(network: BayesianNetwork, node: str, data: Any) -> dict[str, FloatArray]:
-    """Return values of a node and its parents to show: the data, or the CKDE's own rows, or samples."""
+    """Return values of a node and its parents to show: the data, or rows drawn from the network."""
     names = [node, *network.structure.parents(node)]
     if data is not None:
         table = as_table(data, names=names)

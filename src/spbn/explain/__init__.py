@@ -1,1 +1,36 @@
-"""What a network says about rows and about itself: unusual rows, importance, calibration, early stops."""
+"""What a network says about rows and about itself: unusual rows, importance, calibration, early stops.
+
+`unusual_rows`, `reasons`, `typical`
+    Which rows are unlikely, and which nodes make them so.
+`leave_one_out`, `out_of_fold`
+    Log-densities of training rows under parameters that were fitted without them.
+`early_stop`
+    Why a search ended with less than it could have found, and what to try.
+"""
+
+from spbn.explain.early_stops import EarlyStop, FarRow, early_stop
+from spbn.explain.out_of_sample import leave_one_out, out_of_fold
+from spbn.explain.unusual import (
+    Reason,
+    Scoring,
+    UnusualRow,
+    UnusualRows,
+    reasons,
+    typical,
+    unusual_rows,
+)
+
+__all__ = [
+    "EarlyStop",
+    "FarRow",
+    "Reason",
+    "Scoring",
+    "UnusualRow",
+    "UnusualRows",
+    "early_stop",
+    "leave_one_out",
+    "out_of_fold",
+    "reasons",
+    "typical",
+    "unusual_rows",
+]

@@ -11,7 +11,7 @@ from spbn.explain.evidence import Evidence
 from spbn.network import BayesianNetwork
 
 CHECKED_ROWS = 2_000
-SOUND, FAIR = 0.05, 0.10  # distances up to which a fit is called so
+GOOD = 0.05  # distance up to which a fit is good, whatever the number of rows; up to twice that it is fair
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,35 @@ class FitCheck:
 
     @property
     def chance(self) -> float:
-        """The distance that 1 in 20 samples of a right model would exceed."""
+        """The distance that 1 in 20 samples of a correct model would exceed."""
         return 1.358 / sqrt(self.rows)
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """Up to which distance a fit is good, and up to which it is fair, to three decimals.
+
+        Few rows allow for more: a distance that is likely by chance says nothing against a model.
+        """
+        good = round(max(GOOD, self.chance), 3)
+        return good, 2.0 * good
+
+    @property
     def verdict(self) -> str:
-        """One word for the distance."""
-        if self.distance <= max(SOUND, self.chance):
-            return "good"
-        return "fair" if self.distance <= max(FAIR, self.chance) else "poor"
+        """One word for the distance: it agrees with the limits as they are written."""
+        good, fair = self.limits
+        distance = round(self.distance, 3)
+        return "good" if distance <= good else "fair" if distance <= fair else "poor"
 
     @property
     def band(self) -> tuple[float, float]:
-        """Between which counts 19 of 20 bars of a right model lie."""
+        """The counts between which 19 of 20 bars of a correct model lie."""
         share = 1.0 / len(self.counts)
         spread = 1.96 * sqrt(self.rows * share * (1.0 - share))
         return max(0.0, self.rows * share - spread), self.rows * share + spread
 
 
 def check(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitCheck]:
-    """Check every node of which there are values, and of its parents."""
+    """Check every node that has values, for itself and for its parents."""
     table = evidence.thinned(CHECKED_ROWS)
     if table is None:
         return {}

@@ -1,4 +1,4 @@
-"""The rows that a network is checked on: those given, or those that its nodes keep."""
+"""The rows that a network is checked on: those given, or the training rows that its nodes keep."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Evidence:
     source: Source
     table: Table | None
     labels: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()  #: nodes of which there are no values
+    absent: tuple[str, ...] = ()  #: nodes without values
 
     @property
     def rows(self) -> int:
@@ -42,14 +42,14 @@ class Evidence:
         return self.table is not None and set(names) <= set(self.table.names)
 
     def thinned(self, limit: int) -> Table | None:
-        """Return at most so many rows, the same ones every time."""
+        """Return at most `limit` rows, the same ones every time."""
         if self.table is None or self.table.rows <= limit:
             return self.table
         return self.table.take(np.sort(np.random.default_rng(0).permutation(self.table.rows)[:limit]))
 
 
 def gather(network: BayesianNetwork, data: Any) -> Evidence:
-    """Read the data, or collect what the network itself carries."""
+    """Read the data or, without any, collect the rows that the network itself carries."""
     if data is not None:
         table = as_table(data, names=network.nodes)
         index = frame_index(data)

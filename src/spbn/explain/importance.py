@@ -1,4 +1,4 @@
-"""Which arcs and node types matter: the score that is lost without them."""
+"""Which arcs and node types matter: how much score is lost without them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from spbn.errors import SpbnError
 from spbn.explain.evidence import Evidence
+from spbn.explain.settings import settings_of
 from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType
+from spbn.nodes.base import FitSettings, NodeType
 from spbn.nodes.families import Family
 from spbn.numerics.arrays import FloatArray
 from spbn.scores import CVLikelihood
@@ -56,13 +57,13 @@ class Importance:
     arcs
         Loss when an arc is removed.
     types
-        Loss when a node becomes of the other type.
+        Loss when a node gets the other type.
     rows
         How many rows were scored.
     bandwidth
-        The rule by which CKDEs were fitted again.
+        The bandwidth rule of the fits: the network's own, or Scott's where that is unknown or a function.
     left_out
-        Nodes that could not be scored for lack of values.
+        Nodes that could not be scored because they have no values.
     """
 
     scores: Mapping[str, float]
@@ -74,22 +75,22 @@ class Importance:
 
 
 def other_type(node_type: NodeType) -> NodeType:
-    """Return the type to compare with."""
+    """Return the type that a node's type is compared with."""
     return NodeType.parse(node_type.alternative)
 
 
 def measure(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
-    """Score every family and its changes by cross-validation, or say why that cannot be done."""
+    """Score every family, and every change to it, by cross-validation; or say why that cannot be done."""
     structure = network.structure
     families = [f for f in structure.families() if evidence.covers((f.node, *f.parents))]
     table = evidence.thinned(SCORED_ROWS)
     if table is None or not families:
-        return "There are no rows to compute scores from: give data (--data) to see this."
+        return "There are no rows to compute scores from: give data (--data) to see them."
     if table.rows < FEWEST_ROWS:
         return f"{table.rows} rows are too few for a cross-validated score; {FEWEST_ROWS} are needed."
-    rule = bandwidth_rule(network)
+    settings = settings_of(network) or FitSettings()
     try:
-        score = CVLikelihood(table, folds=FOLDS, seed=0, bandwidth=rule)
+        score = CVLikelihood(table, folds=FOLDS, seed=0, bandwidth=settings.bandwidth, engine=settings.engine)
     except SpbnError as error:
         return f"Scores cannot be computed from these rows: {error}"
     scores: dict[str, float] = {}
@@ -103,13 +104,7 @@ def measure(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
             rest = tuple(other for other in family.parents if other != parent)
             arcs[parent, family.node] = _loss(before, score.rows(Family(family.node, rest, family.type)))
     left_out = tuple(node for node in structure.nodes if node not in scores)
-    return Importance(scores, arcs, types, table.rows, rule, left_out)
-
-
-def bandwidth_rule(network: BayesianNetwork) -> str:
-    """Return the rule by which the network was fitted; Scott's where that is unknown or a function."""
-    rule = network.record.settings.get("bandwidth")
-    return rule if rule in ("scott", "silverman") else "scott"
+    return Importance(scores, arcs, types, table.rows, str(settings.bandwidth), left_out)
 
 
 def _loss(before: FloatArray, after: FloatArray) -> Loss:

@@ -1,23 +1,45 @@
-"""The rows that a network finds least likely, and the nodes that make them so."""
+"""The rows that a network finds least likely, and the nodes that make them so.
+
+A node is to blame for a row as far as its log-density there lies below what is typical of it. That is its
+median over training rows, so that a row has the same reasons in whatever table it comes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
 import numpy as np
 
-from spbn.explain.evidence import Evidence, Source
+from spbn.errors import ArgumentError
+from spbn.explain.evidence import Evidence, gather
+from spbn.explain.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold
+from spbn.explain.settings import settings_of
 from spbn.network import BayesianNetwork
+from spbn.numerics.arrays import FloatArray
+from spbn.tables.table import Table
 
 SHOWN_ROWS = 10
 SHOWN_NODES = 3
-BINS = 48
-FAR = 8.0  # times the distance from the median down to the least likely twentieth
+LEAST_DROP = 1.0  # nats: a value e times less likely than a typical one
+LEAST_SHARE = 0.1  # of the greatest drop: a node that adds less explains nothing
+SAMPLED_ROWS = 1_000  # that tell what is typical of a network without a record
+ONE_BY_ONE = 1_000  # training rows up to which each is left out alone; beyond, a tenth at a time
+
+
+class Scoring(Enum):
+    """How rows were scored."""
+
+    AS_GIVEN = "by the network as it is"
+    LEFT_OUT_ALONE = "by the network fitted to all other rows"
+    LEFT_OUT_BY_FOLD = "by the network fitted to the other nine tenths of the rows"
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A node that makes a row unusual: its value there, and its log-density below the node's median."""
+    """A node that makes a row unusual: its value there, and how far its log-density is below the typical."""
 
     node: str
     value: float
@@ -26,50 +48,174 @@ class Reason:
 
 @dataclass(frozen=True)
 class UnusualRow:
-    """A row with a low log-density."""
+    """A row with a low log-density.
 
+    Attributes
+    ----------
+    position
+        Its place in the data, counted from 0.
+    label
+        What it is called: by the index of a pandas frame, else by its position.
+    logpdf
+        Its log-density.
+    reasons
+        The nodes to blame, the worst first; none if no node stands out.
+    """
+
+    position: int
     label: str
     logpdf: float
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True)
-class Unusual:
-    """The least likely rows, and how the log-densities of all rows are spread."""
+@dataclass(frozen=True, eq=False)
+class UnusualRows:
+    """The least likely rows of a table, and the scores of all of them.
+
+    Attributes
+    ----------
+    rows
+        The least likely rows, the most unusual first.
+    nodes
+        Names of the nodes.
+    contributions
+        Nodes × rows: what every node adds to the log-density of every row.
+    typical
+        What every node adds to that of a typical row.
+    scoring
+        How the rows were scored: training rows are left out of the fit.
+    """
 
     rows: tuple[UnusualRow, ...]
-    mean: float
-    median: float
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
+    nodes: tuple[str, ...]
+    contributions: FloatArray
+    typical: Mapping[str, float]
+    scoring: Scoring
+
+    @property
+    def logpdf(self) -> FloatArray:
+        """Log-density of every row."""
+        total: FloatArray = self.contributions.sum(axis=0)
+        return total
+
+    @property
+    def left_out(self) -> bool:
+        """Whether these are the training rows, each scored by parameters that were fitted without it."""
+        return self.scoring is not Scoring.AS_GIVEN
+
+    @property
+    def mean(self) -> float:
+        """Mean log-density of a row."""
+        return float(self.logpdf.mean())
+
+    @property
+    def median(self) -> float:
+        """Log-density of the row in the middle."""
+        return float(np.median(self.logpdf))
 
 
-def find(network: BayesianNetwork, evidence: Evidence) -> Unusual | None:
-    """Score the given rows; None if there are none."""
-    if evidence.source is not Source.GIVEN or evidence.table is None:
-        return None
+def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
+    """Score rows, and say which are the least likely and why.
+
+    Rows that the network was fitted to are left out of the fit when they are scored: one by one up to
+    1,000 rows, else a tenth at a time. The table is recognised by its hash, so this concerns the
+    training table as a whole, in its order; any other rows are scored as new ones.
+
+    Parameters
+    ----------
+    data
+        A table with the columns of the network.
+    top
+        How many rows to return.
+    """
+    return find(network, gather(network, data), top=top)
+
+
+def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS) -> UnusualRows:
+    """Do what `unusual_rows` says for rows that have been read already."""
+    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
+        raise ArgumentError(f"top must be a whole number, 0 or more. Got {top!r} instead.")
     table = evidence.table
-    by_node = np.stack([network.cpds[node].logpdf(table) for node in network.nodes])
-    by_node = np.clip(by_node, -1e300, 1e300)
-    logpdf = by_node.sum(axis=0)
-    drops = np.median(by_node, axis=1)[:, None] - by_node
+    if table is None or table.names != network.nodes:
+        raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
+    scoring = _scoring(network, table)
+    # A square that overflows is -inf: finite numbers can be added and compared.
+    contributions = np.clip(_contributions(network, table, scoring), -1e300, 1e300)
+    usual = typical(network)
     rows = []
-    for i in np.argsort(logpdf, kind="stable")[:SHOWN_ROWS].tolist():
-        worst = np.argsort(-drops[:, i], kind="stable")[:SHOWN_NODES]
-        least = 0.1 * drops[worst[0], i]  # a node that adds a tenth of the worst one's share explains nothing
-        reasons = [
-            Reason(network.nodes[k], float(table.column(network.nodes[k])[i]), float(drops[k, i]))
-            for k in worst.tolist()
-            if drops[k, i] > 0 and drops[k, i] >= least
-        ]
-        rows.append(UnusualRow(evidence.labels[i], float(logpdf[i]), tuple(reasons)))
-    # A few rows far away must not squeeze all others into one bar: they are drawn at its left end.
-    median, low = np.quantile(logpdf, [0.5, 0.05])
-    counts, edges = np.histogram(np.maximum(logpdf, median - FAR * (median - low)), bins=BINS)
-    return Unusual(
-        tuple(rows),
-        float(logpdf.mean()),
-        float(median),
-        tuple(edges.tolist()),
-        tuple(counts.tolist()),
+    total = contributions.sum(axis=0)
+    for i in np.argsort(total, kind="stable")[:top].tolist():
+        by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
+        values = dict(zip(network.nodes, table.columns[:, i].tolist(), strict=True))
+        label = evidence.labels[i] if evidence.labels else str(i)
+        rows.append(UnusualRow(i, label, float(total[i]), reasons(values, by_node, usual)))
+    return UnusualRows(tuple(rows), network.nodes, contributions, usual, scoring)
+
+
+def reasons(
+    values: Mapping[str, float],
+    contributions: Mapping[str, float],
+    usual: Mapping[str, float],
+    *,
+    most: int = SHOWN_NODES,
+) -> tuple[Reason, ...]:
+    """Return the nodes that make a row unusual, the worst first.
+
+    These are nodes whose log-density is at least 1 below what is typical, and by at least a tenth
+    of the greatest such drop.
+
+    Parameters
+    ----------
+    values
+        The row: the value of every node.
+    contributions
+        The log-density of every node in this row.
+    usual
+        The log-density of every node in a typical row, from `typical`.
+    most
+        How many nodes to return at most.
+    """
+    drops = {node: usual[node] - contributions[node] for node in contributions}
+    least = max(LEAST_DROP, LEAST_SHARE * max(drops.values(), default=0.0))
+    worst = sorted((node for node in drops if drops[node] >= least), key=lambda node: -drops[node])
+    return tuple(Reason(node, values[node], drops[node]) for node in worst[:most])
+
+
+def typical(network: BayesianNetwork) -> dict[str, float]:
+    """Return what every node adds to the log-density of a typical row.
+
+    That is the median over training rows that the node was not fitted to, from the network's record. Where
+    there is none, it is the median over rows drawn from the network, always the same ones.
+    """
+    known = network.record.typical
+    absent = [node for node in network.nodes if node not in known]
+    drawn = network.sample(SAMPLED_ROWS, seed=0) if absent else None
+    return {
+        node: float(known[node]) if drawn is None or node in known else _median(network, node, drawn)
+        for node in network.nodes
+    }
+
+
+def _median(network: BayesianNetwork, node: str, rows: Any) -> float:
+    return float(np.clip(np.median(network.cpds[node].logpdf(rows)), -1e300, 1e300))
+
+
+def _scoring(network: BayesianNetwork, table: Table) -> Scoring:
+    is_training_table = (
+        network.record.data_hash is not None
+        and table.rows >= FEWEST_ROWS
+        and table.rows == network.record.rows
+        and table.digest == network.record.data_hash
     )
+    if not is_training_table or settings_of(network) is None:
+        return Scoring.AS_GIVEN
+    return Scoring.LEFT_OUT_ALONE if table.rows <= ONE_BY_ONE else Scoring.LEFT_OUT_BY_FOLD
+
+
+def _contributions(network: BayesianNetwork, table: Table, scoring: Scoring) -> FloatArray:
+    if scoring is Scoring.LEFT_OUT_ALONE:
+        return leave_one_out(network, table)
+    if scoring is Scoring.LEFT_OUT_BY_FOLD:
+        return out_of_fold(network, table)
+    with np.errstate(over="ignore"):
+        return np.stack([network.cpds[node].logpdf(table) for node in network.nodes])

@@ -60,6 +60,8 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
     if isinstance(network.type_search, SearchResult):
         document["type_search"] = search_records.to_record(network.type_search)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    if not _is_unicode(text):
+        text = json.dumps(document, allow_nan=False, indent=1)
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
         for i, column in enumerate(arrays.columns):
@@ -70,7 +72,10 @@ def load(path: str | os.PathLike[str]) -> BayesianNetwork:
     """Read a network."""
     with open(path, "rb") as stream:  # what is wrong with the path itself is said as it is
         try:
+            length = stream.seek(0, os.SEEK_END)
             with zipfile.ZipFile(stream) as archive:
+                if any(member.compress_size > length for member in archive.infolist()):
+                    refuse("it declares members that are larger than itself.")
                 return _read(archive)
         except ModelFileError as error:
             raise ModelFileError(f"{os.fspath(path)} cannot be read: {error}") from error.__cause__
@@ -197,6 +202,15 @@ def _npy_header(rows: int) -> bytes:
 
 def _npy(column: FloatArray) -> bytes:
     return _npy_header(len(column)) + np.ascontiguousarray(column, dtype="<f8").tobytes()
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether text can be written as it is: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _no_number(text: str) -> NoReturn:

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, final
 
-import numpy as np
-
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, sorted_table
+from spbn.independence.elimination import correlations_of, unexplained_shares
 from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.compiling import compiled
-from spbn.numerics.moments import Moments
 from spbn.tables.frames import Missing
-
-#: A variable of which the condition leaves a smaller share of the variance than this is a
-#: function of the condition: what is left is rounding.
-REDUNDANT = 1e-12
 
 
 @final
@@ -55,9 +48,7 @@ class PartialCorrelation(IndependenceTest):
         super().__init__(nodes)
         self.rows = table.rows
         self.degrees = degrees
-        scatter = Moments.of(table.columns).scatter
-        deviation = np.sqrt(np.diag(scatter))
-        self._correlations = np.ascontiguousarray(scatter / np.outer(deviation, deviation))
+        self._correlations = correlations_of(table.columns)
 
     def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
         """Return the probability of a greater absolute value of t = r √(degrees / (1 - r²)).
@@ -68,45 +59,8 @@ class PartialCorrelation(IndependenceTest):
         size = given.shape[1]
         lost = 4 if self.degrees == "pybnesian" and size else 2
         require_rows(self.rows, size + lost + 1, size)
-        unexplained, rank = _unexplained_shares(self._correlations, x, y, given)
+        unexplained, rank, _ = unexplained_shares(self._correlations, x, y, given)
         from scipy.special import betainc  # not at the top: it takes a third of a second
 
         pvalues: FloatArray = betainc((self.rows - lost - rank) / 2, 0.5, unexplained)
         return pvalues
-
-
-@compiled()
-def _unexplained_shares(
-    correlations: FloatArray, x: IntArray, y: IntArray, given: IntArray
-) -> tuple[FloatArray, IntArray]:
-    """Return 1 - r² for the partial correlation r of every question, and the rank of its condition.
-
-    Gauss elimination of the condition, without the members that depend on
-    those before them, leaves the covariance of what is not explained.
-    """
-    questions, size = given.shape
-    shares = np.empty(questions)
-    ranks = np.empty(questions, dtype=np.int64)
-    order = np.empty(size + 2, dtype=np.int64)
-    rest = np.empty((size + 2, size + 2))
-    for q in range(questions):
-        order[:size] = given[q]
-        order[size], order[size + 1] = x[q], y[q]
-        for i in range(size + 2):
-            for j in range(i + 1):
-                rest[i, j] = correlations[order[i], order[j]]
-        rank = 0
-        for k in range(size):
-            if rest[k, k] > REDUNDANT:
-                rank += 1
-                for i in range(k + 1, size + 2):
-                    factor = rest[i, k] / rest[k, k]
-                    for j in range(k + 1, i + 1):
-                        rest[i, j] -= factor * rest[j, k]
-        ranks[q] = rank
-        left_x, left_y, shared = rest[size, size], rest[size + 1, size + 1], rest[size + 1, size]
-        if left_x <= REDUNDANT or left_y <= REDUNDANT:
-            shares[q] = 1.0
-        else:
-            shares[q] = max(0.0, 1.0 - shared * shared / (left_x * left_y))
-    return shares, ranks

@@ -12,6 +12,7 @@ import numpy as np
 
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
+from spbn.independence.elimination import correlations_of, unexplained_shares
 from spbn.independence.fourier import Features, Projections, project_one, project_set
 from spbn.independence.rcot_kernel import answer_questions, standardise
 from spbn.independence.weighted_chi_square import POWERS, upper_tail
@@ -52,8 +53,10 @@ class RCoT(IndependenceTest):
     a strongly bent dependence on several of them, are more than the features can
     follow: then it rejects too often.
 
-    Where nothing is left of x or y because the condition determines it, the
-    p-value is 1.
+    Where x or y is a linear function of the condition, such as a copy of one of
+    its variables or a sum of several, nothing is left to be dependent, and the
+    p-value is 1. Of other functions of the condition, what the features cannot
+    follow is left, and nothing is promised.
 
     Parameters
     ----------
@@ -94,6 +97,7 @@ class RCoT(IndependenceTest):
         self._seed = root_seed(seed)
         centred = table.columns - table.columns.mean(axis=1, keepdims=True)
         self._columns = np.ascontiguousarray(centred / centred.std(axis=1, ddof=1, keepdims=True))
+        self._correlations = correlations_of(self._columns)
         self._variables = self._draw_variables()
         #: Features and factors of conditions, the last ones that were asked about.
         self._remembered: OrderedDict[Key, tuple[Features, FloatArray]] = OrderedDict()
@@ -105,6 +109,7 @@ class RCoT(IndependenceTest):
         # Questions with the same condition stand together, and within it those with the same x.
         order = np.lexsort((y, x, *given.T[::-1]))
         x, y, given = x[order], y[order], given[order]
+        _, _, determined = unexplained_shares(self._correlations, x, y, given)
         statistic, power_sums = np.empty(len(x)), np.empty((len(x), POWERS))
         tasks = list(_tasks(given))
         with started_threads() as threads:
@@ -116,7 +121,7 @@ class RCoT(IndependenceTest):
                     for key, part in batch
                 ]
                 threads.run(answer_questions, [(self._columns, self._variables, *rest) for rest in arguments])
-        left = power_sums[:, 0] > NOTHING_LEFT
+        left = (power_sums[:, 0] > NOTHING_LEFT) & ~determined
         pvalues = np.ones(len(x))
         pvalues[order[left]] = upper_tail(statistic[left], power_sums[left])
         return pvalues

@@ -1,7 +1,7 @@
-"""Gaussian networks to and from pgmpy, which must be installed for that: ``pip install pgmpy``.
+"""Gaussian networks to and from pgmpy, which has to be installed: ``pip install 'pgmpy>=1.1'``.
 
-pgmpy has no CKDE nodes, so only networks whose nodes are all linear Gaussian can
-go there. Structures need no converter: a pgmpy graph is a `networkx.DiGraph`,
+pgmpy has no CKDE nodes, so only networks whose nodes are all linear Gaussian can be
+converted. Structures need no converter: a pgmpy graph is a `networkx.DiGraph`,
 which `Structure.from_networkx` and `DAG.from_networkx` read.
 """
 
@@ -22,7 +22,7 @@ from spbn.structure import Structure
 def to_pgmpy(network: BayesianNetwork) -> Any:
     """Return a `pgmpy.models.LinearGaussianBayesianNetwork` with the same graph and parameters.
 
-    A pgmpy node has a standard deviation where one of spbn has a variance.
+    A node of pgmpy has a standard deviation, and one of spbn a variance.
     """
     pgmpy = _pgmpy()
     if not isinstance(network, BayesianNetwork):
@@ -30,7 +30,7 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     kernels = [node for node, node_type in network.structure.types.items() if node_type is not NodeType.LG]
     if kernels:
         raise ArgumentError(
-            f"pgmpy has linear Gaussian nodes only. These are of another type: {quoted(kernels)}. "
+            f"pgmpy has linear Gaussian nodes only, but these are of another type: {quoted(kernels)}. "
             f"Learn with model='gbn', or fit the structure with all types 'lg'."
         )
     model = pgmpy.Network()
@@ -49,7 +49,7 @@ def from_pgmpy(model: Any) -> BayesianNetwork:
         )
     if model.latents:
         latents = quoted(sorted(map(str, model.latents)))
-        raise ArgumentError(f"a network of spbn has no latent variables. The model has {latents}.")
+        raise ArgumentError(f"a network of spbn has no latent variables, but the model has {latents}.")
     structure = Structure(model.nodes(), model.edges())
     return BayesianNetwork(structure, {node: _from_pgmpy_cpd(model, node) for node in structure.nodes})
 

@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The joint density of the features, as a semiparametric Bayesian network.
 
-    Parameters are those of `spbn.learn`. Features are named as in the frame that
-    it is fitted to, and ``x0``, ``x1``, ... where it is fitted to an array. On
-    few rows there are at most as many folds as training rows.
+    The parameters are those of `spbn.learn`; only its `score` is called `score_function`, because `score` is
+    a method here. Rows and columns to leave out (`missing` and `drop`) are left to the pipeline. Features
+    are named as in the frame that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array.
+    If there are fewer training rows than folds, every training row is a fold of its own.
 
     Attributes
     ----------
     network_
         The fitted `BayesianNetwork`.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As everywhere in scikit-learn; an array has no `feature_names_in_`.
     """
 
     network_: BayesianNetwork
@@ -47,9 +48,10 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         algorithm: str = "hc",
         test: str = "rcot",
         start: NodeType | str | Structure = "ckde",
+        types: Iterable[NodeType | str] | None = None,
         score_function: str | None = None,
-        folds: int = 10,
-        validation: float = 0.2,
+        folds: Any = 10,
+        validation: Any = 0.2,
         patience: int = 5,
         epsilon: float = 0.0,
         alpha: float = 0.05,
@@ -64,7 +66,8 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.algorithm = algorithm
         self.test = test
         self.start = start
-        self.score_function = score_function  # learn's `score`: here that is the method
+        self.types = types
+        self.score_function = score_function
         self.folds = folds
         self.validation = validation
         self.patience = patience
@@ -82,8 +85,8 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         features = validate_data(self, X, dtype=np.float64, ensure_min_samples=4)
         options = self.get_params(deep=False)
         options["score"] = options.pop("score_function")
-        training = len(features) - round(len(features) * self.validation)
-        options["folds"] = min(self.folds, training)
+        if isinstance(self.folds, int) and isinstance(self.validation, int | float):
+            options["folds"] = min(self.folds, len(features) - round(len(features) * self.validation))
         self.network_ = learn(self._named(features), **options)
         return self
 

@@ -38,6 +38,8 @@ SECONDS_A_SPAN = {1: 1.2e-3, 2: 3e-3, 3: 12e-3}
 SECONDS_A_ROW = {1: 0.5e-6, 2: 0.8e-6, 3: 4e-6}
 ADVANTAGE = 1.5  # how much faster an engine has to be before `auto` takes it
 
+FEW_PAIRS = 5e6  # below this no grid pays: see the least time of a span
+
 # Rows from which on pruning pays, by dimension: see docs/large-data.md.
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
 PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
@@ -75,17 +77,27 @@ def log_density_by_scale(
     """
     require_engine(engine)
     d = columns.shape[1]
-    if engine == "exact" or not (
-        (engine == "spectral" and d <= spectral.DIMENSIONS)
-        or spectral_pays(d, spans)
-        or pruning_pays(d, spans)
-    ):
+    asked = engine == "spectral" and d <= spectral.DIMENSIONS
+    if engine == "exact" or not (asked or spectral_pays(d, spans) or pruning_pays(d, spans)):
         return multiscale.log_density(points, columns, whiteners, spans)
     by_scale = [
         log_density(points, columns, whiteners / np.sqrt(scale), spans, engine=engine)
         for scale in multiscale.SCALES
     ]
     return np.stack(by_scale, axis=1)
+
+
+def is_exact(d: int, span: tuple[int, ...], engine: str) -> bool:
+    """Tell, quickly, whether `log_density` would compute every pair of a single span."""
+    if engine == "exact":
+        return True
+    if engine == "spectral" and d <= spectral.DIMENSIONS:
+        return False
+    queries, train = span[1] - span[0], span[3] - span[2] + span[5] - span[4]
+    if queries * train < FEW_PAIRS:
+        return True
+    spans = np.array([span])
+    return not spectral_pays(d, spans) and not pruning_pays(d, spans)
 
 
 def spectral_pays(d: int, spans: IntArray) -> bool:

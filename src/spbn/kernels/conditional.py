@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numba import prange
 
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.compiling import compiled, launching_for
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray, frozen
+from spbn.numerics.compiling import compiled
+from spbn.numerics.threads import started_threads
 
 #: Below this log-density of the parents, the difference of two log-densities loses
 #: digits that matter, and `conditional_log_density` has to be used.
 FAR = -1e6
-PAIRS_A_CALL = 2e7  # some 0.2 s: how long an interrupt may have to wait
+PAIRS_A_CALL = 4e6  # some 0.1 s: how long an interrupt may have to wait
+FEWEST_PAIRS = 1e4  # some 0.2 ms: waking up a thread for less does not pay
+CALLS_A_THREAD = 4  # so that a thread that is held up is not all that the others wait for
 
 
 def quotient(
@@ -45,39 +48,38 @@ def quotient(
 def conditional_log_density(train: FloatArray, queries: FloatArray) -> FloatArray:
     """Return the log-density of the child's whitened coordinate given the parents', for every query."""
     out = np.empty(queries.shape[1])
-    _in_parts(train, queries, lambda part, first, end: _log_density(train, part, out[first:end]))
+    _in_parts(_log_density, train, queries, out)
     return out
 
 
 def conditional_cdf(train: FloatArray, queries: FloatArray) -> FloatArray:
     """Return P(X ≤ x | parents) for every query."""
     out = np.empty(queries.shape[1])
-    _in_parts(train, queries, lambda part, first, end: _cdf(train, part, out[first:end]))
+    _in_parts(_cdf, train, queries, out)
     return out
 
 
 def choose_rows(train: FloatArray, queries: FloatArray, uniforms: FloatArray) -> IntArray:
     """Draw a training row for every query, with its weight; one uniform number decides."""
     out = np.empty(queries.shape[1], dtype=np.int64)
-    _in_parts(
-        train, queries, lambda part, first, end: _choose(train, part, uniforms[first:end], out[first:end])
-    )
+    _in_parts(_choose, train, queries, frozen(uniforms), out)
     return out
 
 
-def _in_parts(train: FloatArray, queries: FloatArray, run: Callable[[FloatArray, int, int], None]) -> None:
-    """Call a compiled loop for some queries at a time, so that it can be interrupted."""
-    step = max(1, int(PAIRS_A_CALL / max(1, train.shape[1])))
-    for first in range(0, queries.shape[1], step):
-        part = np.ascontiguousarray(queries[:, first : first + step])
-        with launching_for(part.shape[1]):
-            run(part, first, first + part.shape[1])
+def _in_parts(function: Callable[..., None], train: FloatArray, queries: FloatArray, *others: Any) -> None:
+    """Call a compiled loop for some queries at a time, so that threads share it and it can be interrupted."""
+    arrays = (frozen(train), frozen(queries), *others)
+    rows, asked = train.shape[1], queries.shape[1]
+    with started_threads() as threads:
+        share = min(PAIRS_A_CALL / max(1, rows), asked / (CALLS_A_THREAD * threads.count))
+        step = math.ceil(max(FEWEST_PAIRS / max(1, rows), share, 1.0))
+        threads.run(function, [(first, min(first + step, asked), *arrays) for first in range(0, asked, step)])
 
 
-@compiled(parallel=True)
-def _log_density(train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
+@compiled()
+def _log_density(first: int, end: int, train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
     child = len(train) - 1
-    for i in prange(queries.shape[1]):
+    for i in range(first, end):
         nearest = _nearest(train, queries, i)
         weights = 0.0
         least = np.inf
@@ -95,10 +97,10 @@ def _log_density(train: FloatArray, queries: FloatArray, out: FloatArray) -> Non
         out[i] = math.log(total / weights) - 0.5 * (least + math.log(2.0 * math.pi))
 
 
-@compiled(parallel=True)
-def _cdf(train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
+@compiled()
+def _cdf(first: int, end: int, train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
     child = len(train) - 1
-    for i in prange(queries.shape[1]):
+    for i in range(first, end):
         nearest = _nearest(train, queries, i)
         total = 0.0
         below = 0.0
@@ -109,9 +111,11 @@ def _cdf(train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
         out[i] = below / total
 
 
-@compiled(parallel=True)
-def _choose(train: FloatArray, queries: FloatArray, uniforms: FloatArray, out: IntArray) -> None:
-    for i in prange(queries.shape[1]):
+@compiled()
+def _choose(
+    first: int, end: int, train: FloatArray, queries: FloatArray, uniforms: FloatArray, out: IntArray
+) -> None:
+    for i in range(first, end):
         nearest = _nearest(train, queries, i)
         total = 0.0
         for j in range(train.shape[1]):

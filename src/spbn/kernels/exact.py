@@ -3,7 +3,7 @@
 A tile of query rows meets the training rows in blocks that stay in the L1
 cache. Each block is whitened on the fly with the tile's own bandwidth, so
 nothing of the size of the data is ever stored and every fold may have a
-bandwidth of its own. Four queries share each load of a training row.
+bandwidth of its own. The loop over pairs is that of `adding`.
 
 A row's sum is made by one thread in a fixed order: results do not depend on
 the number of threads. A sum that underflows is computed again with its
@@ -13,21 +13,24 @@ smallest distance taken out, so far outliers have correct finite values.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
-from numba import prange
 
-from spbn.kernels.exp2 import exp2_negative
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.compiling import CONTRACT, REORDER, compiled, launching_for
+from spbn.kernels.adding import BLOCK, TILE, add_block, adder, workspace
+from spbn.numerics.arrays import FloatArray, IntArray, frozen
+from spbn.numerics.compiling import CONTRACT, compiled
+from spbn.numerics.threads import started_threads
 
-TILE = 256  # query rows that share a whitened block
-BLOCK = 256  # training rows of a block: 16 KB in 8 dimensions
-LANES = 4  # query rows that share a load
 UNDERFLOW = 2.0**-900  # below this a sum may consist of clipped terms
-PAIRS_A_CALL = 4e8  # some 0.2 s: how long an interrupt may have to wait
+PAIRS_A_CALL = 2e7  # some 0.01 s: how long an interrupt may have to wait
+FEWEST_PAIRS = 2e5  # some 0.1 ms: waking up a thread for less does not pay
+CALLS_A_THREAD = 4  # so that a thread that is held up is not all that the others wait for
 
-_TO_BASE_2 = math.sqrt(0.5 / math.log(2.0))  # exp(-|z|²/2) = 2^-|z·_TO_BASE_2|²
+_LOG_2 = math.log(2.0)
+_TO_BASE_2 = math.sqrt(0.5 / _LOG_2)  # exp(-|z|²/2) = 2^-|z·_TO_BASE_2|²
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -52,172 +55,213 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     Sets × rows. Rows that no span queries are NaN.
     """
     out = np.full((len(columns), points.shape[1]), np.nan)
-    tasks = _tasks(len(columns), spans)
+    d = columns.shape[1]
     train = (spans[:, 3] - spans[:, 2]) + (spans[:, 5] - spans[:, 4])
-    pairs = np.cumsum((tasks[:, 3] - tasks[:, 2]) * train[tasks[:, 1]])
-    cuts = np.searchsorted(pairs, np.arange(PAIRS_A_CALL, pairs[-1] if len(pairs) else 0.0, PAIRS_A_CALL))
-    for part in np.split(tasks, np.unique(cuts)):
-        if len(part):
-            with launching_for(len(part)):
-                _run(points, columns, whiteners, spans, part, out)
+    peaks = np.log(np.diagonal(whiteners, axis1=2, axis2=3)).sum(axis=2) - 0.5 * d * _LOG_2PI
+    rows = frozen(points)
+    sums = _Sums(
+        rows,
+        rows,
+        frozen(whiteners.reshape(-1, d, d) * _TO_BASE_2),
+        (peaks - np.log(np.maximum(train, 1))).ravel(),
+        _tiles(columns, spans),
+    )
+    sums.write_to(out)
     return out
 
 
-def _tasks(sets: int, spans: IntArray) -> IntArray:
-    """Cut the work into tiles: rows of (set, span, first query, end of queries)."""
+def log_density_of_whitened(train: FloatArray, queries: FloatArray) -> FloatArray:
+    """Return the log-density of queries (d × rows) under standard normal kernels on training rows (d × rows).
+
+    Neither is copied, and little is done beyond the sums: queries of a single row are frequent.
+    """
+    d, rows = train.shape
+    asked = queries.shape[1]
+    out = np.empty((1, asked))
+    if asked <= TILE:
+        tiles = np.array([[0, 0, 0, asked, 0, rows, 0, 0, *range(d)]])
+    else:
+        tiles = _tiles(np.arange(d)[None], np.array([[0, asked, 0, rows, 0, 0]]))
+    offset = np.array([-0.5 * d * _LOG_2PI - math.log(rows)])
+    _Sums(frozen(train), frozen(queries), _identity(d), offset, tiles).write_to(out)
+    return out[0]
+
+
+@cache
+def _identity(d: int) -> FloatArray:
+    return frozen(_TO_BASE_2 * np.eye(d)[None])
+
+
+def _tiles(columns: IntArray, spans: IntArray) -> IntArray:
+    """Cut the work into tiles.
+
+    Returns
+    -------
+    A row for each: set, estimate (a set on a span), (first, end) of the query rows, (first, end) twice of the
+    training rows, and the variables.
+    """
     tiles = [
         (span, start, min(start + TILE, stop))
         for span, (first, stop) in enumerate(spans[:, :2].tolist())
         for start in range(first, stop, TILE)
     ]
     one_set = np.array(tiles, dtype=np.int64).reshape(-1, 3)
-    tasks = np.empty((sets, len(one_set), 4), dtype=np.int64)
-    tasks[:, :, 0] = np.arange(sets)[:, None]
-    tasks[:, :, 1:] = one_set
-    return tasks.reshape(-1, 4)
+    out = np.empty((len(columns), len(one_set), 8 + columns.shape[1]), dtype=np.int64)
+    sets = np.arange(len(columns))[:, None]
+    out[:, :, 0] = sets
+    out[:, :, 1] = sets * len(spans) + one_set[:, 0]
+    out[:, :, 2:4] = one_set[:, 1:]
+    out[:, :, 4:8] = spans[one_set[:, 0], 2:]
+    out[:, :, 8:] = columns[:, None]
+    return out.reshape(-1, out.shape[2])
 
 
-@compiled(parallel=True)
-def _run(
-    points: FloatArray,
-    columns: IntArray,
-    whiteners: FloatArray,
-    spans: IntArray,
-    tasks: IntArray,
-    out: FloatArray,
-) -> None:
-    for task in prange(len(tasks)):
-        s, span, start, stop = tasks[task]
-        _tile(points, columns[s], whiteners[s, span], spans[span], start, stop, out[s])
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums to make: all that the compiled loops need to know.
+
+    Attributes
+    ----------
+    train, queries
+        Variables × rows.
+    whiteners
+        Estimates × d × d, scaled so that a kernel is 2 to the power of minus a squared distance.
+    offsets
+        Estimates: what to add to the logarithm of a sum.
+    tiles
+        See `_tiles`.
+    """
+
+    train: FloatArray
+    queries: FloatArray
+    whiteners: FloatArray
+    offsets: FloatArray
+    tiles: IntArray
+
+    def write_to(self, out: FloatArray) -> None:
+        """Put the log-densities into sets × rows."""
+        tiles = self.tiles
+        pairs = (tiles[:, 3] - tiles[:, 2]) * (tiles[:, 5] - tiles[:, 4] + tiles[:, 7] - tiles[:, 6])
+        total = float(pairs.sum())
+        if total < 2.0 * FEWEST_PAIRS:
+            self._add_up(0, len(tiles), out)
+            return
+        with started_threads() as threads:
+            at_a_time = max(FEWEST_PAIRS, min(PAIRS_A_CALL, total / (CALLS_A_THREAD * threads.count)))
+            share = (np.cumsum(pairs) - pairs) // at_a_time
+            cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(tiles)]
+            threads.run(self._add_up, [(a, b, out) for a, b in pairwise(cuts)])
+
+    def _add_up(self, first: int, end: int, out: FloatArray) -> None:
+        d = self.whiteners.shape[1]
+        arguments = (self.train, self.queries, self.whiteners, self.offsets, self.tiles, first, end)
+        if _add_up(adder(d), *arguments, workspace(d), out):
+            _add_up_far(*arguments, out)
 
 
 @compiled()
-def _tile(
-    points: FloatArray,
-    columns: IntArray,
-    whitener: FloatArray,
-    span: IntArray,
-    start: int,
-    stop: int,
+def _add_up(
+    adder: int,
+    train: FloatArray,
+    queries: FloatArray,
+    whiteners: FloatArray,
+    offsets: FloatArray,
+    tiles: IntArray,
+    first: int,
+    end: int,
+    work: FloatArray,
     out: FloatArray,
-) -> None:
-    d = len(columns)
-    train = span[3] - span[2] + span[5] - span[4]
-    scaled = whitener * _TO_BASE_2
-    queries = np.zeros((d, stop - start + LANES - 1))  # the surplus is computed and left unread
-    _whiten(points, columns, scaled, start, stop, queries)
-    sums = np.zeros(queries.shape[1])
-    block = np.empty((d, BLOCK))
-    for part in range(2):
-        end = span[3 + 2 * part]
-        for first in range(span[2 + 2 * part], end, BLOCK):
-            width = min(BLOCK, end - first)
-            _whiten(points, columns, scaled, first, first + width, block)
-            # The dimension is the length of a tuple, so the compiler knows it and unrolls.
-            if d == 1:
-                _add_block((0,), queries, block, width, sums)
-            elif d == 2:
-                _add_block((0, 0), queries, block, width, sums)
-            elif d == 3:
-                _add_block((0, 0, 0), queries, block, width, sums)
-            elif d == 4:
-                _add_block((0, 0, 0, 0), queries, block, width, sums)
-            elif d == 5:
-                _add_block((0, 0, 0, 0, 0), queries, block, width, sums)
+) -> bool:
+    """Write log-densities, and say whether some sum has underflown: its row is then infinite."""
+    d = whiteners.shape[1]
+    underflown = False
+    for t in range(first, end):
+        estimate, start = tiles[t, 1], tiles[t, 2]
+        count = tiles[t, 3] - start
+        for i in range(count):
+            work[2 * d, i] = 0.0
+        for part in range(3):  # the queries, which fit into one block, and two ranges of training rows
+            begin, stop = tiles[t, 2 + 2 * part], tiles[t, 3 + 2 * part]
+            source, place = train, d
+            if part == 0:
+                source, place = queries, 0
+            while begin < stop:
+                width = min(BLOCK, stop - begin)
+                _whiten(source, tiles, t, whiteners, begin, width, work, place)
+                if part > 0:
+                    add_block(adder, work, d, width, count)  # type: ignore[call-arg]
+                begin += BLOCK
+        for i in range(count):
+            if work[2 * d, i] > UNDERFLOW:
+                out[tiles[t, 0], start + i] = math.log(work[2 * d, i]) + offsets[estimate]
             else:
-                _add_wide_block(queries, block, width, sums)
-    log_scale = -math.log(train) - 0.5 * d * _LOG_2PI
-    for k in range(d):
-        log_scale += math.log(whitener[k, k])
-    for i in range(stop - start):
-        if sums[i] > UNDERFLOW:
-            out[start + i] = math.log(sums[i]) + log_scale
-        else:
-            out[start + i] = _far_log_sum(points, columns, whitener, span, start + i) + log_scale
+                out[tiles[t, 0], start + i] = np.inf
+                underflown = True
+    return underflown
 
 
 @compiled(fastmath=CONTRACT)
 def _whiten(
-    points: FloatArray, columns: IntArray, whitener: FloatArray, first: int, end: int, out: FloatArray
+    points: FloatArray,
+    tiles: IntArray,
+    tile: int,
+    whiteners: FloatArray,
+    first: int,
+    width: int,
+    work: FloatArray,
+    place: int,
 ) -> None:
-    for k in range(len(columns)):
-        for j in range(end - first):
-            out[k, j] = whitener[k, 0] * points[columns[0], first + j]
-        for m in range(1, k + 1):
-            w = whitener[k, m]
-            for j in range(end - first):
-                out[k, j] += w * points[columns[m], first + j]
-
-
-@compiled(fastmath=REORDER)
-def _add_block(
-    dimensions: tuple[int, ...], queries: FloatArray, block: FloatArray, width: int, sums: FloatArray
-) -> None:
-    for i in range(0, len(sums) - LANES + 1, LANES):
-        s0 = s1 = s2 = s3 = 0.0
+    """Put some rows into the workspace, whitened for a tile."""
+    estimate = tiles[tile, 1]
+    for k in range(whiteners.shape[1]):
         for j in range(width):
-            q0 = q1 = q2 = q3 = 0.0
-            for k in range(len(dimensions)):
-                y = block[k, j]
-                z0 = queries[k, i] - y
-                z1 = queries[k, i + 1] - y
-                z2 = queries[k, i + 2] - y
-                z3 = queries[k, i + 3] - y
-                q0 += z0 * z0
-                q1 += z1 * z1
-                q2 += z2 * z2
-                q3 += z3 * z3
-            s0 += exp2_negative(q0)
-            s1 += exp2_negative(q1)
-            s2 += exp2_negative(q2)
-            s3 += exp2_negative(q3)
-        sums[i] += s0
-        sums[i + 1] += s1
-        sums[i + 2] += s2
-        sums[i + 3] += s3
-
-
-@compiled(fastmath=REORDER)
-def _add_wide_block(queries: FloatArray, block: FloatArray, width: int, sums: FloatArray) -> None:
-    """Do the same in any dimension, by way of a buffer of squared distances."""
-    squares = np.empty(width)
-    for i in range(len(sums)):
-        squares[:] = 0.0
-        for k in range(len(block)):
-            x = queries[k, i]
+            work[place + k, j] = 0.0
+        for m in range(k + 1):
+            w, variable = whiteners[estimate, k, m], tiles[tile, 8 + m]
             for j in range(width):
-                z = x - block[k, j]
-                squares[j] += z * z
-        total = 0.0
-        for j in range(width):
-            total += exp2_negative(squares[j])
-        sums[i] += total
+                work[place + k, j] += w * points[variable, first + j]
 
 
 @compiled()
-def _far_log_sum(
-    points: FloatArray, columns: IntArray, whitener: FloatArray, span: IntArray, row: int
+def _add_up_far(
+    train: FloatArray,
+    queries: FloatArray,
+    whiteners: FloatArray,
+    offsets: FloatArray,
+    tiles: IntArray,
+    first: int,
+    end: int,
+    out: FloatArray,
+) -> None:
+    """Replace what is infinite: all terms of the sum underflow, so take the greatest one out first."""
+    for t in range(first, end):
+        tile, whitener = tiles[t], whiteners[tiles[t, 1]]
+        for i in range(tile[2], tile[3]):
+            if out[tile[0], i] < np.inf:
+                continue
+            nearest = np.inf
+            for part in range(4, 8, 2):
+                for j in range(tile[part], tile[part + 1]):
+                    nearest = min(nearest, _squared_distance(train, queries, tile, whitener, i, j))
+            if nearest == np.inf:
+                out[tile[0], i] = -np.inf
+                continue
+            total = 0.0
+            for part in range(4, 8, 2):
+                for j in range(tile[part], tile[part + 1]):
+                    square = _squared_distance(train, queries, tile, whitener, i, j)
+                    total += math.exp(_LOG_2 * (nearest - square))
+            out[tile[0], i] = math.log(total) - _LOG_2 * nearest + offsets[tile[1]]
+
+
+@compiled()
+def _squared_distance(
+    train: FloatArray, queries: FloatArray, tile: IntArray, whitener: FloatArray, i: int, j: int
 ) -> float:
-    """Log of a sum whose terms all underflow: take the greatest term out first."""
-    nearest = np.inf
-    for part in range(2):
-        for j in range(span[2 + 2 * part], span[3 + 2 * part]):
-            nearest = min(nearest, _squared_distance(points, columns, whitener, row, j))
-    if nearest == np.inf:
-        return -np.inf
-    total = 0.0
-    for part in range(2):
-        for j in range(span[2 + 2 * part], span[3 + 2 * part]):
-            total += math.exp(0.5 * (nearest - _squared_distance(points, columns, whitener, row, j)))
-    return math.log(total) - 0.5 * nearest
-
-
-@compiled()
-def _squared_distance(points: FloatArray, columns: IntArray, whitener: FloatArray, i: int, j: int) -> float:
     square = 0.0
-    for k in range(len(columns)):
+    for k in range(len(whitener)):
         z = 0.0
         for m in range(k + 1):
-            z += whitener[k, m] * (points[columns[m], i] - points[columns[m], j])
+            z += whitener[k, m] * (queries[tile[8 + m], i] - train[tile[8 + m], j])
         square += z * z
     return square

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from spbn.kernels.exp2 import exp2_negative
-from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.arrays import FloatArray, IntArray, frozen
 from spbn.numerics.compiling import CONTRACT, REORDER, compiled
 from spbn.numerics.threads import started_threads
 
@@ -41,6 +41,7 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     Sets × scales × rows. Rows that no span queries are NaN.
     """
     out = np.full((len(columns), len(SCALES), points.shape[1]), np.nan)
+    points, columns, whiteners, spans = map(frozen, (points, columns, whiteners, spans))
     tasks = [
         (points, columns[s], whiteners[s, span], spans[span], start, min(start + TILE, stop), out[s])
         for s in range(len(columns))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from spbn import kernels
 from spbn.kernels.conditional import choose_rows, conditional_cdf, conditional_log_density, quotient
+from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.multiscale import SCALES
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import centre_of
@@ -90,7 +92,7 @@ class PreparedKernels:
         span = np.array([[rows, points.shape[1], 0, rows, 0, 0]])
         columns, whiteners = np.arange(d)[None], np.eye(d)[None, None]
         density = kernels.log_density_by_scale(points, columns, whiteners, span, engine=self.engine)
-        return density[0, :, rows:] + np.log(np.diag(self.whitener)[:d]).sum()
+        return density[0, :, rows:] + self._log_volumes[d - 1]
 
     def conditional_cdf(self, queries: FloatArray) -> FloatArray:
         """Return P(last variable ≤ x | those before it)."""
@@ -103,9 +105,17 @@ class PreparedKernels:
 
     def _log_density(self, whitened: FloatArray) -> FloatArray:
         d, rows = len(whitened), self.rows.shape[1]
+        log_volume = self._log_volumes[d - 1]
+        span = (rows, rows + whitened.shape[1], 0, rows, 0, 0)
+        if kernels.is_exact(d, span, self.engine):
+            return log_density_of_whitened(self.rows[:d], whitened) + log_volume
         points = np.concatenate([self.rows[:d], whitened], axis=1)
-        span = np.array([[rows, points.shape[1], 0, rows, 0, 0]])
         density = kernels.log_density(
-            points, np.arange(d)[None], np.eye(d)[None, None], span, engine=self.engine
+            points, np.arange(d)[None], np.eye(d)[None, None], np.array([span]), engine=self.engine
         )
-        return density[0, rows:] + np.log(np.diag(self.whitener)[:d]).sum()
+        return density[0, rows:] + log_volume
+
+    @cached_property
+    def _log_volumes(self) -> list[float]:
+        """Log-determinants of the leading blocks of the whitener."""
+        return np.log(np.diagonal(self.whitener)).cumsum().tolist()

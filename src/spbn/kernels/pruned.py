@@ -22,8 +22,8 @@ import math
 
 import numpy as np
 
+from spbn.kernels.adding import BLOCK, add_block, adder, workspace
 from spbn.kernels.estimates import Estimate, Group, exact_rows, grouped, training_rows, whitened
-from spbn.kernels.exact import LANES, _add_block  # the innermost loop is the same
 from spbn.kernels.exp2 import exp2_negative
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.compiling import CONTRACT, REORDER, compiled
@@ -34,7 +34,6 @@ NEAR = 4.0  # widths: leaves that are added up first
 SPARSE = 1e-3  # sums below this after that are left to the exact kernel
 LEAF = 64  # rows
 QUERIES = 16  # rows of a group
-BLOCK = 256  # rows that are added at a time
 GROUPS_A_TASK = 8
 _TO_BASE_2 = math.sqrt(0.5 / math.log(2.0))  # as in `exact`
 _BINS = 128  # of squared distance, the last of them open: 2^-92 is nothing
@@ -134,7 +133,6 @@ def _centres(sources: FloatArray, trained: BoolArray) -> Centres:
     return np.add.reduceat(sources * trained, starts, axis=1) / np.maximum(counts, 1.0), counts
 
 
-@compiled()
 def _add_groups(
     first: int,
     end: int,
@@ -147,18 +145,36 @@ def _add_groups(
     sums: FloatArray,
 ) -> None:
     """Add up the Gaussians for some groups of queries."""
+    d, squares = len(targets), np.empty(leaves[0].shape[1])
+    work = workspace(d)
+    arguments = (targets, groups, sources, leaves, centres, nearness, squares, work, sums)
+    _add_some_groups(adder(d), first, end, *arguments)
+
+
+@compiled()
+def _add_some_groups(
+    adder: int,
+    first: int,
+    end: int,
+    targets: FloatArray,
+    groups: Boxes,
+    sources: FloatArray,
+    leaves: Boxes,
+    centres: Centres,
+    nearness: float,
+    squares: FloatArray,
+    work: FloatArray,
+    sums: FloatArray,
+) -> None:
     d = len(targets)
-    squares = np.empty(leaves[0].shape[1])
-    block = np.empty((d, BLOCK))
-    queries = np.zeros((d, QUERIES + LANES - 1))  # the surplus is computed and left unread
-    found = np.empty(queries.shape[1])
+    found = work[2 * d]
     for group in range(first, end):
         start = group * QUERIES
         width = min(QUERIES, targets.shape[1] - start)
-        queries[:, :width] = targets[:, start : start + width]
-        found[:] = 0.0
+        work[:d, :width] = targets[:, start : start + width]
+        found[:width] = 0.0
         _square_distances(groups, group, leaves, nearness, squares)
-        _add_leaves(-1.0, NEAR * NEAR, squares, sources, queries, block, found)
+        _add_leaves(adder, -1.0, NEAR * NEAR, squares, sources, work, width)
         least = np.inf
         for i in range(width):
             if found[i] >= SPARSE:
@@ -167,8 +183,8 @@ def _add_groups(
                 found[i] = -1e300  # isolated, whatever is added to it
         if least < np.inf:
             cutoff = max(NEAR * NEAR, _cutoff(squares, TOLERANCE * least))
-            _add_leaves(NEAR * NEAR, cutoff, squares, sources, queries, block, found)
-            _add_centres(cutoff, cutoff + _BEYOND, squares, centres, queries, found)
+            _add_leaves(adder, NEAR * NEAR, cutoff, squares, sources, work, width)
+            _add_centres(cutoff, cutoff + _BEYOND, squares, centres, work, width)
         sums[start : start + width] = found[:width]
 
 
@@ -199,57 +215,43 @@ def _cutoff(squares: FloatArray, allowed: float) -> float:
 
 @compiled()
 def _add_leaves(
+    adder: int,
     above: float,
     upto: float,
     squares: FloatArray,
     sources: FloatArray,
-    queries: FloatArray,
-    block: FloatArray,
-    sums: FloatArray,
+    work: FloatArray,
+    queries: int,
 ) -> None:
     """Add the leaves within a range of squared distances, a block of them at a time."""
+    d = len(sources)
     filled = 0
     for leaf in range(len(squares)):
         if above < squares[leaf] <= upto:
             start = leaf * LEAF
             width = min(LEAF, sources.shape[1] - start)
-            for k in range(len(sources)):
+            for k in range(d):
                 for j in range(width):
-                    block[k, filled + j] = sources[k, start + j]
+                    work[d + k, filled + j] = sources[k, start + j]
             filled += width
             if filled > BLOCK - LEAF:
-                _add(queries, block, filled, sums)
+                add_block(adder, work, d, filled, queries)  # type: ignore[call-arg]
                 filled = 0
-    if filled:
-        _add(queries, block, filled, sums)
+    if filled > 0:
+        add_block(adder, work, d, filled, queries)  # type: ignore[call-arg]
 
 
 @compiled(fastmath=REORDER)
 def _add_centres(
-    above: float, upto: float, squares: FloatArray, centres: Centres, queries: FloatArray, sums: FloatArray
+    above: float, upto: float, squares: FloatArray, centres: Centres, work: FloatArray, queries: int
 ) -> None:
     """Add leaves as if all their rows were at their centres."""
     places, counts = centres
+    d = len(places)
     for leaf in range(len(squares)):
         if above < squares[leaf] <= upto:
-            for i in range(len(sums)):
+            for i in range(queries):
                 q = 0.0
-                for k in range(len(queries)):
-                    q += (queries[k, i] - places[k, leaf]) ** 2
-                sums[i] += counts[leaf] * exp2_negative(q)
-
-
-@compiled()
-def _add(queries: FloatArray, block: FloatArray, width: int, sums: FloatArray) -> None:
-    # As in `exact`, which would be slower by a third in two dimensions if it called this.
-    d = len(queries)
-    if d == 1:
-        _add_block((0,), queries, block, width, sums)
-    elif d == 2:
-        _add_block((0, 0), queries, block, width, sums)
-    elif d == 3:
-        _add_block((0, 0, 0), queries, block, width, sums)
-    elif d == 4:
-        _add_block((0, 0, 0, 0), queries, block, width, sums)
-    else:
-        _add_block((0, 0, 0, 0, 0), queries, block, width, sums)
+                for k in range(d):
+                    q += (work[k, i] - places[k, leaf]) ** 2
+                work[2 * d, i] += counts[leaf] * exp2_negative(q)

@@ -224,8 +224,8 @@ class KernelScorer:
 class ScaledKernelScorer:
     """Scores CKDE families, each at the scale of its bandwidth that predicts best.
 
-    In a cross-validation that is the scale with the best score; elsewhere, the one that a cross-validation of the
-    training rows chooses (`Workbench.inner`).
+    In a cross-validation that is the scale with the best score; elsewhere, the one that a
+    cross-validation of the training rows chooses (`Workbench.inner`).
     """
 
     def __init__(self, bench: Workbench) -> None:

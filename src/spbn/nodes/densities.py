@@ -135,10 +135,11 @@ class SetDensities:
         train, rule = self._partition.train, str(self._rule)
         counts = train.counts.tolist()
         factors = {d: [bandwidths.factor(rule, n, d) for n in counts] for d in set(dimensions)}
-        found: tuple[FloatArray, BoolArray] = _whiteners(
-            train.scatters, train.counts, columns, np.array([factors[d] for d in dimensions])
-        )
-        return found
+        sets, d = columns.shape
+        whiteners, regular = np.zeros((sets, len(counts), d, d)), np.ones(sets, dtype=np.bool_)
+        by_set = np.array([factors[d] for d in dimensions])
+        _whiteners(train.scatters, train.counts, columns, by_set, whiteners, regular)
+        return whiteners, regular
 
     def _family_whiteners(self, members: IntArray) -> FloatArray | None:
         """Whiteners of a family, parents first, for every group; None if one is singular."""
@@ -187,13 +188,16 @@ def _by_size(sets: Sequence[VariableSet]) -> list[list[VariableSet]]:
 
 @compiled()
 def _whiteners(
-    scatters: FloatArray, counts: IntArray, columns: IntArray, factors: FloatArray
-) -> tuple[FloatArray, BoolArray]:
-    """Whitener of every set and group, and whether all groups of a set have one."""
+    scatters: FloatArray,
+    counts: IntArray,
+    columns: IntArray,
+    factors: FloatArray,
+    whiteners: FloatArray,
+    regular: BoolArray,
+) -> None:
+    """Put in the whitener of every set and group, and False where a group of a set has none."""
     sets, d = columns.shape
     groups = len(counts)
-    whiteners = np.zeros((sets, groups, d, d))
-    regular = np.ones(sets, dtype=np.bool_)
     matrix = np.empty((d, d))
     lower = np.empty((d, d))
     for s in range(sets):
@@ -202,8 +206,7 @@ def _whiteners(
             for i in range(d):
                 for j in range(i + 1):
                     matrix[i, j] = factor * scatters[g, columns[s, i], columns[s, j]]
-            if not cholesky.factorise(matrix, lower):
+            if not cholesky.factorise(matrix, d, lower):
                 regular[s] = False
                 break
             cholesky.invert(lower, whiteners[s, g])
-    return whiteners, regular

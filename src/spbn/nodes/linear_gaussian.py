@@ -186,7 +186,7 @@ class LinearScorer:
 
     def __init__(self, node_type: NodeType, bench: Workbench) -> None:
         self._partition = bench.partition
-        self._from_rows = FoldByFold(node_type, bench)
+        self._from_rows = FoldByFold(node_type, bench, centred=True)
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain
@@ -31,6 +32,8 @@ class Partition:
         For every queried row of `table`, in their order there, its place in results by row.
     train, test
         Moments of the training rows and of the evaluated rows of every group.
+    uncentred
+        Makes the rows of `table` as they were given.
     """
 
     table: Table
@@ -38,6 +41,7 @@ class Partition:
     evaluated: IntArray
     train: MomentStack
     test: MomentStack
+    uncentred: Callable[[], Table]
 
     @classmethod
     def folds(cls, table: Table, labels: IntArray) -> Partition:
@@ -47,11 +51,13 @@ class Partition:
         starts = np.concatenate([[0], ends[:-1]])
         rows = np.full(len(ends), table.rows)
         zeros = np.zeros(len(ends), dtype=np.int64)
-        columns = table.columns[:, order] - centre_of(table.columns)
+        columns = np.take(table.columns, order, axis=1) - centre_of(table.columns)
         parts = [Moments.of(columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
         spans = np.stack([starts, ends, zeros, starts, ends, rows], axis=1)
         train = MomentStack.of(leave_one_out(parts))
-        return cls(Table(table.names, columns), spans, order, train, MomentStack.of(parts))
+        return cls(
+            Table(table.names, columns), spans, order, train, MomentStack.of(parts), lambda: table.take(order)
+        )
 
     @classmethod
     def holdout(cls, train: Table, test: Table) -> Partition:
@@ -60,7 +66,14 @@ class Partition:
         moments = [Moments.of(columns[:, : train.rows]), Moments.of(columns[:, train.rows :])]
         spans = np.array([[train.rows, columns.shape[1], 0, train.rows, 0, 0]])
         both, place = Table(train.names, columns), np.arange(test.rows)
-        return cls(both, spans, place, MomentStack.of(moments[:1]), MomentStack.of(moments[1:]))
+        return cls(
+            both,
+            spans,
+            place,
+            MomentStack.of(moments[:1]),
+            MomentStack.of(moments[1:]),
+            lambda: Table(train.names, np.concatenate([train.columns, test.columns], axis=1)),
+        )
 
     @classmethod
     def leave_one_out(cls, table: Table, rows: IntArray) -> Partition:
@@ -76,7 +89,13 @@ class Partition:
         zeros = np.zeros_like(rows)
         spans = np.stack([rows, rows + 1, zeros, rows, rows + 1, np.full_like(rows, table.rows)], axis=1)
         train = MomentStack.of([a + b for a, b in zip(before, behind, strict=True)])
-        return cls(Table(table.names, columns), spans, np.arange(len(rows)), train, MomentStack.of(alone))
+        place, test = np.arange(len(rows)), MomentStack.of(alone)
+        return cls(Table(table.names, columns), spans, place, train, test, lambda: table)
+
+    @cached_property
+    def original(self) -> Table:
+        """The rows of `table` as they were given, for types whose density is not the same everywhere."""
+        return self.uncentred()
 
     @cached_property
     def inner(self) -> Partition:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view in C order that cannot be written to; a copy where the order is another.
+
+    Compiled code has a version for every kind of array, and each takes a second to compile. What
+    is only read goes through here first, so that one version is enough.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

@@ -18,9 +18,11 @@ SINGULAR = 1e-12
 
 
 @compiled()
-def factorise(matrix: FloatArray, out: FloatArray) -> bool:
-    """Write the lower Cholesky factor into `out`; False if the matrix is singular or not finite."""
-    d = len(matrix)
+def factorise(matrix: FloatArray, d: int, out: FloatArray) -> bool:
+    """Write the lower Cholesky factor of the leading d × d block into that of `out`.
+
+    False if the block is singular or not finite.
+    """
     for i in range(d):
         for j in range(i + 1):
             total = matrix[i, j]
@@ -57,8 +59,9 @@ def whitener(matrix: FloatArray) -> FloatArray | None:
 
     The leading block of W whitens the leading block of the matrix.
     """
-    lower, inverse = np.empty_like(matrix), np.empty_like(matrix)
-    if not factorise(matrix, lower):
+    square = np.array(matrix, dtype=np.float64)  # writable, like the matrices of all other callers
+    lower, inverse = np.empty_like(square), np.empty_like(square)
+    if not factorise(square, len(square), lower):
         return None
     invert(lower, inverse)
     return inverse

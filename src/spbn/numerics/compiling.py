@@ -1,4 +1,13 @@
-"""How hot loops are compiled: one decorator, so that every kernel is cached and runs the same way."""
+"""How hot loops are compiled: one decorator, so that every kernel is cached and runs the same way.
+
+Compiling is what the very first minute with the package is spent on, so there are some rules:
+
+- A function is compiled again for every combination of types, and to numba a read-only array, one in
+  another memory order or a constant in the code are types of their own. What enters compiled code from
+  outside goes through `arrays.frozen`.
+- Arrays are allocated outside, where that costs nothing, and parallel loops are run by `threads`.
+- A function called by another is optimised twice, alone and again where it is called.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +17,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
+from numba.core import event as untyped_events
+
+event: Any = untyped_events  # mypy would complain of every call
 
 #: Fused multiply-add, and no NaN or infinity inside of kernels. Sums keep their order.
 CONTRACT = frozenset({"contract", "nnan", "ninf", "nsz"})
@@ -15,18 +27,22 @@ CONTRACT = frozenset({"contract", "nnan", "ninf", "nsz"})
 REORDER = CONTRACT | {"reassoc"}
 
 
-def compiled(
-    *, parallel: bool = False, fastmath: frozenset[str] = frozenset()
-) -> Callable[[Callable[..., Any]], Any]:
+def compiled(*, fastmath: frozenset[str] = frozenset()) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function on its first call, and keep the machine code on disk.
 
     numba looks for a folder that it can write to: ``NUMBA_CACHE_DIR``, beside
     the source, then the user's cache. Where it finds none, the code is compiled
     again in every process.
+
+    Division by zero gives an infinity or NaN, as in NumPy but without a warning.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {"parallel": parallel, "nogil": True, "fastmath": set(fastmath) or False}
+        options: dict[str, Any] = {
+            "nogil": True,
+            "fastmath": set(fastmath) or False,
+            "error_model": "numpy",
+        }
         try:
             return numba.njit(cache=True, **options)(function)
         except RuntimeError:  # no folder to cache in
@@ -35,20 +51,86 @@ def compiled(
     return decorate
 
 
-#: Held around every call of a parallel function: numba's simplest thread pool takes one caller at a time.
-launching = threading.Lock()
+def compiled_address(
+    signature: Any, function: Callable[..., Any], *, fastmath: frozenset[str] = frozenset()
+) -> int:
+    """Compile a function for one signature now, and return its address: compiled code may call it there.
+
+    The machine code is kept on disk like that of `compiled`, and in memory as long as the process lives.
+    """
+    options: dict[str, Any] = {"fastmath": set(fastmath) or False, "error_model": "numpy"}
+    with _announced({"dispatcher": function, "args": signature.args}):
+        try:
+            callback: Any = numba.cfunc(signature, cache=True, **options)(function)
+        except RuntimeError:  # no folder to cache in
+            callback = numba.cfunc(signature, **options)(function)
+    _kept.append(callback)
+    address: int = callback.address
+    return address
+
+
+_kept: list[Any] = []
 
 
 @contextmanager
-def launching_for(tasks: int) -> Iterator[None]:
-    """Hold `launching` for a call that has so many tasks, and start no thread that would have none.
+def _announced(details: dict[str, Any]) -> Iterator[None]:
+    """Tell numba's listeners of a compilation, as numba itself does for all but callbacks.
 
-    On a busy machine, waiting for an idle thread takes longer than a small task.
+    Not if the function is found on disk: then none of the compiler's passes is run.
     """
-    with launching:
-        threads = numba.get_num_threads()
-        numba.set_num_threads(max(1, min(tasks, threads)))
+    passes = _Passes(details)
+    with event.install_listener("numba:run_pass", passes):
         try:
             yield
         finally:
-            numba.set_num_threads(threads)
+            if passes.begun:
+                event.end_event("numba:compile", data=details)
+
+
+class _Passes(event.Listener):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, details: dict[str, Any]) -> None:
+        self._details = details
+        self.begun = False
+
+    def on_start(self, run_pass: Any) -> None:
+        """Tell of the compilation when its first pass begins."""
+        if not self.begun:
+            self.begun = True
+            event.start_event("numba:compile", data=self._details)
+
+    def on_end(self, run_pass: Any) -> None:
+        """There may be another one."""
+
+
+@contextmanager
+def watching_compilation(on_change: Callable[[bool], None]) -> Iterator[None]:
+    """Call a function with True whenever compiling begins, and with False when it is over.
+
+    The first run on a machine spends most of its time on it: whoever shows progress should say so.
+    Functions found in the cache on disk are not compiled.
+    """
+    with event.install_listener("numba:compile", _Watcher(on_change)):
+        yield
+
+
+class _Watcher(event.Listener):  # type: ignore[misc]  # numba is untyped
+    """Tells when the first of several nested compilations begins, and when the last has ended."""
+
+    def __init__(self, on_change: Callable[[bool], None]) -> None:
+        self._on_change = on_change
+        self._under_way = 0
+        self._lock = threading.Lock()
+
+    def on_start(self, compilation: Any) -> None:
+        """Count one more."""
+        self._count(1)
+
+    def on_end(self, compilation: Any) -> None:
+        """Count one less."""
+        self._count(-1)
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            before, self._under_way = self._under_way, self._under_way + change
+            if (before > 0) != (self._under_way > 0):
+                self._on_change(self._under_way > 0)

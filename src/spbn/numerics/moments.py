@@ -37,14 +37,12 @@ class Moments:
             return cls(0, np.zeros(len(columns)), np.zeros((len(columns), len(columns))))
         mean = columns.mean(axis=1)
         centred = columns - mean[:, None]
-        # The mean is rounded: take out what it missed, so that a large offset costs no digits.
+        # The mean is rounded: take out what it missed, so that a large offset costs no digits. And equal
+        # numbers then have no spread at all: what was missed is a few units in the last place, the same for
+        # each of them, and the mean of that is exact.
         missed = centred.mean(axis=1)
         centred -= missed[:, None]
         mean += missed
-        # No spread is no spread: rounding must not turn it into a little.
-        flat = columns.min(axis=1) == columns.max(axis=1)
-        mean[flat] = columns[flat, 0]
-        centred[flat] = 0.0
         return cls(count, mean, centred @ centred.T)
 
     @cached_property

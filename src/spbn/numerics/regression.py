@@ -94,7 +94,7 @@ def _log_likelihoods(
             for i in range(d):
                 for j in range(i + 1):
                     scatter[i, j] = train_scatters[g, columns[i], columns[j]]
-            if freedom <= 0 or not cholesky.factorise(scatter[:d, :d], lower[:d, :d]):
+            if freedom <= 0 or not cholesky.factorise(scatter, d, lower):
                 total = -np.inf
                 break
             for i in range(d):
@@ -107,7 +107,8 @@ def _log_likelihoods(
                 a = columns[i]
                 shift += direction[i] * (test_means[g, a] - train_means[g, a])
                 for j in range(d):
-                    term = direction[i] * direction[j] * test_scatters[g, a, columns[j]]
+                    # In this order: the product of two directions may overflow or vanish.
+                    term = direction[i] * test_scatters[g, a, columns[j]] * direction[j]
                     squares += term
                     magnitude += abs(term)
             if squares < shares[f] * magnitude:
@@ -149,7 +150,7 @@ def residual_directions(
         for i in range(d):
             for j in range(i + 1):
                 block[i, j] = scatters[g, columns[i], columns[j]]
-        if counts[g] <= d or not cholesky.factorise(block, lower):
+        if counts[g] <= d or not cholesky.factorise(block, d, lower):
             return directions, variances, 0.0
         for i in range(d):
             share = min(share, lower[i, i] ** 2 / block[i, i])
@@ -170,7 +171,7 @@ def log_pivots(matrix: FloatArray, members: IntArray, sizes: IntArray) -> FloatA
         for i in range(d):
             for j in range(i + 1):
                 block[i, j] = matrix[members[f, i], members[f, j]]
-        if not cholesky.factorise(block[:d, :d], lower[:d, :d]):
+        if not cholesky.factorise(block, d, lower):
             out[f] = -np.inf
             continue
         for i in range(d):

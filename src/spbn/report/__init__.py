@@ -1,4 +1,4 @@
-"""A report on a network: one HTML file that needs nothing else, to read and to show around.
+"""A report on a network: one HTML file that needs nothing else, to read and to share.
 
 What it says is computed in `content` and drawn by the other modules, so that
 each can be read and tested without the other. matplotlib and igraph come with
@@ -26,7 +26,7 @@ def render(network: BayesianNetwork, *, data: Any = None, title: str | None = No
     ----------
     data
         Rows to check the network on: those it was learned from, or others. Without them the
-        report uses the training rows that CKDE nodes keep, and leaves out what these cannot tell.
+        report uses the training rows that the nodes keep, and leaves out whatever needs more.
     title
         The heading; by default it names the kind of network.
     """

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from spbn.drawing.markup import Html, tag
 from spbn.explain.calibration import FitCheck
-from spbn.explain.unusual import Unusual
+from spbn.explain.unusual import UnusualRows
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.report.numbers import MINUS, number
+
+BINS = 48
+FAR = 8.0  # times the distance from the median down to the least likely twentieth
 
 
 def line_chart(
@@ -25,14 +30,14 @@ def line_chart(
     best
         Number of the step to mark.
     titles
-        What to show over a point, one for each.
+        What to show when the pointer is over a point, one for each.
     colour
         Class of the line: "c1" or "c2".
     """
     left, right, top, bottom = 74.0, 16.0, 22.0, 30.0
     last = first + len(values) - 1
-    # Steps close up as they become many, down to three pixels.
-    width, height = max(460.0, left + right + last * min(15.0, max(3.0, 640.0 / max(1, last)))), 210.0
+    # However many steps there are, the curve is seen as a whole: steps close up.
+    width, height = 540.0, 210.0
     steps = np.arange(first, last + 1)
     finite = [value for value in values if np.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
@@ -56,21 +61,20 @@ def line_chart(
         parts.append(tag("text", "best", x=x, y=top - 9, class_=anchor))
     line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in shown)
     parts.append(tag("path", d=f"M{line}" if line else "", class_="line"))
-    radius = 3.0 if last < 60 else 2.0
+    radius = 3.0 if last < 45 else 2.0 if last < 120 else 1.2
     parts += [tag("circle", tag("title", title), cx=float(x), cy=float(y), r=radius) for x, y, title in shown]
     return tag(
         "svg",
         *parts,
-        class_=f"chart {colour}",
+        class_=f"chart steps {colour}",
         viewBox=f"0 0 {width:.0f} {height:.0f}",
-        style=f"max-width:{max(1.25 * width, 640):.0f}px;min-width:{0.7 * width:.0f}px",
         role="img",
         aria_label=f"{name} by step, from {number(float(values[0]), 5)} to {number(float(values[-1]), 5)}",
     )
 
 
 def _round_values(low: float, high: float) -> list[tuple[float, str]]:
-    """Return three to six round numbers in a range, and how they are written."""
+    """Return three to six round numbers in a range, with their text."""
     power = math.floor(math.log10((high - low) / 3.0))
     step = 10.0**power * next(s for s in (5.0, 2.0, 1.0) if (high - low) / (10.0**power * s) >= 3.0)
     values = (step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)).tolist()
@@ -83,7 +87,7 @@ def _ticks(last: int) -> list[int]:
 
 
 def uniform_histogram(check: FitCheck, name: str) -> Html:
-    """Draw a histogram that ought to be flat, with the band that chance allows."""
+    """Draw a histogram that should be flat, with the band that chance allows for."""
     width, height = 200.0, 74.0
     low, high = check.band
     top = max(*check.counts, high * 1.15)
@@ -114,12 +118,23 @@ def uniform_histogram(check: FitCheck, name: str) -> Html:
     )
 
 
-def density_histogram(unusual: Unusual) -> Html:
+def binned(logpdf: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the edges and counts of a histogram of log-densities, in which far rows are in the first bar.
+
+    A few rows far away would otherwise squeeze all others into one bar.
+    """
+    median, low = np.quantile(logpdf, [0.5, 0.05])
+    counts, edges = np.histogram(np.maximum(logpdf, median - FAR * (median - low)), bins=BINS)
+    return edges, counts
+
+
+def density_histogram(unusual: UnusualRows) -> Html:
     """Draw how the log-densities of all rows are spread, with the least likely rows marked."""
     width, height, bottom = 560.0, 140.0, 34.0
-    low, high = unusual.edges[0], unusual.edges[-1]
+    edges, counts = (found.tolist() for found in binned(unusual.logpdf))
+    low, high = edges[0], edges[-1]
     scale = width / (high - low)
-    top = max(unusual.counts)
+    top = max(counts)
     parts = [
         tag(
             "rect",
@@ -129,7 +144,7 @@ def density_histogram(unusual: Unusual) -> Html:
             height=(height - bottom) * counted / top,
             class_="bar",
         )
-        for a, b, counted in zip(unusual.edges[:-1], unusual.edges[1:], unusual.counts, strict=True)
+        for (a, b), counted in zip(pairwise(edges), counts, strict=True)
     ]
     axis = height - bottom
     parts.append(tag("line", x1=0, x2=width, y1=axis, y2=axis, class_="axis"))
@@ -139,7 +154,7 @@ def density_histogram(unusual: Unusual) -> Html:
         parts.append(tag("path", title, d=f"M{x:.1f} {axis + 2:.1f}l-4 9h8z", class_="mark"))
     for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         value = number(low + share * (high - low))
-        beyond = "≤ " if share == 0.0 and unusual.rows[0].logpdf < low else ""
+        beyond = "≤ " if share == 0.0 and unusual.logpdf.min() < low else ""
         parts.append(tag("text", beyond + value, x=share * width, y=height - 6, class_=anchor))
     return tag(
         "svg",

@@ -1,4 +1,4 @@
-"""What a report says, computed and not yet drawn."""
+"""What a report says: computed here, and drawn elsewhere."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from spbn.explain.calibration import FitCheck
 from spbn.explain.early_stops import EarlyStop, early_stop
 from spbn.explain.evidence import Evidence, Source, gather
 from spbn.explain.importance import Importance
-from spbn.explain.unusual import Unusual
+from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType
+from spbn.nodes.base import NodeType, registered
+
+#: What a network is called whose nodes have these types, and no others.
+NAMES = {frozenset({"lg"}): "Gaussian Bayesian network", frozenset({"ckde"}): "KDE Bayesian network"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +28,7 @@ class Content:
     model
         What kind of network it is, in words.
     training_rows
-        How many rows it was fitted to, where the network tells.
+        How many rows it was fitted to, if that is known.
     importance
         Scores and losses, or the reason why there are none.
     checks
@@ -33,7 +36,7 @@ class Content:
     unusual
         The least likely rows, if rows were given.
     early_stop
-        Given rows that kept the search from going on, if there seem to be any.
+        Why the search ended with less than it could have found, if it seems so.
     """
 
     network: BayesianNetwork
@@ -43,16 +46,18 @@ class Content:
     training_rows: int | None
     importance: Importance | str
     checks: dict[str, FitCheck]
-    unusual: Unusual | None
+    unusual: UnusualRows | None
     early_stop: EarlyStop | None
 
-    def count(self, node_type: NodeType) -> int:
-        """Return how many nodes have a type."""
-        return sum(other is node_type for other in self.network.structure.types.values())
+    @property
+    def types(self) -> dict[NodeType, int]:
+        """How many nodes have a type, for every type that is there, in the order of the registry."""
+        found = list(self.network.structure.types.values())
+        return {node_type: found.count(node_type) for node_type in registered() if node_type in found}
 
 
 def describe(network: BayesianNetwork, *, data: Any = None, title: str | None = None) -> Content:
-    """Compute all that the report on a network says."""
+    """Compute everything that the report on a network says."""
     evidence = gather(network, data)
     model = model_name(network)
     return Content(
@@ -63,7 +68,7 @@ def describe(network: BayesianNetwork, *, data: Any = None, title: str | None = 
         training_rows=_training_rows(network),
         importance=importance.measure(network, evidence),
         checks=fit.check(network, evidence),
-        unusual=unusual.find(network, evidence),
+        unusual=unusual.find(network, evidence) if evidence.source is Source.GIVEN else None,
         early_stop=_early_stop(network, evidence),
     )
 
@@ -77,12 +82,11 @@ def _training_rows(network: BayesianNetwork) -> int | None:
 def _early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | None:
     if evidence.source is not Source.GIVEN or evidence.table is None:
         return None
-    return early_stop(network.search, evidence.table, bandwidth=importance.bandwidth_rule(network))
+    settings = network.record.settings
+    return early_stop(network.search, evidence.table, settings=settings, labels=evidence.labels)
 
 
 def model_name(network: BayesianNetwork) -> str:
     """Say what kind of network it is."""
-    kinds = set(network.structure.types.values())
-    if kinds == {NodeType.LG}:
-        return "Gaussian Bayesian network"
-    return "KDE Bayesian network" if kinds == {NodeType.CKDE} else "Semiparametric Bayesian network"
+    kinds = frozenset(node_type.name for node_type in network.structure.types.values())
+    return NAMES.get(kinds, "Semiparametric Bayesian network")

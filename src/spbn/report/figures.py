@@ -1,4 +1,4 @@
-"""Figures of matplotlib, made fit for a page: small, without fixed colours, fonts or names of parts."""
+"""Matplotlib figures prepared for a page: small, without fixed colours, fonts or identifiers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CLOUD_POINTS = 600
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
-#: Colours of `spbn.plots`, and the variables of the style sheet that take their place.
+#: Colours of `spbn.plots`, and the variables of the style sheet that replace them.
 _VARIABLES = {
     plots.INK: "var(--ink)",
     plots.FILL: "var(--fill)",
@@ -95,7 +95,7 @@ def _join_markers(group: ElementTree.Element) -> None:
 
 
 def _strip(element: ElementTree.Element, prefix: str) -> None:
-    """Take away namespaces, names that nothing refers to, fonts and fixed colours."""
+    """Remove namespaces, unused identifiers, fonts and fixed colours."""
     element.tag = element.tag.removeprefix(_SVG)
     attributes = {key.removeprefix(_XLINK): value for key, value in element.attrib.items()}
     if element.tag in ("g", "text"):
@@ -129,7 +129,7 @@ def _restyled(style: str) -> str:
 
 
 def _written(element: ElementTree.Element) -> str:
-    """Write elements as HTML knows them, without namespaces."""
+    """Write elements as HTML, without namespaces."""
     attributes = "".join(f' {key}="{safe(value)}"' for key, value in element.attrib.items())
     inner = safe(element.text or "") + "".join(_written(child) for child in element)
     return f"<{element.tag}{attributes}>{inner}</{element.tag}>"

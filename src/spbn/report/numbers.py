@@ -8,7 +8,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Write a number with so many significant digits, and groups of thousands."""
+    """Write a number with `digits` significant digits and thousands separators."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -24,12 +24,12 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def count(value: int) -> str:
-    """Write a count with groups of thousands."""
+    """Write a count with thousands separators."""
     return f"{value:,}"
 
 
 def percent(share: float) -> str:
-    """Write a change of a share of one, with its sign."""
+    """Write a relative change as a percentage, with its sign."""
     size = abs(share) * 100.0
     sign = MINUS if share < 0 else "+" if share > 0 else ""
     if 0 < size < 0.05:

@@ -1,4 +1,4 @@
-"""The page: its sections in order, with style and script inside."""
+"""The page: its sections in order, with styles and script included."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import hashlib
 from importlib.resources import files
 from string import Template
 
+from spbn.drawing.graph_svg import type_rules
 from spbn.drawing.markup import Html, join, safe, tag
 from spbn.report.content import Content
 from spbn.report.sections.fit import fit_section
 from spbn.report.sections.graph import graph_section
 from spbn.report.sections.importance import importance_section
 from spbn.report.sections.learning import learning_section
+from spbn.report.sections.provenance import provenance_section
 from spbn.report.sections.summary import summary
 from spbn.report.sections.unusual import unusual_section
 
@@ -25,6 +27,7 @@ def page(content: Content) -> str:
         "importance": ("What matters", importance_section(content)),
         "fit": ("Fit", fit_section(content)),
         "unusual": ("Unusual rows", unusual_section(content)),
+        "provenance": ("Provenance", provenance_section(content)),
     }
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
     body = join(
@@ -38,16 +41,19 @@ def page(content: Content) -> str:
             ),
             id="main",
         ),
-        tag("footer", tag("p", "Written by spbn. Logarithms are natural. This file needs no connection.")),
+        tag(
+            "footer",
+            tag("p", "Written by spbn. Logarithms are natural. This file works without a connection."),
+        ),
     )
     script = _resource("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_resource("page.html")).substitute(
         title=safe(content.title),
-        css=_resource("report.css"),
+        css=_resource("report.css") + type_rules(content.types),
         js=script,
         body=_with_lines(body),
-        # Only the script of this file may run, whatever else a name may hold.
+        # Only the script of this file may run, whatever a name may contain.
         script_hash=f"sha256-{digest}",
     )
 
@@ -57,7 +63,7 @@ def _resource(name: str) -> str:
 
 
 def _with_lines(body: Html) -> str:
-    """Begin a line with every block, so that the source can be read and compared."""
+    """Begin a new line with every block, so that the source can be read and compared."""
     for name in ("<section", "<article", "<nav", "<main", "<tr", "<footer", "<h2", "<li"):
         body = Html(body.replace(name, f"\n{name}"))
     return body

@@ -1,4 +1,4 @@
-"""What several sections are made of."""
+"""Building blocks of the sections."""
 
 from __future__ import annotations
 
@@ -6,19 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from spbn.drawing.markup import Html, join, tag
 from spbn.explain.evidence import Source
-from spbn.nodes.base import NodeType
 from spbn.report.content import Content
 from spbn.report.numbers import count
-
-
-def kind(node_type: NodeType) -> str:
-    """Say what a node is."""
-    return node_type.label
-
-
-def short_kind(node_type: NodeType) -> str:
-    """Say it where there is little room."""
-    return node_type.short_label
 
 
 def heading(key: str, text: str, hint: str) -> Html:
@@ -38,7 +27,7 @@ def node_links(content: Content, nodes: Iterable[str]) -> Html:
 
 
 def table(heads: Sequence[tuple[str, str]], rows: Iterable[Html]) -> Html:
-    """Make a table in a box of its own that scrolls; a head is its text and its class."""
+    """Make a table in a box of its own that scrolls; a head is a text and its class."""
     cells = [tag("th", text, class_=kind or None, scope="col") for text, kind in heads]
     return tag(
         "div",

@@ -6,6 +6,7 @@ has been checked here, once.
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -24,6 +25,10 @@ Missing = Literal["error", "drop"]
 LEAST_SPREAD, GREATEST_SPREAD = 1e-150, 1e150
 NEARLY_ONE = 1.0 - 1e-6  # correlations that are looked at closely
 COPY = 1e-6  # of a column's spread, which a copy may deviate by
+
+# What columns hold that do not hold numbers; the keys are numpy's.
+DATES, LENGTHS = "dates or times", "lengths of time"
+KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
 
 
 def as_table(
@@ -48,13 +53,17 @@ def as_table(
     """
     if missing not in ("error", "drop", None):
         raise ArgumentError(f"missing must be 'error' or 'drop'. Got {missing!r} instead.")
-    table = data if isinstance(data, Table) else _read(data, names)
+    table = data if isinstance(data, Table) else _read(data, names, can_drop=missing is not None)
     if names is not None and table.names != tuple(names):
         table = table.select(names)
     finite = np.isfinite(table.columns)
     if not finite.all():
         if missing != "drop":
-            remedy = "drop them or pass missing='drop'" if missing else "drop or fill those rows"
+            remedy = (
+                "fill them, or pass missing='drop' to leave such rows out"
+                if missing
+                else "drop or fill those rows"
+            )
             raise DataError(f"{_missing_message(table, finite)}: {remedy}.")
         table = table.take(np.flatnonzero(finite.all(axis=0)))
     if table.rows < min_rows:
@@ -63,8 +72,9 @@ def as_table(
 
 
 def require_variation(table: Table) -> None:
-    """Refuse columns of one value only, or of numbers that cannot be squared: there is no density to fit."""
-    deviations = np.abs(table.columns - centre_of(table.columns)).max(axis=1)
+    """Refuse columns with one value only, or with numbers that cannot be squared: they have no density."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviations = np.abs(table.columns - centre_of(table.columns)).max(axis=1)
     constant = [name for name, column in _columns_of(table) if column.min() == column.max()]
     if constant:
         raise DataError(
@@ -72,7 +82,7 @@ def require_variation(table: Table) -> None:
         )
     for name, deviation in zip(table.names, deviations.tolist(), strict=True):
         if not LEAST_SPREAD <= deviation <= GREATEST_SPREAD:
-            extent = "much" if deviation > 1 else "little"
+            extent = "little" if deviation < 1 else "much"
             raise DataError(
                 f"column {name!r} varies too {extent} (by {deviation:.0e}) for its numbers to be squared: "
                 f"rescale it."
@@ -112,7 +122,7 @@ def _kept(data: Any, drop: Sequence[str]) -> list[str]:
         raise DataError(f"drop names unknown columns: {quoted(absent)}. The data has {quoted(names)}.")
     kept = [name for name in names if name not in dropped]
     if not kept:
-        raise DataError("drop names all columns of the data.")
+        raise DataError(f"drop names all columns, {quoted(names)}, which leaves none to use: drop fewer.")
     return kept
 
 
@@ -121,7 +131,7 @@ def frame_index(data: Any) -> Any:
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
 
 
-def _read(data: Any, names: Sequence[str] | None) -> Table:
+def _read(data: Any, names: Sequence[str] | None, *, can_drop: bool) -> Table:
     series = _series(data)
     if not series or (names is not None and not names):
         raise DataError("the data has no columns." if not series else "no columns are named.")
@@ -130,7 +140,7 @@ def _read(data: Any, names: Sequence[str] | None) -> Table:
         if absent:
             raise DataError(f"the data lacks {_named(absent, verb=False)}. Its columns are {quoted(series)}.")
         series = {name: series[name] for name in names}
-    columns = [_to_floats(name, values) for name, values in series.items()]
+    columns = [_to_floats(name, values, can_drop=can_drop) for name, values in series.items()]
     lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
     if len(set(lengths.values())) > 1:
         raise DataError(f"columns must have the same length. Got {lengths}.")
@@ -175,21 +185,47 @@ def _require_names(names: list[Any]) -> None:
         )
 
 
-def _to_floats(name: str, values: Any) -> FloatArray:
+def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
     if isinstance(values, nw.Series):
-        if not (values.dtype.is_numeric() or values.dtype == nw.Boolean):
-            raise DataError(
-                f"column {name!r} holds {values.dtype}, not numbers: convert it, or {_drop_them([name])}."
-            )
-        return values.cast(nw.Float64).to_numpy().astype(np.float64)
-    array = _array(name, values)
-    if array.ndim != 1:
-        raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
-    if array.dtype.kind not in "biuf":
-        raise DataError(
-            f"column {name!r} holds {array.dtype}, not numbers: convert it, or {_drop_them([name])}."
-        )
-    return array.astype(np.float64)
+        if values.dtype.is_numeric() or values.dtype == nw.Boolean:
+            return values.cast(nw.Float64).to_numpy().astype(np.float64)
+        kind = _kind_of_series(values)
+    else:
+        array = _array(name, values)
+        if array.ndim != 1:
+            raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
+        if array.dtype.kind in "biuf":
+            return array.astype(np.float64)
+        kind = _kind_of_array(array)
+    remedy = f", or {_drop_them([name])}" if can_drop else ""
+    raise DataError(f"column {name!r} holds {kind}, not numbers: convert it{remedy}.")
+
+
+def _kind_of_series(values: nw.Series[Any]) -> str:
+    """Say what a column holds that does not hold numbers."""
+    dtype = values.dtype
+    if dtype.is_temporal():
+        return f"{LENGTHS if dtype == nw.Duration else DATES} ({dtype})"
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return f"text ({dtype})"
+    if dtype == nw.Object:
+        return _kind_of_array(values.to_numpy())
+    native = str(getattr(values.to_native(), "dtype", dtype))  # narwhals does not know pandas's periods
+    return f"{DATES} ({native})" if native.startswith("period") else native
+
+
+def _kind_of_array(array: Any) -> str:
+    if array.dtype.kind in KINDS:
+        return f"{KINDS[array.dtype.kind]} ({array.dtype})"
+    first = next((value for value in array if not (value is None or isinstance(value, float))), None)
+    for kinds, words in (
+        (str, "text"),
+        ((datetime.date, datetime.time), DATES),
+        (datetime.timedelta, LENGTHS),
+    ):
+        if isinstance(first, kinds):
+            return f"{words} ({type(first).__name__})"
+    return f"objects ({type(first).__name__})"
 
 
 def _array(name: str, values: Any) -> Any:
@@ -205,14 +241,15 @@ def _array(name: str, values: Any) -> Any:
 
 
 def _missing_message(table: Table, finite: BoolArray) -> str:
-    parts = []
+    parts: list[str] = []
     for name, column, good in zip(table.names, table.columns, finite, strict=True):
         bad = np.flatnonzero(~good)
         if len(bad):
             kind = "missing" if np.isnan(column[bad]).all() else "missing or infinite"
-            where = ", ".join(map(str, bad[:3])) + (", ..." if len(bad) > 3 else "")
+            where = ", ".join(str(row + 1) for row in bad[:3]) + (", ..." if len(bad) > 3 else "")
             count = f"{len(bad)} {kind} value{'s' if len(bad) > 1 else ''}"
-            parts.append(f"column {name!r} has {count} (row{'s' if len(bad) > 1 else ''} {where})")
+            counted = "" if parts else ", counted from 1"
+            parts.append(f"column {name!r} has {count} (row{'s' if len(bad) > 1 else ''} {where}{counted})")
     more = f"; and {len(parts) - 3} more columns" if len(parts) > 3 else ""
     return "; ".join(parts[:3]) + more
 
@@ -224,9 +261,7 @@ def _named(names: Sequence[str], *, verb: bool = True) -> str:
 
 def _drop_them(names: Sequence[str]) -> str:
     """Say how to leave columns out."""
-    return (
-        f"leave {'them' if len(names) > 1 else 'it'} out (drop={list(names)!r}, or --drop {','.join(names)})"
-    )
+    return f"leave {'them' if len(names) > 1 else 'it'} out (drop={list(names)!r} in learn)"
 
 
 def _columns_of(table: Table) -> Iterator[tuple[str, FloatArray]]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from math import exp, inf
 
-from spbn.drawing.graph_svg import graph_svg, legend
+from spbn.drawing.graph_svg import graph_svg, legend, type_class
 from spbn.drawing.markup import Html, join, tag
 from spbn.explain.evidence import Source
 from spbn.explain.importance import FEWEST_ROWS, Importance, Loss, other_type
+from spbn.nodes.base import ParameterTable
 from spbn.report.content import Content
 from spbn.report.figures import cpd_figure
 from spbn.report.numbers import number
-from spbn.report.parts import heading, kind, node_links
+from spbn.report.parts import heading, node_links, table
 from spbn.tables.table import Table
 
 DRAWN_ROWS = 5_000
@@ -23,22 +24,22 @@ def graph_section(content: Content) -> Html:
     structure = content.network.structure
     weights = _weights(content)
     hint = (
-        "An arc says that its child depends on its parent, all other parents given; not that it causes it. "
-        "Choose a node to see its density, equation and score; Tab and Enter work too."
+        "An arc means that the child depends on the parent, given the child's other parents; not that one "
+        "causes the other. Select a node to see its density, equation and score; Tab and Enter work too."
     )
     first = next((node for node in structure.nodes if structure.parents(node)), structure.nodes[0])
     rows, samples = content.evidence.thinned(DRAWN_ROWS), _samples(content)
     panels = []
     for number_, node in enumerate(structure.nodes):
-        table = rows if _is_drawn(content, node) else samples
-        figure = cpd_figure(content.network, node, table, number_)
+        shown = rows if _is_drawn(content, node) else samples
+        figure = cpd_figure(content.network, node, shown, number_)
         panels.append(_panel(content, number_, node, figure, first=node == first))
     box = tag("div", graph_svg(structure, weights), class_="scroll")
     return join(
         heading("graph", "The graph", hint),
         tag(
             "div",
-            tag("div", box, legend(weighted=bool(weights)), class_="card"),
+            tag("div", box, legend(content.types, weighted=bool(weights)), class_="card"),
             tag("div", *panels, class_="panels", aria_live="polite"),
             class_="explorer",
         ),
@@ -46,20 +47,20 @@ def graph_section(content: Content) -> Html:
 
 
 def _weights(content: Content) -> dict[tuple[str, str], float]:
-    """Return how much arcs matter, from 0 to 1: by the share of density that a row loses without them."""
+    """Return how much arcs matter, from 0 to 1: the share of its density that a row loses without them."""
     if not isinstance(content.importance, Importance):
         return {}
     return {arc: 1.0 - exp(-max(0.0, loss.per_row)) for arc, loss in content.importance.arcs.items()}
 
 
 def _is_drawn(content: Content, node: str) -> bool:
-    """Tell whether there are rows to draw a node's density with: of all its family, and not too few."""
+    """Tell whether there are enough rows of a node and its parents to draw its density with."""
     names = (node, *content.network.structure.parents(node))
     return content.evidence.rows >= FEWEST_ROWS and content.evidence.covers(names)
 
 
 def _samples(content: Content) -> Table | None:
-    """Return rows drawn from the network, if there is a node that needs them."""
+    """Return rows drawn from the network, if a node needs them."""
     network = content.network
     if all(_is_drawn(content, node) for node in network.nodes):
         return None
@@ -69,23 +70,36 @@ def _samples(content: Content) -> Table | None:
 
 def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bool) -> Html:
     network = content.network
-    node_type = network.structure.type(node)
+    node_type, described = network.structure.type(node), network.cpds[node].describe()
     return tag(
         "article",
         tag(
             "header",
             tag("h3", node),
-            tag("span", kind(node_type), class_=f"badge {node_type.name}"),
+            tag("span", node_type.label, class_=f"badge kind {type_class(node_type)}"),
         ),
-        tag("code", repr(network.cpds[node]), class_="equation"),
+        tag("code", described.formula, class_="equation"),
+        tag("p", described.legend, class_="caption") if described.legend else "",
         figure,
         tag("p", _caption(content, node), class_="caption"),
         _facts(content, node),
+        *(_parameters(parameters) for parameters in described.tables),
         class_="panel card first" if first else "panel card",
         id=f"node-{number_}",
         tabindex="-1",
         aria_label=f"Node {node}",
     )
+
+
+def _parameters(parameters: ParameterTable) -> Html:
+    """Write numbers that do not fit into the equation, to be opened."""
+    heads = [("", ""), *((name, "num") for name in parameters.columns)]
+    rows = [
+        tag("tr", tag("td", name), *(tag("td", number(value), class_="num") for value in values))
+        for name, values in zip(parameters.rows, parameters.values, strict=True)
+    ]
+    title = parameters.title[:1].upper() + parameters.title[1:]
+    return tag("details", tag("summary", title), table(heads, rows))
 
 
 def _caption(content: Content, node: str) -> str:
@@ -96,8 +110,8 @@ def _caption(content: Content, node: str) -> str:
     if not parents:
         return f"Density (line) over {rows} (bars)."
     if len(parents) == 1:
-        return f"Density given {parents[0]} (shade), with {rows} (dots)."
-    return f"Density at five quantiles of one parent, the others at their medians; from {rows}."
+        return f"Density given {parents[0]} (shading), with {rows} (dots)."
+    return f"Density at five quantiles of one parent, with the others at their medians; taken from {rows}."
 
 
 def _facts(content: Content, node: str) -> Html:
@@ -109,7 +123,7 @@ def _facts(content: Content, node: str) -> Html:
     ]
     if isinstance(content.importance, Importance) and node in content.importance.scores:
         score = content.importance.scores[node]
-        other = kind(other_type(structure.type(node)))
+        other = other_type(structure.type(node)).label
         facts.append(("Score", f"{number(score)} per row (cross-validated log-density)"))
         facts.append((f"As {other}", _as_other(content.importance.types[node])))
     check = content.checks.get(node)

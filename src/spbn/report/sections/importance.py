@@ -8,7 +8,7 @@ from spbn.drawing.markup import Html, join, tag
 from spbn.explain.importance import Loss, other_type
 from spbn.report.content import Content
 from spbn.report.numbers import number, percent
-from spbn.report.parts import heading, node_link, node_links, rows_used, short_kind, table
+from spbn.report.parts import heading, node_link, node_links, rows_used, table
 
 SHOWN = 15
 
@@ -20,17 +20,19 @@ def importance_section(content: Content) -> Html:
     if isinstance(found, str):
         return heading("importance", title, f"Not shown. {found}")
     hint = (
-        "The score that is lost when one arc is removed, or one node gets the other type. Long bars carry "
-        "the model, grey rows make no clear difference, and orange ones would improve it if changed."
+        "How much score is lost if one arc is removed, or if one node gets another type. Long bars carry the "
+        "model, grey rows make no clear difference, and changing an orange one would improve the score."
     )
     note = (
-        f"Ten-fold cross-validated log-likelihood on {rows_used(content, found.rows)}, everything fitted "
-        f"again with {found.bandwidth.title()}'s bandwidths. Density: how much of its density an average row "
-        "loses. Grey: within twice the standard error of zero. Rows from which the structure was "
-        "learned favour it a little. "
+        f"Ten-fold cross-validated log-likelihood on {rows_used(content, found.rows)}, refitted with "
+        f"{found.bandwidth.title()}'s bandwidth rule. ± 2 s.e.: twice the standard error of the loss. "
+        "Density: by how much the density of an average row changes. Grey: the loss is less than twice its "
+        "standard error. Rows that the structure was learned from favour it a little. "
     )
     if found.left_out:
-        note = join(note, "Not computed, for lack of values: ", node_links(content, found.left_out), ".")
+        note = join(
+            note, "Not computed, because there are no values: ", node_links(content, found.left_out), "."
+        )
     arcs = sorted(found.arcs.items(), key=lambda item: -item[1].total)
     types = sorted(found.types.items(), key=lambda item: -item[1].total)
     arc_rows = _rows([(_arc_name(content, a, b), loss) for (a, b), loss in arcs])
@@ -64,8 +66,9 @@ def _arc_name(content: Content, source: str, target: str) -> Html:
 
 def _type_name(content: Content, node: str) -> Html:
     node_type = content.network.structure.type(node)
-    change = f" {short_kind(node_type)} → {short_kind(other_type(node_type))}"
-    return join(node_link(content, node), tag("span", change, class_="small"))
+    change = f"{node_type.short_label} → {other_type(node_type).short_label}"
+    # The space is outside, so that a long name does not keep the change on its line.
+    return join(node_link(content, node), " ", tag("span", change, class_="small"))
 
 
 def _rows(losses: list[tuple[Html, Loss]]) -> list[Html]:
@@ -85,7 +88,7 @@ def _row(name: Html, loss: Loss, longest: float) -> Html:
             tag("td", number(2.0 * loss.error, 2), class_="num"),
             tag("td", percent(exp(-max(-700.0, loss.per_row)) - 1.0), class_="num"),
         ]
-    bar = tag("i", style=f"width:{100 * share:.1f}%")
+    bar = tag("div", tag("i", style=f"width:{100 * share:.1f}%"), class_="track")
     cells.append(tag("td", bar, class_="meter gain" if loss.is_gain else "meter"))
     kind = "gain" if loss.is_gain else None if loss.is_clear else "unclear"
     return tag("tr", *cells, class_=kind)

@@ -14,12 +14,12 @@ from spbn.search import SearchResult
 STOPPED = {
     "no operator improves the score": "no further change improved the score",
     "patience": "the validation score had not improved for too many steps in a row",
-    "max_steps": "it had reached the greatest number of steps allowed",
+    "max_steps": "it had taken as many steps as it was allowed",
 }
 
 
 def how_learned(content: Content) -> str:
-    """Say in a sentence how the structure came about."""
+    """Say in a sentence how the structure was found."""
     search = content.network.search
     if isinstance(search, SearchResult):
         why = STOPPED.get(search.stop_reason, search.stop_reason)
@@ -29,14 +29,14 @@ def how_learned(content: Content) -> str:
         by_tests = f" with {plural(sum(tests), 'independence test')}" if tests else ""
         types = content.network.type_search
         then = (
-            f", its node types then by hill climbing in {plural(len(types.steps), 'step')}" if types else ""
+            f", then its node types by hill climbing in {plural(len(types.steps), 'step')}" if types else ""
         )
         return f"Learned by PC{by_tests}{then}."
     return "How its structure was found is not recorded."
 
 
 def learning_section(content: Content) -> Html:
-    """Show the learning curve, or what there is instead."""
+    """Show the learning curves, or what PC found."""
     search = content.network.search
     if isinstance(search, SearchResult):
         hint, card = _climb(search)
@@ -45,8 +45,8 @@ def learning_section(content: Content) -> Html:
         types = content.network.type_search
         return join(_pc(search), _types(types) if isinstance(types, SearchResult) else "")
     hint = (
-        "Not shown: the network does not carry its search. Its structure was given, or the file that it was "
-        "loaded from does not tell."
+        "Not shown: the network has no record of its search. Either its structure was given, or the file "
+        "that it was loaded from does not include the search."
     )
     return heading("learning", "How it was learned", hint)
 
@@ -55,45 +55,54 @@ def _types(search: SearchResult) -> Html:
     """Show how the node types were found for the arcs of PC."""
     hint, card = _climb(search)
     if not search.steps:
-        hint = "No node did better with another type than the one that the search started with."
+        hint = "No node did better with a type other than the one it started with."
     return join(
         tag("h3", "The node types, for these arcs", class_="then"), tag("p", hint, class_="hint"), card
     )
 
 
 def _early_stop(content: Content) -> Html:
-    """Warn of rows that outweighed all others in the validation score."""
+    """Say why the search may have ended with less than it could have found."""
     found = content.early_stop
     if found is None:
         return Html("")
-    rows = [
-        join(content.evidence.labels[far.row], " (", node_link(content, far.node), ")") for far in found.rows
-    ]
-    text = f"{found}, and the search keeps what it had. Look at row{'s' if len(rows) > 1 else ''} "
-    return tag("p", text[0].upper() + text[1:], Html(", ".join(rows)), ".", class_="warning", role="note")
+    what = found.what[0].upper() + found.what[1:]
+    rows = [join(far.label, " (", node_link(content, far.node), ")") for far in found.rows]
+    look = (
+        join(
+            " A few rows far from all others can cause this: look at ",
+            "rows " if len(rows) > 1 else "row ",
+            Html(", ".join(rows)),
+            ".",
+        )
+        if rows
+        else ""
+    )
+    return tag("p", what, look, f" {found.remedy}", class_="warning", role="note")
 
 
 def _climb(search: SearchResult) -> tuple[str, Html]:
-    """Return what to look for in a search, and its curves and steps."""
+    """Return what to look for in a search, and a card with its curves and steps."""
     if not search.steps:
-        return "The search took no step: nothing improved on its start.", Html("")
+        return "The search took no steps: nothing improved on its start.", Html("")
     steps = search.steps
     scores = [steps[0].score - steps[0].delta, *(step.score for step in steps)]
     validations = [step.validation_score for step in steps]
     titles = [f"{i}. {step.operator}" for i, step in enumerate(steps, 1)]
-    best = max((i for i, step in enumerate(steps, 1) if step.structure == search.structure), default=0)
     validated = scores[1:] != validations
     hint = (
-        "Every step applies the change that raises the cross-validated score most. Validation rows have no "
+        "Every step makes the change that raises the cross-validated score most. The validation rows play no "
         "part in that choice: where their score levels off or falls, more structure no longer helps."
         if validated
-        else "Every step applies the change that raises the score most, until none does. A curve that has "
-        "become flat says that the last arcs matter little."
+        else "Every step makes the change that raises the score most, until none does. Where the curve is "
+        "flat, the last arcs matter little."
     )
     charts = [
         _chart(
             "Score",
-            line_chart(scores, first=0, best=best, titles=["start", *titles], name="Score", colour="c1"),
+            line_chart(
+                scores, first=0, best=search.best, titles=["start", *titles], name="Score", colour="c1"
+            ),
         )
     ]
     if validated:
@@ -101,7 +110,12 @@ def _climb(search: SearchResult) -> tuple[str, Html]:
             _chart(
                 "Validation score",
                 line_chart(
-                    validations, first=1, best=best, titles=titles, name="Validation score", colour="c2"
+                    validations,
+                    first=1,
+                    best=search.best,
+                    titles=titles,
+                    name="Validation score",
+                    colour="c2",
                 ),
             )
         )
@@ -135,7 +149,7 @@ def _is_pc(search: Any) -> bool:
 
 
 def _tests(search: Any) -> list[int]:
-    """Return the counts of tests by size of the condition, or one count, or nothing."""
+    """Return the number of tests for each number of given variables, or one number, or nothing."""
     run = getattr(search, "tests_run", ())
     try:
         return [int(run)] if isinstance(run, int) else [int(n) for n in run]
@@ -147,9 +161,9 @@ def _pc(search: Any) -> Html:
     tests = _tests(search)
     arcs, edges = getattr(search.pdag, "arcs", ()), getattr(search.pdag, "edges", ())
     hint = (
-        "PC takes an edge away once a test finds a condition that makes its ends independent. Directions are "
-        "known only where the tests imply them; for the others, one that fits as well as its opposite was "
-        "chosen."
+        "PC removes an edge as soon as a test finds its two ends independent given some other variables. "
+        "Directions are known only where the tests imply them; the other edges could as well point the "
+        "other way."
     )
     rows = [
         tag("tr", tag("td", count(size)), tag("td", count(run), class_="num"))
@@ -167,7 +181,7 @@ def _pc(search: Any) -> Html:
             else "",
             tag(
                 "div",
-                table([("Variables in the condition", ""), ("Tests", "num")], rows),
+                table([("Variables given", ""), ("Tests", "num")], rows),
                 class_="narrow",
             )
             if len(rows) > 1

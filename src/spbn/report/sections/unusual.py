@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from spbn.drawing.markup import Html, join, tag
-from spbn.explain.unusual import Reason, UnusualRow
+from spbn.explain.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow
 from spbn.report.charts import density_histogram
 from spbn.report.content import Content
 from spbn.report.numbers import MINUS, count, number
 from spbn.report.parts import heading, node_link, table
 
+SCORED = {
+    Scoring.AS_GIVEN: "The rows are scored as new ones, by the network as it is.",
+    Scoring.LEFT_OUT_ALONE: (
+        "These are the training rows: each is scored by the network fitted to all other rows."
+    ),
+    Scoring.LEFT_OUT_BY_FOLD: (
+        "These are the training rows: each is scored by the network fitted to nine tenths of the rows, "
+        "without it."
+    ),
+}
+
 
 def unusual_section(content: Content) -> Html:
-    """Show the least likely rows and the nodes that make them so."""
+    """Show the least likely rows, and the nodes that make them so."""
     found = content.unusual
     title = "Most unusual rows"
     if found is None:
@@ -19,8 +30,9 @@ def unusual_section(content: Content) -> Html:
     first = content.evidence.labels[:2]
     numbered = " Rows are counted from 0." if first == ("0", "1") else ""
     hint = (
-        "The rows with the lowest log-density, and the nodes to blame: the value of a node there, and how "
-        "far its log-density lies below that node's median. Triangles mark these rows among all "
+        "The rows with the lowest log-density, and the nodes that make them so: the value of the node, and "
+        f"how far its log-density is below what is typical of it, {_typical(content)}. "
+        f"{SCORED[found.scoring]} Triangles mark these rows among all "
         f"{count(content.evidence.rows)}; the median is {number(found.median)}.{numbered}"
     )
     heads = [("Row", ""), ("Log-density", "num"), ("Because of", "")]
@@ -35,8 +47,19 @@ def unusual_section(content: Content) -> Html:
     )
 
 
+def _typical(content: Content) -> str:
+    """Say what unusual values are measured against."""
+    if content.network.record.typical:
+        return "its median over training rows"
+    return f"its median over {count(SAMPLED_ROWS)} rows drawn from the network"
+
+
 def _row(content: Content, row: UnusualRow) -> Html:
-    reasons = tag("ul", *(_reason(content, reason) for reason in row.reasons), class_="reasons")
+    reasons = (
+        tag("ul", *(_reason(content, reason) for reason in row.reasons), class_="reasons")
+        if row.reasons
+        else tag("span", "a little of everything", class_="small")
+    )
     return tag(
         "tr",
         tag("td", row.label),

@@ -1,0 +1,89 @@
+"""Models and tables that commands read."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spbn.app.arguments import names_in
+from spbn.app.progress import working
+from spbn.app.terminal import note, say
+from spbn.app.wording import joined
+from spbn.errors import ModelFileError, quoted
+from spbn.network import BayesianNetwork
+from spbn.tables.files import read_table, require_complete
+from spbn.tables.frames import Missing, as_table
+from spbn.tables.peculiar import few_valued, identifiers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def busy(title: str) -> AbstractContextManager[None]:
+    """Show on a terminal that something is being done."""
+    return working(sys.stderr.isatty(), title)
+
+
+def load_model(path: Path) -> BayesianNetwork:
+    """Read a network."""
+    if not path.exists():
+        raise ModelFileError(f"{path} does not exist.")
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model.")
+    with busy("reading the model"):
+        return BayesianNetwork.load(path)
+
+
+def training_frame(data: Path, columns: str | None, drop: str | None, missing: Missing) -> pd.DataFrame:
+    """Read the rows to learn from, without those that have missing values if that is asked for."""
+    chosen, dropped = names_in("--columns", columns), names_in("--drop", drop)
+    with busy("reading the table"):
+        frame = read_table(data, chosen, drop=dropped or ())
+    if missing == "drop":
+        import numpy as np
+
+        whole = np.isfinite(frame.to_numpy(dtype=float, na_value=np.nan)).all(axis=1)
+        if not whole.all():
+            say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
+            say()
+        frame = frame.loc[whole]
+    require_complete(data, frame, "Fill what is missing, or pass --missing drop to leave such rows out.")
+    return frame
+
+
+def frame_for(network: BayesianNetwork, data: Path) -> pd.DataFrame:
+    """Read the columns that a network needs."""
+    with busy("reading the table"):
+        frame = read_table(data, network.nodes)
+    require_complete(data, frame, "Fill what is missing, or leave such rows out.")
+    return frame
+
+
+def note_peculiar_columns(frame: pd.DataFrame) -> None:
+    """Mention columns that can be learned from, but may not be what they seem."""
+    table = as_table(frame)
+    numbering, categories = identifiers(table), few_valued(table)
+    if numbering:
+        has, it, numbers = ("has", "it", "numbers") if len(numbering) == 1 else ("have", "they", "number")
+        note(
+            f"{_columns(numbering)} {has} a different whole number in every row. If {it} only {numbers} "
+            f"the rows, use {_drop(numbering)}."
+        )
+    if categories:
+        has, are = (
+            ("has", "is treated as a number") if len(categories) == 1 else ("have", "are treated as numbers")
+        )
+        note(
+            f"{_columns(categories)} {has} only two or three different values and {are}. If the values stand "
+            f"for categories, consider {_drop(categories)}."
+        )
+
+
+def _columns(names: list[str]) -> str:
+    return f"column{'s' if len(names) > 1 else ''} {quoted(names)}"
+
+
+def _drop(names: list[str]) -> str:
+    return f"--drop {joined(names)}" if len(names) <= 12 else "--drop"

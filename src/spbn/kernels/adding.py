@@ -1,0 +1,110 @@
+"""The innermost loop: a block of training rows is added to the sums of some queries.
+
+It has to know the dimension when it is compiled, for the speed; all that is around it need
+not. So this loop alone is compiled for every dimension that is asked for, on plain memory, and the rest is
+compiled once and calls it by its address. That makes for a quarter of the compiling.
+
+Workspace
+---------
+All that the loop works on is in one array of 2d + 2 rows of `WIDTH` numbers: d rows of whitened
+queries, d rows of whitened training rows, the sums of the queries, and scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from spbn.kernels.exp2 import exp2_negative
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.compiling import REORDER, compiled_address
+
+BLOCK = 256  # training rows of a block: with the queries, 32 KB in 8 dimensions
+TILE = 256  # queries at most
+LANES = 4  # queries that share a load of a training row; up to that many beyond the last are computed in vain
+UNROLLED = 5  # dimensions up to which the loop is compiled for each
+WIDTH = BLOCK + LANES
+
+_NUMBERS: Any = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
+_SIGNATURE = types.void(_NUMBERS, types.int64, types.int64, types.int64)
+
+
+def workspace(d: int) -> FloatArray:
+    """Return an empty workspace."""
+    return np.zeros((2 * d + 2, WIDTH))
+
+
+@cache
+def adder(d: int) -> int:
+    """Return the address of the loop for a dimension, to be handed to `add_block`."""
+    loop = _unrolled((0,) * d) if d <= UNROLLED else _any_dimension
+    return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
+
+
+@intrinsic
+def add_block(typing_context: Any, address: Any, work: Any, d: Any, width: Any, count: Any) -> Any:
+    """Add the first `width` training rows of a workspace to the sums of the first `count` queries."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        location, array, *numbers = arguments
+        data = context.make_array(signature.args[1])(context, builder, array).data
+        word = ir.IntType(64)
+        function = ir.FunctionType(ir.VoidType(), [ir.DoubleType().as_pointer(), word, word, word])
+        builder.call(builder.inttoptr(location, function.as_pointer()), [data, *numbers])
+        return context.get_dummy_value()
+
+    whole = types.int64
+    return types.none(whole, work, whole, whole, whole), generate
+
+
+def _unrolled(dimensions: tuple[int, ...]) -> Callable[..., None]:
+    # The dimension is the length of a tuple, so the compiler knows it.
+    def add(work: Any, d: int, width: int, count: int) -> None:
+        block, sums = len(dimensions) * WIDTH, 2 * len(dimensions) * WIDTH
+        for i in range(0, count, LANES):
+            s0 = s1 = s2 = s3 = 0.0
+            for j in range(width):
+                q0 = q1 = q2 = q3 = 0.0
+                for k in range(len(dimensions)):
+                    y = work[block + k * WIDTH + j]
+                    z0 = work[k * WIDTH + i] - y
+                    z1 = work[k * WIDTH + i + 1] - y
+                    z2 = work[k * WIDTH + i + 2] - y
+                    z3 = work[k * WIDTH + i + 3] - y
+                    q0 += z0 * z0
+                    q1 += z1 * z1
+                    q2 += z2 * z2
+                    q3 += z3 * z3
+                s0 += exp2_negative(q0)
+                s1 += exp2_negative(q1)
+                s2 += exp2_negative(q2)
+                s3 += exp2_negative(q3)
+            work[sums + i] += s0
+            work[sums + i + 1] += s1
+            work[sums + i + 2] += s2
+            work[sums + i + 3] += s3
+
+    return add
+
+
+def _any_dimension(work: Any, d: int, width: int, count: int) -> None:
+    """By way of a buffer of squared distances."""
+    sums, squares = 2 * d * WIDTH, (2 * d + 1) * WIDTH
+    for i in range(count):
+        for j in range(width):
+            work[squares + j] = 0.0
+        for k in range(d):
+            x, block = work[k * WIDTH + i], (d + k) * WIDTH
+            for j in range(width):
+                z = x - work[block + j]
+                work[squares + j] += z * z
+        total = 0.0
+        for j in range(width):
+            total += exp2_negative(work[squares + j])
+        work[sums + i] += total

@@ -1,0 +1,35 @@
+"""Columns that can be learned from, but may not be what they seem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from spbn.numerics.arrays import FloatArray
+from spbn.tables.table import Table
+
+FEWEST_ROWS = 10  # fewer values are often all different, or few, by chance
+FEW_VALUES = 3
+WHOLE = 2.0**53  # greater numbers have no digits after the point
+
+
+def identifiers(table: Table) -> list[str]:
+    """Return the columns with a different whole number in every row: most of them only number the rows."""
+    return [
+        name
+        for name, column in _columns(table)
+        if (column == np.rint(column)).all()
+        and np.abs(column).max() < WHOLE
+        and len(np.unique(column)) == table.rows
+    ]
+
+
+def few_valued(table: Table) -> list[str]:
+    """Return the columns with two or three different values: most of them are categories."""
+    return [name for name, column in _columns(table) if 1 < len(np.unique(column)) <= FEW_VALUES]
+
+
+def _columns(table: Table) -> Iterator[tuple[str, FloatArray]]:
+    if table.rows >= FEWEST_ROWS:
+        yield from zip(table.names, table.columns, strict=True)

@@ -1,0 +1,264 @@
+"""Every option of every command reaches what it is for: whoever adds one adds a case here."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer.main
+
+import spbn
+from learning_options import CASES, FRAME
+from spbn.app.cli import app
+from spbn.app.wording import OPTIONS
+from spbn.drawing.pictures import to_dot
+from spbn.report import render
+from spbn.tables import read_table
+
+CHECKS = {}
+
+
+def checks(command, option):
+    """Register a test of an option."""
+
+    def register(function):
+        assert (command, option) not in CHECKS
+        CHECKS[command, option] = function
+        return function
+
+    return register
+
+
+def every_option():
+    """Return the options of all commands, as the parser knows them."""
+    group = typer.main.get_command(app)
+    for name, command in [("", group), *group.commands.items()]:
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help":
+                yield name, max(parameter.opts, key=len)
+
+
+def test_every_option_has_a_test():
+    assert set(CHECKS) == set(every_option())
+
+
+@pytest.fixture
+def tables(folder):
+    """Tables, and a model of one of them."""
+    FRAME.to_csv("frame.csv", index=False)
+    holes = FRAME.copy()
+    holes.loc[3, "a"] = np.nan
+    holes.to_csv("holes.csv", index=False)
+    FRAME.assign(name="Bob").to_csv("named.csv", index=False)
+    spbn.learn(FRAME).save("m.spbn")
+    return folder
+
+
+def learned(run, *arguments):
+    code, _, err = run("learn", *arguments, "--out", "out.spbn")
+    assert code == 0, err
+    return spbn.BayesianNetwork.load("out.spbn")
+
+
+def as_options(settings):
+    """Write settings of `learn` as options."""
+    for name, value in settings.items():
+        if name in ("required_arcs", "forbidden_arcs"):
+            for source, target in value:
+                yield from (OPTIONS[name], f"{source}:{target}")
+        else:
+            yield from (OPTIONS[name], str(value))
+
+
+def check_learning(name):
+    """Make the test of an option that `learn` has as well."""
+    value, others = CASES[name]
+
+    def check(run):
+        without = spbn.learn(FRAME, **others)
+        expected = spbn.learn(FRAME, **others, **{name: value})
+        assert expected != without, "the rows do not show whether the option arrives: choose others"
+        network = learned(run, "frame.csv", *as_options(others | {name: value}))
+        assert network == expected
+        assert network.record.settings == expected.record.settings
+
+    return check
+
+
+for name in CASES:
+    if name != "types":  # types of one's own are for Python
+        checks("learn", OPTIONS[name])(check_learning(name))
+
+
+@checks("learn", "--columns")
+def _(run):
+    assert learned(run, "named.csv", "--columns", "d,a") == spbn.learn(FRAME[["d", "a"]])
+
+
+@checks("learn", "--drop")
+def _(run):
+    assert learned(run, "named.csv", "--drop", "name,c") == spbn.learn(FRAME, drop=["c"])
+
+
+@checks("learn", "--missing")
+def _(run):
+    assert run("learn", "holes.csv")[0] == 2
+    network = learned(run, "holes.csv", "--missing", "drop")
+    assert network == spbn.learn(FRAME.drop(index=3))
+    assert network.record.settings["missing"] == "drop"
+
+
+@checks("learn", "--out")
+def _(run):
+    assert learned(run, "frame.csv") == spbn.learn(FRAME)
+
+
+@checks("learn", "--report")
+def _(run):
+    network = learned(run, "frame.csv", "--report", "r.html")
+    assert Path("r.html").read_text() == render(network, data=read_table("frame.csv"), title="frame")
+
+
+NEW = FRAME.iloc[:-4]  # not the training table, whose rows would be left out one by one
+
+
+def scored(run, *arguments):
+    """Score rows, and return those that are printed, as lists of words."""
+    NEW.to_csv("new.csv", index=False)
+    code, out, err = run("score", "m.spbn", "new.csv", *arguments)
+    assert code == 0, err
+    return [line.split() for line in out.splitlines() if re.match(r" *\d+ +-", line)]
+
+
+@checks("score", "--top")
+def _(run):
+    order = spbn.learn(FRAME).logpdf(NEW).argsort()
+    for top in (0, 3, 56):
+        assert [int(row[0]) for row in scored(run, "--top", top)] == [i + 1 for i in order[:top]]
+    assert len(scored(run)) == 20
+
+
+@checks("score", "--by-node")
+def _(run):
+    by_node = spbn.learn(FRAME).logpdf_by_node(NEW)
+    row, total, *contributions = scored(run, "--top", 1, "--by-node")[0]
+    expected = by_node.iloc[int(row) - 1]
+    assert [float(number) for number in contributions] == pytest.approx(expected.tolist(), abs=1e-3)
+    assert float(total) == pytest.approx(expected.sum(), abs=1e-3)
+
+
+@checks("score", "--out")
+def _(run):
+    network = spbn.learn(FRAME)
+    scored(run, "--out", "s.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("s.csv"), pd.DataFrame({"logpdf": network.logpdf(NEW)}))
+    scored(run, "--by-node", "--out", "s.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("s.csv")[list("abcd")], network.logpdf_by_node(NEW))
+
+
+@checks("sample", "-n")
+def _(run):
+    assert len(run("sample", "m.spbn", "-n", 7)[1].splitlines()) == 1 + 7
+
+
+@checks("sample", "--seed")
+def _(run):
+    printed = run("sample", "m.spbn", "-n", 7, "--seed", 5)[1]
+    assert printed == spbn.learn(FRAME).sample(7, seed=5).to_csv(index=False)
+    assert printed != run("sample", "m.spbn", "-n", 7)[1]
+
+
+@checks("sample", "--out")
+def _(run):
+    code, out, _ = run("sample", "m.spbn", "-n", 7, "--out", "s.parquet")
+    assert (code, out) == (0, "7 rows written to s.parquet\n")
+    pd.testing.assert_frame_equal(pd.read_parquet("s.parquet"), spbn.learn(FRAME).sample(7, seed=0))
+
+
+def compared(run, *arguments):
+    """Compare models, and return their log-densities and how many arcs they have, as they are printed."""
+    code, out, err = run("compare", *arguments)
+    assert code == 0, err
+    lines = [
+        line.split() for line in out.splitlines() if line.strip().startswith(("spbn ", "gbn ", "kdebn "))
+    ]
+    return {line[0]: (line[1], line[3]) for line in lines}
+
+
+def comparison(data, **options):
+    """Return the same of the function."""
+    table = spbn.compare_models(data, **options).set_index("model")
+    return {model: (f"{row['log-density']:.4f}", f"{row['arcs']:.1f}") for model, row in table.iterrows()}
+
+
+@checks("compare", "--folds")
+def _(run):
+    found = {folds: compared(run, "frame.csv", "--columns", "a,b", "--folds", folds) for folds in (2, 3)}
+    assert found == {folds: comparison(FRAME[["a", "b"]], folds=folds) for folds in (2, 3)}
+    assert found[2] != found[3]
+
+
+@checks("compare", "--seed")
+def _(run):
+    found = compared(run, "frame.csv", "--columns", "a,b", "--folds", 2, "--seed", 4)
+    assert found == comparison(FRAME[["a", "b"]], folds=2, seed=4) != comparison(FRAME[["a", "b"]], folds=2)
+
+
+@checks("compare", "--columns")
+def _(run):
+    found = compared(run, "named.csv", "--folds", 2, "--columns", "b,d")
+    assert found == comparison(FRAME[["b", "d"]], folds=2)
+
+
+@checks("compare", "--drop")
+def _(run):
+    found = compared(run, "named.csv", "--folds", 2, "--drop", "a,c,name")
+    assert found == comparison(FRAME[["b", "d"]], folds=2)
+
+
+@checks("compare", "--missing")
+def _(run):
+    assert run("compare", "holes.csv", "--folds", 2)[0] == 2
+    found = compared(run, "holes.csv", "--columns", "a,b", "--folds", 2, "--missing", "drop")
+    assert found == comparison(FRAME[["a", "b"]].drop(index=3), folds=2)
+
+
+@checks("plot", "--out")
+def _(run):
+    assert run("plot", "m.spbn", "--out", "graph.dot")[0] == 0
+    assert Path("graph.dot").read_text() == to_dot(spbn.learn(FRAME).structure)
+
+
+@checks("report", "--out")
+def _(run):
+    assert run("report", "m.spbn", "--out", "r.html")[0] == 0
+    assert Path("r.html").read_text() == render(spbn.BayesianNetwork.load("m.spbn"), title="m")
+
+
+@checks("report", "--data")
+def _(run):
+    assert run("report", "m.spbn", "--data", "frame.csv", "--out", "r.html")[0] == 0
+    network = spbn.BayesianNetwork.load("m.spbn")
+    assert Path("r.html").read_text() == render(network, data=read_table("frame.csv"), title="m")
+    assert "no rows were given" not in Path("r.html").read_text()
+
+
+@checks("demo", "--folder")
+def _(run):
+    Path("here").mkdir()
+    assert run("demo", "--folder", "here")[0] == 0
+    assert {path.name for path in Path("here").iterdir()} == {"spbn-demo.spbn", "spbn-demo.html"}
+    assert spbn.BayesianNetwork.load("here/spbn-demo.spbn").record.rows == 200
+
+
+@checks("", "--version")
+def _(run):
+    assert run("--version")[:2] == (0, f"spbn {spbn.__version__}\n")
+
+
+@pytest.mark.parametrize(("command", "option"), CHECKS)
+def test_the_option_arrives(command, option, tables, run, monkeypatch):
+    small = spbn.datasets.paper_synthetic("200")
+    monkeypatch.setattr("spbn.app.demo.paper_synthetic", lambda name: small)  # 10,000 rows take a while
+    CHECKS[command, option](run)

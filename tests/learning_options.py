@@ -1,0 +1,25 @@
+"""Settings under which every option of `learn` matters: if one is lost, another network is learned."""
+
+from strategies import nonlinear_frame
+
+FRAME = nonlinear_frame(60, 4, seed=2)
+
+#: For every option a value under which another network is learned from FRAME, and what else must be given.
+CASES = {
+    "model": ("gbn", {}),
+    "algorithm": ("pc", {"test": "plc"}),
+    "test": ("plc", {"algorithm": "pc"}),
+    "alpha": (0.4, {"algorithm": "pc", "test": "plc"}),
+    "start": ("lg", {}),
+    "types": (["lg"], {}),
+    "score": ("bge", {"model": "gbn"}),
+    "folds": (3, {}),
+    "validation": (0.5, {}),
+    "patience": (0, {}),
+    "epsilon": (10.0, {}),
+    "max_parents": (1, {}),
+    "required_arcs": ([("a", "c"), ("d", "b")], {"model": "gbn"}),
+    "forbidden_arcs": ([("b", "a"), ("a", "b")], {"model": "gbn"}),
+    "bandwidth": ("silverman", {}),
+    "seed": (1, {}),
+}

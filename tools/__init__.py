@@ -1,0 +1,1 @@
+"""What tests the tests, and what looks for input that nobody thought of."""
