@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -140,7 +140,7 @@ class BayesianNetwork:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of every row."""
-        return self._by_node(self._table(data)).sum(axis=0)
+        return self.contributions(self._table(data)).sum(axis=0)
 
     def loglik(self, data: Any) -> float:
         """Log-likelihood: the sum of the rows' log-densities."""
@@ -150,7 +150,7 @@ class BayesianNetwork:
         """Return what every node contributes to the log-density of every row, one column per node."""
         import pandas as pd
 
-        by_node = self._by_node(self._table(data))
+        by_node = self.contributions(self._table(data))
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
@@ -162,7 +162,7 @@ class BayesianNetwork:
         for node in self.structure.dag.topological_order():
             given = {parent: columns[parent] for parent in self.cpds[node].parents}
             columns[node] = self.cpds[node].sample(n, given=given, seed=rng)
-        return pd.DataFrame({node: self._in_units_of_data(node, columns[node]) for node in self.nodes})
+        return pd.DataFrame({node: self.in_data_units(node, columns[node]) for node in self.nodes})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
@@ -211,17 +211,30 @@ class BayesianNetwork:
     def _table(self, data: Any) -> Table:
         return as_table(data, names=self.nodes)
 
-    def transformed(self, table: Table) -> Table:
-        """Return a table in the units that the densities of the nodes speak."""
-        return table if self.margins is None else self.margins.transformed(table)
+    def node_logpdf(self, node: str, data: Any) -> FloatArray:
+        """Log-density of a node given its parents, for every row, in the units of the data."""
+        table = as_table(data, names=[node, *self.structure.parents(node)])
+        return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
 
-    def _in_units_of_data(self, node: str, values: FloatArray) -> FloatArray:
-        return values if self.margins is None else self.margins.columns[node].inverse(values)
-
-    def _by_node(self, table: Table) -> FloatArray:
+    def contributions(self, table: Table) -> FloatArray:
+        """Return what every node contributes to the log-density of every row: nodes × rows."""
         rows = self.transformed(table)
         by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
-        return by_node if self.margins is None else by_node + self.margins.log_slopes(table, self.nodes)
+        return by_node + self.log_slopes(table, self.nodes)
+
+    def transformed(self, table: Table) -> Table:
+        """Return a table in the units of the densities: transformed by the margins, if there are any."""
+        return table if self.margins is None else self.margins.transformed(table)
+
+    def log_slopes(self, table: Table, nodes: Sequence[str]) -> FloatArray:
+        """Return what the margins add to the log-densities of nodes: nodes × rows; 0 without margins."""
+        if self.margins is None:
+            return np.zeros((len(nodes), 1))
+        return self.margins.log_slopes(table, nodes)
+
+    def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
+        """Take the transform of a node's values back."""
+        return values if self.margins is None else self.margins.columns[node].inverse(values)
 
 
 def fit_what_can_be(

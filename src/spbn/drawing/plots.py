@@ -155,13 +155,13 @@ def plot_cpd(
             # Bins over the range that is shown: far outliers would otherwise ask for thousands.
             bins = np.linspace(xs[0], xs[-1], 41).tolist()
             ax.hist(columns[node], bins=bins, density=True, color=FILL, edgecolor="none")
-        ax.plot(xs, np.exp(cpd.logpdf({node: xs})), color=LINES[0])
+        ax.plot(xs, np.exp(network.node_logpdf(node, {node: xs})), color=LINES[0])
         ax.set_xlabel(_title(node), parse_math=False)
         ax.set_ylabel("density")
     elif len(parents) == 1:
-        _draw_conditional(ax, cpd, node, parents[0], columns, xs, points)
+        _draw_conditional(ax, network, node, parents[0], columns, xs, points)
     else:
-        _draw_slices(ax, cpd, node, parents, columns, xs)
+        _draw_slices(ax, network, node, parents, columns, xs)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -320,7 +320,7 @@ def _draw_legend(ax: Axes, colours: dict[str, str]) -> None:
 
 def _draw_conditional(
     ax: Axes,
-    cpd: Any,
+    network: BayesianNetwork,
     node: str,
     parent: str,
     columns: dict[str, FloatArray],
@@ -332,10 +332,12 @@ def _draw_conditional(
     # Coarser than a curve, and smoothed: every point costs a sum over the training rows.
     parents, xs = _range(columns[parent], MESH_POINTS), np.linspace(xs[0], xs[-1], MESH_POINTS)
     mesh = np.meshgrid(parents, xs)
-    density = np.exp(cpd.logpdf({parent: mesh[0].ravel(), node: mesh[1].ravel()})).reshape(mesh[0].shape)
-    if cpd.kept_rows is not None:
+    rows = {parent: mesh[0].ravel(), node: mesh[1].ravel()}
+    density = np.exp(network.node_logpdf(node, rows)).reshape(mesh[0].shape)
+    kept = network.cpds[node].kept_rows
+    if kept is not None:
         # Far from all rows, a conditional density made of kernels is the narrow ridge of the nearest one.
-        distance = _distances(parents, cpd.kept_rows.column(parent)) / np.ptp(parents)
+        distance = _distances(parents, network.in_data_units(parent, kept.column(parent))) / np.ptp(parents)
         density *= np.clip(2.0 - distance / FADING, 0.0, 1.0)
     # From transparent to blue, so that any background will do; a few peaks must not fade all the rest.
     shades = LinearSegmentedColormap.from_list("shades", [(LINES[0], 0.0), (LINES[0], 0.9)])
@@ -374,7 +376,12 @@ def _greatest_shade(density: FloatArray) -> float:
 
 
 def _draw_slices(
-    ax: Axes, cpd: Any, node: str, parents: tuple[str, ...], columns: dict[str, FloatArray], xs: FloatArray
+    ax: Axes,
+    network: BayesianNetwork,
+    node: str,
+    parents: tuple[str, ...],
+    columns: dict[str, FloatArray],
+    xs: FloatArray,
 ) -> None:
     """Draw the density at quantiles of the parent that changes it most, the others at their medians."""
     medians = {parent: float(np.median(columns[parent])) for parent in parents}
@@ -384,7 +391,7 @@ def _draw_slices(
         row = {name: np.full(len(SLICES) * len(xs), medians[name]) for name in parents}
         row[parent] = np.repeat(values[parent], len(xs))
         row[node] = np.tile(xs, len(SLICES))
-        return np.exp(cpd.logpdf(row)).reshape(len(SLICES), len(xs))
+        return np.exp(network.node_logpdf(node, row)).reshape(len(SLICES), len(xs))
 
     def change(parent: str) -> float:
         return float(np.abs(np.diff(slices(parent, xs), axis=0)).sum())

@@ -63,7 +63,7 @@ def check(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitCheck]:
     checks = {}
     for node, cpd in network.cpds.items():
         if evidence.covers((node, *cpd.parents)):
-            uniform = np.sort(np.clip(cpd.cdf(table), 0.0, 1.0))
+            uniform = np.sort(np.clip(cpd.cdf(network.transformed(table)), 0.0, 1.0))
             rows = len(uniform)
             steps = np.arange(rows + 1) / rows
             distance = max(np.max(steps[1:] - uniform), np.max(uniform - steps[:-1]))

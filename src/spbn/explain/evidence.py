@@ -72,4 +72,6 @@ def _training_columns(network: BayesianNetwork) -> dict[str, FloatArray]:
             for name, column in zip(kept.names, kept.columns, strict=True):
                 if not np.array_equal(columns.setdefault(name, column), column):
                     return {}
-    return columns if len({len(column) for column in columns.values()}) == 1 else {}
+    if len({len(column) for column in columns.values()}) != 1:
+        return {}
+    return {name: network.in_data_units(name, column) for name, column in columns.items()}

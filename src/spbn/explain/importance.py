@@ -90,7 +90,8 @@ def measure(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
         return f"{table.rows} rows are too few for a cross-validated score; {FEWEST_ROWS} are needed."
     settings = settings_of(network) or FitSettings()
     try:
-        score = CVLikelihood(table, folds=FOLDS, seed=0, bandwidth=settings.bandwidth, engine=settings.engine)
+        rows = network.transformed(table)
+        score = CVLikelihood(rows, folds=FOLDS, seed=0, bandwidth=settings.bandwidth, engine=settings.engine)
     except SpbnError as error:
         return f"Scores cannot be computed from these rows: {error}"
     scores: dict[str, float] = {}
@@ -98,7 +99,7 @@ def measure(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
     types: dict[str, Loss] = {}
     for family in families:
         before = score.rows(family)
-        scores[family.node] = float(before.mean())
+        scores[family.node] = float((before + network.log_slopes(table, [family.node])[0]).mean())
         types[family.node] = _loss(before, score.rows(family._replace(type=other_type(family.type))))
         for parent in family.parents:
             rest = tuple(other for other in family.parents if other != parent)

@@ -64,12 +64,14 @@ def leave_one_out(
     if len(asked) == 0:
         return np.empty((len(network.nodes), 0))
     distinct, places = np.unique(asked.astype(np.int64), return_inverse=True)
-    return np.stack(
+    transformed = network.transformed(table)
+    by_node = np.stack(
         [
-            _family_without(network, family, table, distinct, settings)
+            _family_without(network, family, transformed, distinct, settings)
             for family in network.structure.families()
         ]
-    )[:, places]
+    )
+    return (by_node + network.log_slopes(table.take(distinct), network.nodes))[:, places]
 
 
 def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule | None = None) -> FloatArray:
@@ -82,11 +84,12 @@ def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule
     settings = _required_settings(network, bandwidth)
     labels = fold_labels(table.rows, min(FOLDS, table.rows), 0)
     out = []
+    rows = network.transformed(table)
     for family in network.structure.families():
-        part = table.select((*family.parents, family.node))
+        part = rows.select((*family.parents, family.node))
         found = _scored(Partition.folds(part, labels), family, settings)
         out.append(found if np.isfinite(found).all() else network.cpds[family.node].logpdf(part))
-    return np.stack(out)
+    return np.stack(out) + network.log_slopes(table, network.nodes)
 
 
 def _required_settings(network: BayesianNetwork, bandwidth: BandwidthRule | None) -> FitSettings:

@@ -197,7 +197,7 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
 
 
 def _median(network: BayesianNetwork, node: str, rows: Any) -> float:
-    return float(np.clip(np.median(network.cpds[node].logpdf(rows)), -1e300, 1e300))
+    return float(np.clip(np.median(network.node_logpdf(node, rows)), -1e300, 1e300))
 
 
 def _scoring(network: BayesianNetwork, table: Table) -> Scoring:
@@ -218,4 +218,4 @@ def _contributions(network: BayesianNetwork, table: Table, scoring: Scoring) -> 
     if scoring is Scoring.LEFT_OUT_BY_FOLD:
         return out_of_fold(network, table)
     with np.errstate(over="ignore"):
-        return np.stack([network.cpds[node].logpdf(table) for node in network.nodes])
+        return network.contributions(table)

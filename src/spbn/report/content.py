@@ -82,8 +82,8 @@ def _training_rows(network: BayesianNetwork) -> int | None:
 def _early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | None:
     if evidence.source is not Source.GIVEN or evidence.table is None:
         return None
-    settings = network.record.settings
-    return early_stop(network.search, evidence.table, settings=settings, labels=evidence.labels)
+    rows, settings = network.transformed(evidence.table), network.record.settings
+    return early_stop(network.search, rows, settings=settings, labels=evidence.labels)
 
 
 def model_name(network: BayesianNetwork) -> str:
