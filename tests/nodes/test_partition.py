@@ -176,7 +176,7 @@ def test_rows_and_totals_of_sets(name, rule):
 def test_a_large_offset_costs_no_digits(name, node_type):
     """The numbers are multiples of 1/1024, so that adding a power of two rounds nothing."""
     frame = (nonlinear_frame(40, 3) * 1024).round() / 1024
-    moved = frame + [2.0**30, 0.0, -(2.0**31)]
+    moved = frame.add([2.0**30, 0.0, -(2.0**31)])
     plain, offset = (
         Workbench(PARTITIONS[name](as_table(data))).rows(asked(data, [("b", ("a", "c"), node_type)]))
         for data in (frame, moved)
