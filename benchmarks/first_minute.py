@@ -9,7 +9,6 @@ take turns, and the best run of each counts.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -20,8 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from timing import heading, machine
-
-HERE = Path(__file__).resolve().parents[1]
+from versions import measure, print_ratio, versions
 
 FIRST = """
 import json, time
@@ -55,14 +53,6 @@ for _ in range(runs):
 seconds.sort()
 print(json.dumps({"best": seconds[0], "median": seconds[len(seconds) // 2]}))
 """
-
-
-def measure(code: str, version: Path, cache: str, *arguments: int) -> dict[str, float]:
-    """Run a program under a version of the package."""
-    environment = os.environ | {"PYTHONPATH": str(version / "src"), "NUMBA_CACHE_DIR": cache}
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def first_learn(versions: dict[str, Path], runs: int) -> None:
@@ -112,26 +102,17 @@ def searches(versions: dict[str, Path], runs: int) -> None:
                 print_ratio(times)
 
 
-def print_ratio(times: dict[str, float]) -> None:
-    """Print how many times as long the other version took."""
-    if len(times) > 1:
-        ours, other = times.values()
-        print(f"   the other version takes {other / ours:.2f} times as long", flush=True)
-    else:
-        print(flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--other", type=Path, help="a checkout of the version to compare with")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
-    versions = {"this": HERE} | ({"other": options.other.resolve()} if options.other else {})
+    compared = versions(options.other)
     print(machine())
     heading("Iris (150 × 4): the first learn, with nothing compiled")
-    first_learn(versions, options.runs)
+    first_learn(compared, options.runs)
     heading("Hill climbing from CKDE nodes, on a quiet machine (best) and beside busy processes (median)")
-    searches(versions, options.runs)
+    searches(compared, options.runs)
 
 
 if __name__ == "__main__":

@@ -171,6 +171,19 @@ def test_rows_and_totals_of_sets(name, rule):
     np.testing.assert_array_equal(SetDensities(partition, rule, "auto").totals(sets)[0], totals)
 
 
+@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize("node_type", ["lg", "ckde"])
+def test_a_large_offset_costs_no_digits(name, node_type):
+    """The numbers are multiples of 1/1024, so that adding a power of two rounds nothing."""
+    frame = (nonlinear_frame(40, 3) * 1024).round() / 1024
+    moved = frame.add([2.0**30, 0.0, -(2.0**31)])
+    plain, offset = (
+        Workbench(PARTITIONS[name](as_table(data))).rows(asked(data, [("b", ("a", "c"), node_type)]))
+        for data in (frame, moved)
+    )
+    np.testing.assert_allclose(offset, plain, rtol=1e-10)
+
+
 def test_totals_say_which_sets_have_rows_far_out():
     frame = nonlinear_frame(30, 2)
     frame.loc[3, "a"] = 1e9

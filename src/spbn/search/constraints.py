@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,8 +38,13 @@ class Constraints:
 
     def reversible(self, dag: DAG) -> BoolArray:
         """``[i, j]``: the arc i → j may be turned around."""
-        kept = self.knowledge.required_arcs | self.knowledge.forbidden_arcs.T
-        return dag.reversible() & ~kept & self._room(dag)[:, None] & self.arcs
+        return dag.reversible() & self._turnable & self._room(dag)[:, None] & self.arcs
+
+    @cached_property
+    def _turnable(self) -> BoolArray:
+        """``[i, j]``: nothing that is known speaks against turning an arc i → j around."""
+        turnable: BoolArray = ~(self.knowledge.required_arcs | self.knowledge.forbidden_arcs.T)
+        return turnable
 
     def _room(self, dag: DAG) -> BoolArray:
         room: BoolArray = dag.matrix.sum(axis=0) < self.max_parents
