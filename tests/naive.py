@@ -83,6 +83,9 @@ def logpdf(frame, train, node, parents, node_type, **options):
 
 def cv_rows(frame, labels, node, parents, node_type, **options):
     """Log-density of every row under parameters fitted without its fold."""
+    if node_type == "blend":
+        components = blend_cv_rows(frame, labels, node, parents)
+        return special.logsumexp(components, b=em_weights(components)[:, None], axis=0)
     out = np.empty(len(frame))
     for label in np.unique(labels):
         test = labels == label

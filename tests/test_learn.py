@@ -64,7 +64,7 @@ def test_missing_rows_can_be_dropped():
         ({"algorithm": "ges"}, "algorithm must be one of"),
         ({"score": "aic"}, "score must be one of"),
         ({"score": "bic"}, "for model='gbn' only"),
-        ({"start": "normal"}, "'lg' or 'ckde'"),
+        ({"start": "normal"}, "a node type must be"),
         ({"folds": 1}, "folds must be"),
         ({"patience": -1}, "patience must be"),
         ({"test": "chi"}, "test must be one of"),

@@ -24,7 +24,7 @@ def test_types_for_all_or_by_node():
 @pytest.mark.parametrize(
     ("types", "error", "message"),
     [
-        ("gaussian", ArgumentError, "'lg' or 'ckde'"),
+        ("gaussian", ArgumentError, "a node type must be"),
         ({"a": "lg"}, GraphError, "lacks 'b'"),
         ({"a": "lg", "b": "lg", "c": "lg"}, GraphError, "'c'"),
     ],

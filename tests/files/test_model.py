@@ -172,7 +172,7 @@ def bomb(document):
         (lambda d: d["cpds"][0].update(intercept="0"), None, "'intercept' must hold numbers"),
         (lambda d: d["cpds"][0].update(intercept=[1.0]), None, "'intercept' must hold numbers"),
         (lambda d: d["cpds"][0].update(intercept=float("nan")), None, "NaN is not a number"),
-        (lambda d: d["cpds"][0].update(type="code"), None, "'lg' or 'ckde'"),
+        (lambda d: d["cpds"][0].update(type="code"), None, "a node type must be"),
         (lambda d: d["cpds"][1].update(bandwidth=[[1.0]]), None, "'bandwidth' must hold numbers of shape"),
         (lambda d: d["cpds"][1].update(bandwidth=[[1.0, 2.0], [2.0, 1.0]]), None, "not positive definite"),
         (lambda d: d["cpds"][1].update(columns=[0, 7]), None, "must name 2 of the 3 columns"),

@@ -44,7 +44,9 @@ def test_holdout_agrees_with_the_definition(node_type):
     np.testing.assert_allclose(score.rows(Family("b", ("a", "c"), node_type)), expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("node_type", NodeType)
+@pytest.mark.parametrize(
+    "node_type", ["lg", "ckde"]
+)  # a blend validates with the weights of its training rows
 def test_validated_is_cross_validation_and_holdout_together(node_type):
     frame = nonlinear_frame(100, 3)
     train, test = frame[:70], frame[70:]
@@ -153,7 +155,7 @@ def test_rows_are_checked_and_ordered_like_local():
     assert score.rows(("a", ["b", "c"], "ckde")).sum() == pytest.approx(score.rows(family).sum(), rel=1e-12)
     with pytest.raises(spbn.GraphError, match="no column 'z'"):
         score.rows(Family("z"))
-    with pytest.raises(ArgumentError, match="'lg' or 'ckde'"):
+    with pytest.raises(ArgumentError, match="a node type must be"):
         score.rows(Family("a", (), "normal"))
 
 

@@ -94,7 +94,7 @@ SCORES = {
 @pytest.mark.parametrize("max_parents", [None, 1])
 def test_every_step_is_the_best_there_is(score, max_parents):
     """Deltas kept over steps equal deltas computed from nothing, and the greatest is taken."""
-    both = len(score.node_types) == 2
+    both = len(score.node_types) > 1
     structure = Structure("abcd", types="ckde" if both else "lg")
     result = hill_climb(score, structure, patience=3, max_parents=max_parents)
     assert result.steps
@@ -313,7 +313,7 @@ def test_one_and_two_threads_give_the_same_search():
             "more than max_parents=1",
         ),
         ({"fixed_types": ["z"]}, GraphError, "no node 'z'"),
-        ({"fixed_types": {"a": "normal"}}, ArgumentError, "'lg' or 'ckde'"),
+        ({"fixed_types": {"a": "normal"}}, ArgumentError, "a node type must be"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(options, error, message):

@@ -351,8 +351,8 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path)
     rows = network.transformed(as_table(frame, names=network.nodes))
     found = early_stop(network.search, rows, settings=settings, labels=labels)
     if found is not None:
-        rows = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
-        look = f" A few rows far from all others can cause this. Look at {rows}." if rows else ""
+        places = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
+        look = f" A few rows far from all others can cause this. Look at {places}." if places else ""
         warn(f"{found.what}{look} {found.remedy}")
 
 
