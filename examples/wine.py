@@ -44,12 +44,12 @@ def main() -> None:
     by_node = scored_out_of_sample(wine, "spbn")
     total, typical = by_node.sum(axis=1), by_node.median()
     gaussian = scored_out_of_sample(wine, "gbn").sum(axis=1)
-    print(f"\nMean log-density of a wine that was not seen: {total.mean():.2f}")
+    print(f"\nMean log-density of an unseen wine: {total.mean():.2f}")
     print(f"and under a Gaussian network: {gaussian.mean():.2f}")
 
     print("\nThe five least likely wines, and the measurements that make them so.")
     print(
-        "First its log-density; in brackets how far the log-density of the measurement is below its median.\n"
+        "First its log-density; in brackets, how far the log-density of the measurement is below its median.\n"
     )
     for row in total.nsmallest(5).index:
         lacking = (typical - by_node.loc[row]).nlargest(2)
