@@ -36,7 +36,7 @@ class Constraints:
         return dag.matrix & ~self.knowledge.required_arcs & self.arcs
 
     def reversible(self, dag: DAG) -> BoolArray:
-        """``[i, j]``: the arc i → j may be turned around."""
+        """``[i, j]``: the arc i → j may be reversed."""
         kept = self.knowledge.required_arcs | self.knowledge.forbidden_arcs.T
         return dag.reversible() & ~kept & self._room(dag)[:, None] & self.arcs
 
@@ -55,7 +55,7 @@ def constrain(
     forbidden_arcs: Iterable[Arc],
     fixed_types: Iterable[str] | Mapping[str, NodeType | str],
 ) -> tuple[Structure, Constraints]:
-    """Check the wishes against each other; return a start that meets them, with the required arcs."""
+    """Check the constraints against each other; return a start that meets them, with the required arcs."""
     kinds = (operators,) if isinstance(operators, str) else tuple(operators)
     if not kinds or not set(kinds) <= set(KINDS):
         raise ArgumentError(
