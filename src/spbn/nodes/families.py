@@ -27,7 +27,7 @@ class Family(NamedTuple):
         return f"{self.node} | {', '.join(self.parents) or '∅'} ({self.type})"
 
 
-#: What is taken for a family: one, or the like of it.
+#: What is accepted as a family: one, or a tuple like it.
 AnyFamily = Family | tuple[str, Iterable[str], NodeType | str]
 
 
@@ -99,7 +99,7 @@ class FamilyBatch:
 
     @cached_property
     def members(self) -> IntArray:
-        """Column numbers of every family, parents in order and the node behind them.
+        """Column numbers of every family, parents in order and the node after them.
 
         Family f has ``members[f, : sizes[f]]``; what follows is -1.
         """
