@@ -10,16 +10,16 @@ STAMPS := .venv/.stamps
 DATA ?= ../shared/paper-data
 
 help:
-	@echo "make demo    learn the paper's synthetic network, compare with the published figures, write a report"
+	@echo "make demo    learn the paper's synthetic network, compare it with the published figures, write a report"
 	@echo "make test    run the tests"
 	@echo "make check   lint, check the format and the types"
 	@echo "make docs    build the documentation into site/"
 	@echo "make quick   run a few cells of every experiment of the paper; DATA=... says where its data is"
-	@echo "make format  put the code into the format that 'make check' wants"
-	@echo "make bench   run the benchmarks beside the peers (minutes to hours)"
-	@echo "make fuzz    odd tables and damaged files for a minute; SECONDS=... and SEED=... say how long, and which"
-	@echo "make mutants break the library in many places, and see whether the tests notice; ONLY=... picks some"
-	@echo "make clean   remove .venv and everything else that was made"
+	@echo "make format  format the code as 'make check' requires"
+	@echo "make bench   run the benchmarks against other libraries (minutes to hours)"
+	@echo "make fuzz    try odd tables and damaged files for a minute; SECONDS=... and SEED=... change that"
+	@echo "make mutants break the library in many places, and check that the tests notice; ONLY=... selects some"
+	@echo "make clean   remove .venv and everything else that was built"
 
 demo: $(STAMPS)/demo
 	$(BIN)/spbn demo
@@ -62,7 +62,7 @@ mutants: $(STAMPS)/dev
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-# The demo needs what a user needs, and no tools of developers.
+# The demo needs what a user needs, but no developer tools.
 $(STAMPS)/demo: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plot]"
 	mkdir -p $(STAMPS) && touch $@

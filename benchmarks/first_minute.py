@@ -1,4 +1,4 @@
-"""The first minute with the package, and a search on a busy machine; beside another version.
+"""The first minute with the package, and a search on a busy machine, compared with another version.
 
     python benchmarks/first_minute.py [--other FOLDER] [--runs 3]
 
@@ -74,7 +74,7 @@ def first_learn(versions: dict[str, Path], runs: int) -> None:
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Keep the machine busy with processes that do nothing but count."""
+    """Keep the machine busy with processes that only loop."""
     with ExitStack() as stack:
         for _ in range(processes):
             process = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -84,7 +84,7 @@ def busy(processes: int) -> Iterator[None]:
 
 
 def searches(versions: dict[str, Path], runs: int) -> None:
-    """Search on synthetic data, first on the machine as it is, then beside as many processes as cores."""
+    """Search on synthetic data, first on a quiet machine, then alongside as many busy processes as cores."""
     with tempfile.TemporaryDirectory() as folder:
         for rows, repeats in ((200, 20), (2000, 10), (10_000, 2)):
             print(f"{rows:,} rows")
@@ -111,7 +111,7 @@ def main() -> None:
     print(machine())
     heading("Iris (150 × 4): the first learn, with nothing compiled")
     first_learn(compared, options.runs)
-    heading("Hill climbing from CKDE nodes, on a quiet machine (best) and beside busy processes (median)")
+    heading("Hill climbing from CKDE nodes, on a quiet machine (best) and alongside busy processes (median)")
     searches(compared, options.runs)
 
 

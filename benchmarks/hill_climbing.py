@@ -1,8 +1,8 @@
-"""Hill climbing beside PyBNesian on the same rows, folds and start; growth in rows and columns; memory.
+"""Hill climbing compared with PyBNesian on the same rows, folds and start; scaling; memory.
 
     python benchmarks/hill_climbing.py [--data ../shared/paper-data] [--quick] [--other FOLDER]
 
-The largest comparison takes PyBNesian some six minutes; ``--quick`` leaves it out. With ``--other``, a
+The largest comparison takes PyBNesian about six minutes; ``--quick`` leaves it out. With ``--other``, a
 checkout of another version of spbn, only the two versions are compared.
 """
 
@@ -123,7 +123,7 @@ def compare_gaussian(frame: pd.DataFrame) -> None:
 
 
 def nonlinear(rows: int, columns: int) -> pd.DataFrame:
-    """Columns of which every one depends on one or two before it, half of them in a curved way."""
+    """Columns that each depend on one or two earlier ones, half of them nonlinearly."""
     rng = np.random.default_rng(0)
     data = rng.normal(size=(rows, columns))
     for j in range(1, columns):

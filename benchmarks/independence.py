@@ -1,7 +1,7 @@
 """How often the independence tests reject, where they should not and where they should, and what they cost.
 
 ``python benchmarks/independence.py`` writes its tables into docs/independence-tests.md;
-it takes about a quarter of an hour. ``--table`` makes one of them only. ``--quick`` only prints,
+it takes about a quarter of an hour. ``--table`` makes only one of them. ``--quick`` only prints,
 from a tenth of the data sets.
 """
 
@@ -100,7 +100,7 @@ TESTS: dict[str, tuple[Callable[[Columns, int], IndependenceTest], int]] = {
 
 
 def rejections(case: str, make: Callable[[Columns, int], IndependenceTest], data_sets: int) -> float:
-    """Return how often a test rejects at 5 %, each data set with random features of its own."""
+    """Return how often a test rejects at 5 %, with new random features for each data set."""
     generate = (INDEPENDENT | DEPENDENT)[case]
     rejected = 0
     for seed in range(data_sets):
@@ -147,7 +147,7 @@ def readable(seconds: float) -> str:
 
 
 def write(name: str, table: str) -> None:
-    """Put a table between its two marks in the document."""
+    """Put a table between its two markers in the document."""
     text = DOCUMENT.read_text()
     before, rest = text.split(f"<!-- {name} -->\n", 1)
     _, after = rest.split(f"<!-- end of {name} -->", 1)
@@ -157,7 +157,7 @@ def write(name: str, table: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the data sets; print only")
-    parser.add_argument("--table", choices=["cost", "rejections"], help="make one of the two only")
+    parser.add_argument("--table", choices=["cost", "rejections"], help="make only one of the two")
     options = parser.parse_args()
     share = 0.1 if options.quick else 1.0
     tables = {"cost": cost_table, "rejections": lambda: rejection_table(share)}

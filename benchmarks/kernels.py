@@ -1,4 +1,4 @@
-"""The exact kernel beside scipy and scikit-learn, and beside what the machine could do at best."""
+"""The exact kernel compared with scipy and scikit-learn, and with the best the machine could do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _exp_alone(numbers, repeats):
 
 
 def peak_rate() -> float:
-    """Exponentials a second, in thousands of millions, on all cores."""
+    """Exponentials per second, in units of 10⁹, on all cores."""
     numbers = np.random.default_rng(0).uniform(0, 20, 1024)
     workers, repeats = 16, 20_000
     _exp_alone(numbers, 1)
@@ -51,7 +51,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     peak = peak_rate()
     heading(f"Log-density of {ROWS:,} rows under a KDE of {ROWS:,} rows")
-    print(f"The exponential alone: {peak:.2f} · 10⁹ a second\n")
+    print(f"The exponential alone: {peak:.2f} · 10⁹ per second\n")
     titles = ("d", "spbn", "scipy", "sklearn", "×scipy", "×sklearn", "10⁹ pairs/s", "of peak")
     print("{:>2} {:>9} {:>9} {:>9} {:>8} {:>9} {:>12} {:>8}".format(*titles))
     for d in (1, 2, 3, 5):
@@ -87,7 +87,7 @@ def main() -> None:
         query = rng.normal(size=(d, 1))
         kernels.conditional_log_density(query)
         seconds, _ = best(lambda k=kernels, q=query: k.conditional_log_density(q), runs=2000)
-        print(f"{d - 1} parents: {1e6 * seconds:5.0f} µs a row", flush=True)
+        print(f"{d - 1} parents: {1e6 * seconds:5.0f} µs per row", flush=True)
 
     heading("Memory: 200,000 rows under a KDE of 20,000 rows, 2 dimensions")
     used = peak_megabytes("""

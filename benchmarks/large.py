@@ -1,4 +1,4 @@
-"""Large data: the spectral engine beside the exact one, how both grow, how well they agree; a million rows.
+"""Large data: the spectral engine compared with the exact one in speed and accuracy; a million rows.
 
     python benchmarks/large.py                 # cross-validation with ten folds, 1 to 3 dimensions
     python benchmarks/large.py --accuracy      # data of all shapes, up to a million rows
@@ -7,7 +7,7 @@
     python benchmarks/large.py --network       # a whole network from a million rows
 
 What would take the exact engine over two minutes is computed for some of the rows only,
-and its time extrapolated: such times are marked with ~.
+and the time is extrapolated: such times are marked with ~.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from timing import best, heading, machine
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 FOLDS = 10
 TOO_LONG = 120.0
-SAMPLE = 5_000  # rows that stand for all where all would take too long
+SAMPLE = 5_000  # rows that represent all where all would take too long
 SHAPES = ("normal", "bimodal", "student", "lognormal", "integers", "clusters", "outlier", "collinear")
 
 Arrays = tuple[FloatArray, IntArray, FloatArray, IntArray]
@@ -71,7 +71,7 @@ def cross_validation(x: FloatArray) -> Arrays:
 
 
 def part(arrays: Arrays, wanted: int) -> tuple[Arrays, float]:
-    """Cut the queries of every span down, to some `wanted` in all; return by how much they became fewer."""
+    """Cut the queries of every span down, to about `wanted` in all; return the factor."""
     points, columns, whiteners, spans = arrays
     queries = spans[:, 1] - spans[:, 0]
     fewer = spans.copy()
@@ -89,12 +89,12 @@ def exact_time(arrays: Arrays, runs: int) -> tuple[float, FloatArray, str]:
 
 
 def error(found: FloatArray, expected: FloatArray) -> float:
-    """Greatest difference of log-densities, where both are."""
+    """Greatest difference of log-densities, where both exist."""
     return float(np.nanmax(np.abs(found - expected)))
 
 
 def error_of_sum(found: FloatArray, expected: FloatArray) -> float:
-    """Relative difference of the sums of log-densities, where both are."""
+    """Relative difference of the sums of log-densities, where both exist."""
     difference, total = np.nansum(found - expected), np.nansum(expected)
     return float(abs(difference / total))
 
@@ -160,7 +160,7 @@ def plain_accuracy() -> None:
 
 
 def plain(x: FloatArray, train: int) -> Arrays:
-    """What the engines take for the rows behind the first `train`, under a KDE of those."""
+    """What the engines take for the rows after the first `train`, under a KDE of those."""
     d, rows = x.shape
     points = np.ascontiguousarray(x - x[:, :train].mean(axis=1)[:, None])
     whitener = cholesky.whitener(train ** (-2 / (d + 4)) * np.atleast_2d(np.cov(x[:, :train])))

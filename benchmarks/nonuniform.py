@@ -1,9 +1,9 @@
-"""The spectral engine beside the same sums by way of FINUFFT, a library for non-uniform Fourier transforms.
+"""The spectral engine compared with FINUFFT, a library for non-uniform Fourier transforms, on the same sums.
 
     python benchmarks/nonuniform.py
 
 Both sides compute the log-densities of ten-fold cross-validation, and both are compared
-with the exact kernel on some rows. FINUFFT's side is the textbook's: a transform of every
+with the exact kernel on some rows. FINUFFT's side follows the textbook: a transform of every
 fold to Fourier modes, their sum less one fold, a Gaussian filter, and back at the fold's rows.
 The modes reach as far as the filter is above the tolerance.
 """
@@ -31,7 +31,7 @@ BACKWARD = {1: finufft.nufft1d2, 2: finufft.nufft2d2, 3: finufft.nufft3d2}
 def by_finufft(
     points: FloatArray, columns: FloatArray, whiteners: FloatArray, spans: FloatArray
 ) -> FloatArray:
-    """Return the log-densities; NaN where a sum is so small that the exact kernel would be asked."""
+    """Return the log-densities; NaN where a sum is so small that the exact kernel would be used."""
     d, rows = points.shape
     whitener = whiteners[0, 0]
     x = whitener @ points

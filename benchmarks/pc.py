@@ -1,8 +1,8 @@
-"""PC beside PyBNesian on the same rows.
+"""PC compared with PyBNesian on the same rows.
 
     python benchmarks/pc.py [--data ../shared/paper-data] [--quick]
 
-RCoT takes PyBNesian some eight minutes; ``--quick`` leaves it out.
+RCoT takes PyBNesian about eight minutes; ``--quick`` leaves it out.
 """
 
 from __future__ import annotations

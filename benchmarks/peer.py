@@ -14,7 +14,7 @@ import spbn
 
 @dataclass(frozen=True)
 class Split:
-    """The rows and folds that PyBNesian drew, to give to both sides."""
+    """The rows and folds that PyBNesian drew, for both sides to use."""
 
     train: pd.DataFrame
     validation: pd.DataFrame
@@ -27,7 +27,7 @@ def validated_score(frame: pd.DataFrame, *, folds: int = 10, seed: int = 0) -> A
 
 
 def split_of(score: Any) -> Split:
-    """Read off which rows are for validation and which fold each training row is in."""
+    """Find out which rows are for validation and which fold each training row is in."""
     train, validation = score.training_data().to_pandas(), score.validation_data().to_pandas()
     labels = np.empty(len(train), dtype=int)
     for fold, (_, test) in enumerate(score.cv_lik.cv.indices()):

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: the best of several runs, and the memory of a process of its own."""
+"""How the benchmarks measure: the best of several runs, and the memory of a separate process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def best(function: Callable[[], Any], *, runs: int = 5) -> tuple[float, Any]:
 
 
 def peak_megabytes(code: str) -> dict[str, float]:
-    """Run code in a process of its own; it must call `mark()` before what is to be measured.
+    """Run code in a separate process; it must call `mark()` just before what is to be measured.
 
     Returns
     -------
-    Megabytes in use at the mark, and by how much the peak behind it lay above that (Linux).
+    Megabytes in use at the mark, and by how much the later peak exceeded that (Linux).
     """
     program = f"""
 import json
@@ -47,7 +47,7 @@ print(json.dumps({{"before": marks[0], "added": status("VmHWM") - marks[0]}}))
 
 
 def machine() -> str:
-    """Say what was measured on."""
+    """Describe the machine."""
     import numba
 
     versions = f"Python {platform.python_version()}, numba {numba.__version__}"

@@ -1,8 +1,8 @@
-"""Read docstrings the way that spbn writes them, for the API page (an extension of griffe).
+"""Read docstrings the way spbn writes them, for the API page (an extension of griffe).
 
-NumPy's convention has types in docstrings, ours has them in the signature alone. Two things
-would come out wrong: names that share one description would all have the type and the default of
-the first, and a sentence about what is returned would be taken for its type.
+NumPy's convention puts types in docstrings; ours has them only in the signature. Two things
+would come out wrong: names that share one description would all get the type and the default of
+the first, and a sentence about what is returned would be mistaken for its type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import griffe
 
 
 class Docstrings(griffe.Extension):
-    """Put right what docstrings say about parameters, attributes and returned values."""
+    """Correct what docstrings say about parameters, attributes and returned values."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """Take types and defaults from the code."""

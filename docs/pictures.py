@@ -1,7 +1,7 @@
 """Draw the pictures of the documentation: ``python docs/pictures.py`` writes docs/img/.
 
-The same version of matplotlib gives the same bytes. The picture of a report is taken with chromium; where
-there is none, it stays as it is.
+The same version of matplotlib gives the same bytes. The picture of a report is taken with chromium; if
+it is not installed, the picture is left as it is.
 """
 
 import io
@@ -77,7 +77,7 @@ def search() -> None:
 
 
 def comparison() -> None:
-    """What few rows find, beside the truth."""
+    """What few rows find, compared with the truth."""
     found = spbn.learn(synthetic(200, seed=1)).structure
     figure, ax = plt.subplots(figsize=(3.6, 3.4), layout="constrained")
     plot_structure(found, ax, compare_to=synthetic_structure())

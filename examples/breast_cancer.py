@@ -2,7 +2,7 @@
 
 569 tumours, eight measurements of their cell nuclei. One network is learned from the benign
 ones and one from the malignant ones. A tumour belongs to the class under which it is more
-likely: the difference of two log-densities, and the logarithm of the classes' odds.
+likely: the sign of the difference of two log-densities plus the log of the prior odds decides.
 Gaussian, KDE and semiparametric networks are compared on rows that they have not seen.
 """
 
@@ -34,7 +34,7 @@ def main() -> None:
     """Compare the three kinds of networks, as densities and as classifiers."""
     data = load_breast_cancer(as_frame=True)
     names = {name: name.removeprefix("mean ") for name in data.data.columns if name.startswith("mean ")}
-    # Perimeter and area are nearly functions of the radius: they would say the same thing three times.
+    # Perimeter and area are nearly functions of the radius: the same information three times.
     tumours = data.data[list(names)].rename(columns=names).drop(columns=["perimeter", "area"])
     malignant = data.target == 0
     prior_odds = np.log(malignant.mean() / (1 - malignant.mean()))
@@ -47,7 +47,7 @@ def main() -> None:
         odds = density[True] - density[False] + prior_odds
         accuracy, area = accuracy_score(malignant, odds > 0), roc_auc_score(malignant, odds)
         print(f"{model:8}{own.mean():13.3f}{accuracy:10.3f}{area:10.3f}")
-    print("\nlog-density: mean of a tumour under its own class; more is better.")
+    print("\nlog-density: mean over tumours, each under its own class; greater is better.")
     error = np.sqrt(accuracy * (1 - accuracy) / len(tumours))
     print(f"The standard error of an accuracy is {error:.3f}: differences below twice that say nothing.")
 

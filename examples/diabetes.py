@@ -2,7 +2,7 @@
 
 442 patients: age, body mass index, blood pressure, blood serum, and how far the disease had
 progressed a year later. Two networks are compared, a Gaussian and a semiparametric one. Arcs
-that come back in random halves of the patients are to be trusted; others are not. At the end
+that come back in random halves of the patients can be trusted; others cannot. At the end
 new patients are drawn.
 """
 
@@ -20,11 +20,11 @@ NAMES = {
     "s1": "cholesterol",
     "s2": "ldl",
     "s3": "hdl",
-    "s5": "triglycerides",  # its logarithm, says the description of the data
+    "s5": "triglycerides",  # its logarithm, according to the description of the data
     "s6": "glucose",
     "target": "progression",
 }
-# Progression was measured a year after everything else, so it causes none of it.
+# Progression was measured a year after everything else, so it cannot cause any of it.
 FORBIDDEN = [("progression", name) for name in NAMES.values() if name != "progression"]
 HALVES = 10
 
@@ -38,16 +38,14 @@ def main() -> None:
     network = spbn.learn(patients, max_parents=3, forbidden_arcs=FORBIDDEN)
     print("The semiparametric network:\n")
     print(network)
-    print(
-        f"\nPairs that only one of it and the Gaussian network joins: {spbn.metrics.hmd(network, gaussian)}"
-    )
+    print(f"\nPairs joined in only this or only the Gaussian network: {spbn.metrics.hmd(network, gaussian)}")
 
     joined: Counter[str] = Counter()
     for seed in range(HALVES):
         half = patients.sample(frac=0.5, random_state=seed)
         arcs = spbn.learn(half, max_parents=3, forbidden_arcs=FORBIDDEN).structure.arcs
         joined.update(" - ".join(sorted(arc)) for arc in arcs)
-    print(f"\nPairs that were joined in most of {HALVES} random halves of the patients:\n")
+    print(f"\nPairs joined in most of {HALVES} random halves of the patients:\n")
     for pair, times in joined.most_common():
         if times > HALVES / 2:
             print(f"  {times:3d} times  {pair}")

@@ -44,13 +44,11 @@ def main() -> None:
     by_node = scored_out_of_sample(wine, "spbn")
     total, typical = by_node.sum(axis=1), by_node.median()
     gaussian = scored_out_of_sample(wine, "gbn").sum(axis=1)
-    print(f"\nMean log-density of a wine that was not seen: {total.mean():.2f}")
+    print(f"\nMean log-density of an unseen wine: {total.mean():.2f}")
     print(f"and under a Gaussian network: {gaussian.mean():.2f}")
 
     print("\nThe five least likely wines, and the measurements that make them so.")
-    print(
-        "First its log-density; in brackets how far the log-density of the measurement is below its median.\n"
-    )
+    print("First its log-density; in brackets, how far that of the measurement is below its median.\n")
     for row in total.nsmallest(5).index:
         lacking = (typical - by_node.loc[row]).nlargest(2)
         reasons = [f"{node} = {wine.loc[row, node]:g} ({-gap:+.1f})" for node, gap in lacking.items()]

@@ -29,12 +29,12 @@ PAPER = ROOT / "docs" / "paper.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run or render experiments; the exit code is 2 if it was called wrongly and 1 if a cell failed."""
+    """Run or render experiments; the exit code is 2 if the arguments are wrong and 1 if a cell failed."""
     options = _parser().parse_args(arguments)
     names = NAMES if options.name == "all" else (options.name,)
     needed = [options.data / folder for name in names for folder in FOLDERS.get(name, [""])]
     if absent := [folder for folder in needed if not folder.is_dir()]:
-        print(f"{absent[0]} is no folder: --data takes a clone of SPBN-Experiments.", file=sys.stderr)
+        print(f"{absent[0]} is not a folder: --data takes a clone of SPBN-Experiments.", file=sys.stderr)
         return 2
     if options.jobs < 1:
         print(f"--jobs must be 1 or more. Got {options.jobs}.", file=sys.stderr)
@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
                 results = RESULTS / f"{name}.csv"
                 failed += run_experiment(f"experiments.{name}", options.data, results, jobs=options.jobs)
     except KeyboardInterrupt:
-        print("\nstopped; the same command goes on from here.", file=sys.stderr)
+        print("\nstopped; run the same command again to continue.", file=sys.stderr)
         return 130
     except ResultsError as error:
         print(error, file=sys.stderr)
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_quickly(name: str, data: Path, jobs: int) -> int:
-    """Run and render a few cells, always anew and away from the real results."""
+    """Run and render a few cells, always from scratch and away from the real results."""
     results = RESULTS / "quick" / f"{name}.csv"
     results.unlink(missing_ok=True)
     failed = run_experiment(f"experiments.{name}", data, results, quick=True, jobs=jobs)
@@ -73,7 +73,7 @@ def run_quickly(name: str, data: Path, jobs: int) -> int:
 def render(name: str, results: Path, data: Path, out: Path) -> None:
     """Make the tables and figures of an experiment from its results."""
     if not results.exists():
-        raise ResultsError(f"{results} is not there: run the experiment before it is rendered.")
+        raise ResultsError(f"{results} does not exist: run the experiment before rendering it.")
     out.mkdir(parents=True, exist_ok=True)
     import_module(f"experiments.{name}").render(pd.read_csv(results), data, out)
 
@@ -86,9 +86,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, required=True, help="a clone of the authors' SPBN-Experiments")
     parser.add_argument("--quick", action="store_true", help="a few cells of each, into results/quick")
     parser.add_argument(
-        "--jobs", type=int, default=1, help="processes, each with one thread if more than one"
+        "--jobs", type=int, default=1, help="number of processes; if more than one, each has one thread"
     )
-    parser.add_argument("--render", action="store_true", help="run nothing: tables and figures from results")
+    parser.add_argument(
+        "--render", action="store_true", help="run nothing, only make tables and figures from results"
+    )
     return parser
 
 

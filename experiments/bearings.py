@@ -1,6 +1,6 @@
 """Bearings that wear out: three conditions, a network for each, and the fault that shows in one of them.
 
-To look at other bearings, or other machines, three functions are enough::
+For other bearings, or other machines, three functions are enough::
 
     segmentation = segment(run_to_failure)                     # good, average and bad rows
     networks = train([run_to_failure, another], segmentation)  # a network for each condition
@@ -25,7 +25,7 @@ import spbn
 from spbn.nodes.base import NodeType
 
 CONDITIONS = ("good", "average", "bad")
-#: Rotation, and the frequencies of defects of the outer race, the inner race, the cage and the balls.
+#: Rotation, and the defect frequencies of the outer race, the inner race, the cage and the balls.
 FREQUENCIES = ("W", "BPFO", "BPFI", "FTF", "BSF")
 #: The bearing whose rows decide what is good, average and bad, and all that networks are learned from.
 REFERENCE, TRAINING = "Bearing1_1", ("Bearing1_1", "Bearing1_2")
@@ -36,13 +36,13 @@ ROWS_A_STEP = 3
 
 @dataclass(frozen=True)
 class Segmentation:
-    """A hidden Markov model whose states are conditions, the one with the least amplitudes first."""
+    """A hidden Markov model whose states are conditions, the one with the smallest amplitudes first."""
 
     model: Any
     order: tuple[int, ...]
 
     def conditions(self, rows: pd.DataFrame) -> np.ndarray:
-        """Return the condition of every row, from 0; rows must be in the order of time."""
+        """Return the condition of every row, from 0; rows must be in order of time."""
         return np.argsort(self.order)[self.model.predict(rows.to_numpy())]
 
 
@@ -54,9 +54,9 @@ def segment(
     Parameters
     ----------
     rows
-        Amplitudes of the frequencies, in the order of time, from new to worn out.
+        Amplitudes of the frequencies, in order of time, from new to worn out.
     variance_prior
-        Squares that are added to those of every state's amplitudes. The default is hmmlearn's,
+        A sum of squares added to that of every state's amplitudes. The default is hmmlearn's,
         and so the paper's; it keeps states from following noise, and should grow with the
         square of the unit of the amplitudes.
     """
@@ -83,7 +83,7 @@ def learn(rows: pd.DataFrame) -> spbn.BayesianNetwork:
 
 
 def condition(networks: Sequence[spbn.BayesianNetwork], rows: pd.DataFrame) -> pd.Series:
-    """Return the condition whose network finds each row the most likely."""
+    """Return, for each row, the condition whose network finds it the most likely."""
     likelihoods = np.stack([network.logpdf(rows) for network in networks])
     return pd.Series(likelihoods.argmax(axis=0), index=rows.index)
 
@@ -123,7 +123,7 @@ def batch(cell: Cell) -> str:
 
 
 def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
-    """Learn a network, or say how it goes with a bearing: means over the rows of a step."""
+    """Learn a network, or describe a step in the life of a bearing: means over its rows."""
     if cell.subject in CONDITIONS:
         network, rows = _network(data, cell.subject)
         return _columns(
@@ -155,7 +155,7 @@ def _network(data: Path, name: str) -> tuple[spbn.BayesianNetwork, int]:
 
 @cache
 def _life(data: Path, bearing: str) -> pd.DataFrame:
-    """Return everything there is to say about every row of a bearing."""
+    """Return everything that is measured about every row of a bearing."""
     rows = read(data, bearing)
     networks = [_network(data, name)[0] for name in CONDITIONS]
     contributions = by_frequency(networks[0].logpdf_by_node(rows))

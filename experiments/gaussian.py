@@ -28,18 +28,19 @@ GROUPS = [
     with_patience("HC", ["SPBN-CKDE"]),
     [Procedure("PC-RCoT", "GBN"), *with_patience("PC-RCoT", SPBNS)],
 ]
-#: What each group costs, roughly, beside a search from linear Gaussian nodes.
+#: What each group costs, roughly, relative to a search from linear Gaussian nodes.
 RELATIVE_COSTS = (0.01, 0.1, 1.0, 3.0, 20.0)
-#: Most variables in a condition of PC with RCoT, where two nodes have 19 neighbours: a million subsets.
+#: Maximum number of variables in a condition of PC with RCoT, where two nodes have 19 neighbours:
+#: a million subsets.
 LARGEST_CONDITION = {("ARTH150", 10_000): 4}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One procedure on so many rows of one network.
+    """One procedure on some rows of one network.
 
     `order` 0 is the order of columns in the file, and others are the seeds of shuffled ones: BIC and BGe
-    do not tell the directions of an arc apart, so that order decides where hill climbing begins.
+    do not tell the directions of an arc apart, so the order decides where hill climbing begins.
     """
 
     network: str
@@ -51,7 +52,7 @@ class Cell:
 
 
 def cells(data: Path, quick: bool) -> list[Cell]:
-    """Return all cells, those that cost least first."""
+    """Return all cells, the cheapest first."""
     networks, sizes = (NETWORKS[:1], SIZES[:1]) if quick else (NETWORKS, SIZES)
     costs = [
         (cost * rows * NODES[network] ** 2, network, rows, group)

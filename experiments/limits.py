@@ -12,7 +12,7 @@ from experiments import gaussian
 from experiments.procedures import Procedure, Workbench, fit
 from experiments.sources import gaussian_test, gaussian_train, outer_folds, uci_table
 
-#: The data on which conditions are limited, and the largest limit that is tried. Of UCI data, the first fold.
+#: The data on which conditions are limited, and the largest limit tried. For UCI data, the first fold.
 CASES = {"Sensor_reading": 4, "Spambase": 3, "ARTH150": 4}
 ROWS = max(gaussian.SIZES)
 QUICK = {"Iris": 1}
@@ -20,7 +20,7 @@ QUICK = {"Iris": 1}
 
 @dataclass(frozen=True)
 class Cell:
-    """A model on the graph of PC with at most so many variables in a condition."""
+    """A model on the graph of PC with a maximum number of variables in a condition."""
 
     data: str
     limit: int

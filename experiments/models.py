@@ -1,7 +1,7 @@
-"""The models whose rows are learned from where time is measured: 5, 10 and 20 variables.
+"""The models that execution times are measured on: 5, 10 and 20 variables.
 
-A model is a table of equations, and so are its structure and its samples. The equations are those
-that the authors of the paper measured with: half of the nodes are linear Gaussian (in the model with
+A model is a table of equations, which give its structure and its samples. The equations are those
+used by the authors of the paper: half of the nodes are linear Gaussian (in the model with
 five, two), the others are mixtures, products, quotients and curves of their parents.
 """
 

@@ -29,12 +29,12 @@ def spread(values: pd.Series, decimals: int = 2) -> str:
 
 
 def change(value: float, decimals: int) -> str:
-    """Write a difference with its sign, be it plus or minus."""
+    """Write a difference with its sign, plus or minus."""
     return f"{value:+.{decimals}f}".replace("-", "−")
 
 
 def place(value: float, low: float, high: float) -> str:
-    """Say where a published value, printed with two decimals, lies beside a range."""
+    """Say where a published value, printed with two decimals, lies relative to a range."""
     if low - 0.005 <= value <= high + 0.005:
         return "within"
     return "above" if value > high else "below"

@@ -18,7 +18,7 @@ from experiments.procedures import START, Procedure
 
 
 def learn(procedure: Procedure, frame: pd.DataFrame, graph: list[tuple[str, str]]) -> int:
-    """Learn by a procedure and return the number of arcs; `graph` is for that which learns types only."""
+    """Learn by a procedure and return the number of arcs; `graph` is for the one that only learns types."""
     import pybnesian
 
     nodes = list(frame.columns)

@@ -51,14 +51,14 @@ class Procedure:
 
 
 class Workbench:
-    """Learns structures from one table by any procedure, and computes only once what they share.
+    """Learns structures from one table by any procedure, and computes what they share only once.
 
     Parameters
     ----------
     seed
         Decides the validation rows, the folds, and the random features of RCoT.
     largest_condition
-        Most variables in a condition of PC with RCoT; None for no limit.
+        Maximum number of variables in a condition of PC with RCoT; None for no limit.
     """
 
     def __init__(self, data: pd.DataFrame, *, seed: int = 0, largest_condition: int | None = None) -> None:
@@ -90,7 +90,7 @@ class Workbench:
         """Return the graph that PC finds, as a DAG."""
         if algorithm not in self._graphs:
             test = TESTS[algorithm](self.data, self._seed)
-            with warnings.catch_warnings():  # a PDAG without a consistent extension is to be expected here
+            with warnings.catch_warnings():  # PDAGs without a consistent extension are expected here
                 warnings.simplefilter("ignore")
                 found = spbn.pc(test, max_conditioning=self._largest_condition.get(algorithm))
                 self._graphs[algorithm] = found.pdag.to_dag()
@@ -116,7 +116,7 @@ def within_patience(begin: spbn.Structure, search: spbn.SearchResult, patience: 
 
 
 def fit(structure: spbn.Structure, data: pd.DataFrame) -> tuple[spbn.BayesianNetwork, int]:
-    """Fit a network; arcs that the rows do not bear are left out and counted."""
+    """Fit a network; arcs that cannot be fitted are left out and counted."""
     structure, cpds, left_out = fit_what_can_be(structure, as_table(data), FitSettings())
     return spbn.BayesianNetwork(structure, cpds), len(left_out)
 

@@ -1,4 +1,4 @@
-"""How a search over the synthetic network goes: the structure after every step, and its three scores."""
+"""A search on the synthetic network: the structure after every step, and its three scores."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ QUICK_STEPS = 2
 
 @dataclass(frozen=True)
 class Cell:
-    """The structure after so many steps."""
+    """The structure after a number of steps."""
 
     step: int
 
 
 def cells(data: Path, quick: bool) -> list[Cell]:
-    """Return one cell a step."""
+    """Return one cell per step."""
     return [Cell(step) for step in range(1 + (QUICK_STEPS if quick else MOST_STEPS))]
 
 
 def batch(cell: Cell) -> str:
-    """All steps are of one search."""
+    """All steps belong to one search."""
     return "search"
 
 
 def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
-    """Stop the search after so many steps, and evaluate where it is."""
+    """Stop the search after this many steps, and evaluate the structure."""
     score, train = _score()
     start = spbn.Structure(score.nodes, types="ckde")
     search = spbn.hill_climb(score, start, patience=0, max_steps=cell.step)

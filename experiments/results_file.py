@@ -11,11 +11,11 @@ from typing import Any
 
 
 class ResultsError(Exception):
-    """A results file that cannot be gone on with."""
+    """A results file that cannot be continued."""
 
 
 class ResultsFile:
-    """A CSV file that outlives being killed while it is written.
+    """A CSV file that survives if the process is killed while writing.
 
     A line that was cut off is removed when the file is opened again.
 
@@ -46,7 +46,7 @@ class ResultsFile:
             return {tuple(row[: len(self._fields)]) for row in list(csv.reader(lines))[1:]}
 
     def append(self, cell: Any, measured: Mapping[str, Any]) -> None:
-        """Add a line, and see to it that it is on disk."""
+        """Add a line, and make sure that it is on disk."""
         columns = (*self._fields, *measured)
         lines = [(*self.key(cell), *measured.values())]
         if not self._columns:

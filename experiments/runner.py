@@ -1,4 +1,4 @@
-"""Runs the cells of an experiment that are not in its results yet, and adds them there one by one."""
+"""Run the cells of an experiment that are not in its results yet, and add them one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from experiments.results_file import ResultsFile
 
-#: Variables by which numerical libraries are told to use one thread.
+#: Environment variables that tell numerical libraries to use one thread.
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -47,7 +47,7 @@ def run_experiment(module: str, data: Path, results: Path, *, quick: bool = Fals
 
     Returns
     -------
-    How many cells failed. They are told on the terminal and left out of the results, so that the
+    How many cells failed. They are reported on the terminal and left out of the results, so the
     next run tries them again.
     """
     experiment = import_module(module)
@@ -95,7 +95,7 @@ def _outcomes(module: str, batches: list[list[Any]], data: Path, jobs: int) -> I
                 yield from future.result()
             except BrokenProcessPool:
                 raise SystemExit(
-                    "A worker process was killed, perhaps for want of memory. What was finished is kept: "
+                    "A worker process was killed, perhaps because memory ran out. What was finished is kept: "
                     "run the same command again, with fewer --jobs."
                 ) from None
 
@@ -115,7 +115,7 @@ def _outcome(module: str, cell: Any, data: Path) -> Outcome:
 
 @contextmanager
 def _workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give a pool of fresh processes that ends at once when it is left early."""
+    """Give a pool of fresh processes that stops at once if it is left early."""
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
     try:
         yield pool

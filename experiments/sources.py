@@ -15,7 +15,7 @@ import spbn
 from experiments.procedures import Procedure
 from spbn.interop.pgmpy import from_pgmpy
 
-#: The authors take a column for constant if its variance is below this in some training rows.
+#: The authors treat a column as constant if its variance is below this in some training rows.
 LEAST_VARIANCE = 1e-8
 OUTER_FOLDS = 10
 SAMPLE_SEED = 0
@@ -28,9 +28,9 @@ def uci_names(data: Path) -> list[str]:
 
 @cache
 def uci_table(data: Path, name: str) -> pd.DataFrame:
-    """Read a data set and leave out what no density can be fitted to.
+    """Read a data set, and leave out columns to which no density can be fitted.
 
-    That is the class, columns that are constant in some training fold, and columns that are
+    These are the class, columns that are constant in some training fold, and columns that are
     linear combinations of others.
     """
     paths = [path for path in sorted((data / "UCI data" / "data" / name).glob("*.csv")) if _is_whole(path)]
@@ -61,7 +61,7 @@ def without_dependent_columns(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_uci(data: Path) -> pd.DataFrame:
-    """Return the published log-likelihoods: one row a data set, one column a `Procedure`."""
+    """Return the published log-likelihoods: one row per data set, one column per `Procedure`."""
     files = sorted((data / "UCI data").glob("results_*.csv"))
     frame = pd.concat([pd.read_csv(file, index_col="Dataset") for file in files], axis=1)
     return frame.set_axis(pd.Index([procedure_of(name) for name in frame.columns]), axis=1)
@@ -73,7 +73,7 @@ def procedure_of(column: str) -> Procedure:
         return Procedure(f"HC-{column}", "GBN")
     parts = re.fullmatch(r"(GBN|KDEBN|SPBN|SPBN_CKDE)_(Validation|PC_LC|PC_RCOT)(?:_10_(\d))?", column)
     if parts is None:
-        raise ValueError(f"{column!r} is no column of the authors' results.")
+        raise ValueError(f"{column!r} is not a column of the authors' results.")
     model, algorithm, patience = parts.groups()
     return Procedure(
         {"Validation": "HC", "PC_LC": "PC-PLC", "PC_RCOT": "PC-RCoT"}[algorithm],
@@ -84,16 +84,16 @@ def procedure_of(column: str) -> Procedure:
 
 @cache
 def gaussian_network(name: str) -> spbn.BayesianNetwork:
-    """Return one of the Gaussian networks of the bnlearn repository, which pgmpy carries."""
+    """Return one of the Gaussian networks of the bnlearn repository, which come with pgmpy."""
     from pgmpy.utils import get_example_model
 
-    with warnings.catch_warnings():  # what pgmpy warns of is not ours to put right
+    with warnings.catch_warnings():  # what pgmpy warns about is not for us to fix
         warnings.simplefilter("ignore")
         return from_pgmpy(get_example_model(name.lower()))
 
 
 def gaussian_train(data: Path, network: str, rows: int) -> pd.DataFrame:
-    """Return the authors' training rows, or our own where they have published none."""
+    """Return the authors' training rows, or our own if they have published none."""
     path = data / "GaussianNetworks" / f"{_stem(network)}_{rows}.csv"
     return pd.read_csv(path) if path.exists() else gaussian_network(network).sample(rows, seed=SAMPLE_SEED)
 

@@ -37,7 +37,7 @@ def mean_ranks(results: pd.DataFrame) -> dict[str, float]:
     Parameters
     ----------
     results
-        One row a data set, one column an algorithm; greater is better.
+        One row per data set, one column per algorithm; greater is better.
     """
     return results.rank(axis=1, ascending=False).mean().to_dict()
 
@@ -47,7 +47,7 @@ def friedman(results: pd.DataFrame) -> Friedman:
     datasets, algorithms = results.shape
     chi_square, pvalue = stats.friedmanchisquare(*results.to_numpy().T)
     remainder = datasets * (algorithms - 1) - chi_square
-    # Where all data sets agree on the order, nothing remains.
+    # If all data sets agree on the order, nothing remains.
     f = (datasets - 1) * chi_square / remainder if remainder > 0 else math.inf
     degrees = (algorithms - 1, (algorithms - 1) * (datasets - 1))
     return Friedman(float(chi_square), float(pvalue), float(f), float(stats.f.sf(f, *degrees)))
@@ -63,7 +63,7 @@ def pairwise_pvalues(ranks: Mapping[str, float], datasets: int) -> dict[Pair, fl
 
 
 def holm(pvalues: Mapping[Pair, float]) -> dict[Pair, float]:
-    """Adjust p-values by Holm's procedure, which heeds nothing but their number."""
+    """Adjust p-values by Holm's procedure, which only takes their number into account."""
     factors = np.arange(len(pvalues), 0, -1)
     ordered = sorted(pvalues, key=pvalues.__getitem__)
     return _monotone(dict(zip(ordered, factors * [pvalues[pair] for pair in ordered], strict=True)), pvalues)
@@ -72,8 +72,8 @@ def holm(pvalues: Mapping[Pair, float]) -> dict[Pair, float]:
 def bergmann_hommel(pvalues: Mapping[Pair, float]) -> dict[Pair, float]:
     """Adjust the p-values of all pairs by Bergmann and Hommel's procedure.
 
-    If A equals B and B equals C, then A equals C: not every set of hypotheses can be all the
-    true ones. Those that can ("exhaustive" sets) group the algorithms, and hold the pairs within
+    If A equals B and B equals C, then A equals C: not every set of hypotheses can be exactly the
+    true ones. Those that can ("exhaustive" sets) group the algorithms, and contain the pairs within
     the groups. The adjusted p-value of a pair is
 
         max over exhaustive sets I with the pair in it of  |I| · min over I of the p-values,
@@ -84,7 +84,7 @@ def bergmann_hommel(pvalues: Mapping[Pair, float]) -> dict[Pair, float]:
     pairs = [pair if pair in pvalues else pair[::-1] for pair in combinations(algorithms, 2)]
     if len(pairs) != len(pvalues) or set(pairs) != set(pvalues):
         raise ValueError(
-            f"pvalues must have every pair of the {len(algorithms)} algorithms once: "
+            f"pvalues must have every pair of the {len(algorithms)} algorithms exactly once: "
             f"{len(pairs)} pairs. Got {len(pvalues)}."
         )
     if len(algorithms) > MOST_ALGORITHMS:
@@ -103,7 +103,7 @@ def bergmann_hommel(pvalues: Mapping[Pair, float]) -> dict[Pair, float]:
 
 
 def partitions(items: int) -> Iterator[np.ndarray]:
-    """Yield all ways to group some items, in arrays with the group of every item in a row."""
+    """Yield all ways to group some items, in arrays whose rows hold the group of every item."""
     pending = [np.zeros((1, min(items, 1)), dtype=np.int8)]
     while pending:
         groups = pending.pop()
@@ -115,7 +115,7 @@ def partitions(items: int) -> Iterator[np.ndarray]:
 
 
 def _with_one_more(groups: np.ndarray) -> np.ndarray:
-    """Put one more item into each of the groups there are, or into one of its own."""
+    """Put one more item into each of the existing groups, or into one of its own."""
     choices = groups.max(axis=1) + 2
     last = np.arange(choices.sum()) - np.repeat(np.cumsum(choices) - choices, choices)
     return np.column_stack([np.repeat(groups, choices, axis=0), last]).astype(np.int8)

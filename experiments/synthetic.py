@@ -1,4 +1,4 @@
-"""The synthetic network (Table 1): is the structure found, are the types, and how good is the density?"""
+"""The synthetic network (Table 1): are the structure and the types found, and how good is the density?"""
 
 from __future__ import annotations
 

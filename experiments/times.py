@@ -1,7 +1,7 @@
-"""How long learning takes: 5 to 20 variables, 200 to 10,000 rows, every procedure, beside PyBNesian.
+"""How long learning takes, compared with PyBNesian: 5 to 20 variables, 200 to 10,000 rows, every procedure.
 
-Both libraries have all cores, draw their own folds, and compile before they are timed. Measure on
-a machine that does nothing else, with ``--jobs 1``.
+Both libraries use all cores, draw their own folds, and compile before they are timed. Measure on
+an otherwise idle machine, with ``--jobs 1``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from experiments.procedures import START, Procedure, with_patience
 OURS, THEIRS = "spbn", "PyBNesian"
 VARIABLES = tuple(MODELS)
 ROWS = (200, 500, 2_000, 4_000, 10_000)
-#: "types" learns the node types of the true graph, as is done after PC.
+#: "types" learns the node types on the true graph, as after PC.
 PROCEDURES = {
     "GBN, BIC": Procedure("HC-BIC", "GBN"),
     "GBN, BGe": Procedure("HC-BGe", "GBN"),
@@ -39,7 +39,7 @@ PROCEDURES = {
     "PC-RCoT, graph": Procedure("PC-RCoT", "GBN"),
     "node types": Procedure("types", "SPBN-LG"),
 }
-#: PyBNesian is stopped after so many seconds, and not begun where it would take longer.
+#: PyBNesian is stopped after this many seconds, and not started if it would take longer.
 LIMIT = 600.0
 RESULTS = Path(__file__).parent / "results" / "times.csv"
 
@@ -55,10 +55,10 @@ class Cell:
 
 
 def cells(data: Path, quick: bool) -> list[Cell]:
-    """Return all cells, by the seconds to expect: a run that is stopped early has most of them.
+    """Return all cells, the quickest first: a run that is stopped early then has most of them.
 
-    PyBNesian with patience comes last, as it tells little that it does not without. If it is not
-    installed, it is left out.
+    PyBNesian with patience comes last, because it adds little to PyBNesian without. If PyBNesian is
+    not installed, it is left out.
     """
     libraries = (OURS, THEIRS) if find_spec("pybnesian") else (OURS,)
     everything = [
@@ -73,7 +73,7 @@ def cells(data: Path, quick: bool) -> list[Cell]:
 
 
 def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
-    """Measure one procedure, or say why it is not measured."""
+    """Measure one procedure, or say why it was not measured."""
     procedure = PROCEDURES[cell.procedure]
     if cell.library == THEIRS:
         predicted = predicted_seconds(cell, _finished())
@@ -88,7 +88,7 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
 
 
 def best_time(function: Callable[[], int], *, enough: float = 3.0) -> tuple[float, int]:
-    """Return the seconds of the fastest of up to three runs that together take not much, and the result."""
+    """Return the seconds of the fastest of up to three runs, if they do not take long, and the result."""
     seconds: list[float] = []
     while not seconds or (len(seconds) < 3 and sum(seconds) + min(seconds) < enough):
         start = time.perf_counter()
@@ -117,7 +117,7 @@ def learn(procedure: Procedure, frame: pd.DataFrame, truth: spbn.Structure) -> i
 
 
 def predicted_seconds(cell: Cell, finished: pd.DataFrame) -> float:
-    """Return what a cell of PyBNesian will take, judged by fewer rows; infinite where those took too long."""
+    """Return how long PyBNesian will take, judging by fewer rows; infinite if those took too long."""
     same = finished[
         (finished["library"] == cell.library)
         & (finished["variables"] == cell.variables)
@@ -133,7 +133,7 @@ def predicted_seconds(cell: Cell, finished: pd.DataFrame) -> float:
 
 
 def expected_seconds(cell: Cell) -> float:
-    """Return roughly what a cell takes on two cores."""
+    """Return roughly how long a cell takes on two cores."""
     if not _is_kernel(cell):
         tests = cell.procedure == "PC-RCoT, graph"
         rate = {OURS: 2e-8, THEIRS: 4e-7}[cell.library] * (50 if tests else 1)

@@ -21,10 +21,10 @@ TESTING = [
 #: Procedures that share their work, each group with the cheap ones first.
 GROUPS = [GAUSSIAN, CLIMBING, *TESTING]
 PROCEDURES = [procedure for group in GROUPS for procedure in group]
-#: Procedures that are run with other inner splits, where rows are few or some lie far outside.
+#: Procedures that are also run with other inner splits, where rows are few or some lie far outside.
 RESPLIT = [Procedure("HC", "KDEBN", 5), Procedure("HC", "SPBN-CKDE", 5)]
 FEW_ROWS, OUTLIERS, SPLITS = 250, ("Block",), 10
-#: Others that are: those that are far below the published value with the first split.
+#: Others: those that are far below the published value with the first split.
 IMPATIENT = [Procedure("HC", "KDEBN", 0), Procedure("HC", "SPBN-CKDE", 0)]
 FAR_BELOW = {
     "Block": IMPATIENT,
@@ -35,11 +35,11 @@ FAR_BELOW = {
     "Spambase": [Procedure("HC", "SPBN-LG", 0)],
     "Wdbc": IMPATIENT,
 }
-#: Fewer splits, where one takes minutes.
+#: Fewer splits where one takes minutes.
 FEWER_SPLITS = {"Spambase": 3}
-#: Most variables in a condition of PC with RCoT, where a fold would take too long without a limit.
+#: Maximum number of variables in a condition of PC with RCoT, where a fold would otherwise take too long.
 LARGEST_CONDITION = {"Sensor_reading": 3, "Spambase": 2}
-#: What the first algorithm of a group costs, roughly, beside a search with the likelihood.
+#: What the first algorithm of a group costs, roughly, relative to a search with the likelihood.
 RELATIVE_COST = {"HC-BIC": 0.01, "PC-PLC": 0.1, "HC": 1.0, "PC-RCoT": 30.0}
 QUICK = ("Iris", "Balance")
 
@@ -60,7 +60,7 @@ class Cell:
 
 
 def cells(data: Path, quick: bool) -> list[Cell]:
-    """Return all cells, those that cost least first; some data sets also with other inner splits."""
+    """Return all cells, the cheapest first; some data sets also with other inner splits."""
     names, folds, splits = (QUICK, 2, 2) if quick else (uci_names(data), OUTER_FOLDS, SPLITS)
     tasks = [(name, 0, group) for name in names for group in GROUPS]
     tasks += [

@@ -22,7 +22,7 @@ def test_every_example_is_tested():
 
 def test_wine(tmp_path):
     out = run("wine.py", tmp_path)
-    seen, gaussian = (float(x) for x in re.findall(r"(?:not seen|Gaussian network): (-?\d+\.\d+)", out))
+    seen, gaussian = (float(x) for x in re.findall(r"(?:unseen wine|Gaussian network): (-?\d+\.\d+)", out))
     assert seen > gaussian
     unusual = re.findall(r"wine +(\d+), variety \d: +(-?\d+\.\d)", out)
     assert len(unusual) == 5

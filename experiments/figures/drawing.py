@@ -43,12 +43,12 @@ def grouped_bars(
 
 
 def save_critical_difference(results: pd.DataFrame, path: Path) -> None:
-    """Draw the mean ranks, and what Bergmann and Hommel's procedure does not tell apart at 5 %.
+    """Draw the mean ranks, with bars over what Bergmann and Hommel's procedure cannot tell apart at 5 %.
 
     Parameters
     ----------
     results
-        One row a data set, one column an algorithm; greater is better.
+        One row per data set, one column per algorithm; greater is better.
     """
     from matplotlib import pyplot as plt
 

@@ -1,4 +1,4 @@
-"""Gaussian networks: log-likelihoods beside Table 3, distances to the true network, and ranks."""
+"""Gaussian networks: log-likelihoods compared with Table 3, distances to the true network, and ranks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def in_file_order(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def likelihood_table(network: str, ours: pd.Series, paper: pd.Series) -> str:
-    """Return the log-likelihoods of one network beside the published ones."""
+    """Return the log-likelihoods of one network and the published ones."""
     sizes = sorted(ours[network].index.unique("rows"))
     header = [network]
     for size in sizes:

@@ -15,5 +15,5 @@ def limits_table(results: pd.DataFrame) -> str:
         each = cells.set_index("model")["loglik"] / (first["rows"] * first["nodes"])
         likelihoods = [signed(each[model], 3) if model in each else "" for model in ("GBN", "KDEBN")]
         rows.append([name, limit, first["arcs"], *likelihoods, f"{cells['seconds'].max() / 60:.1f}"])
-    header = ["data", "most variables in a condition", "arcs", "GBN", "KDEBN", "minutes"]
+    header = ["data", "maximum variables in a condition", "arcs", "GBN", "KDEBN", "minutes"]
     return table(header, rows, left=1)

@@ -20,7 +20,7 @@ COLUMNS = 4
 
 
 def draw(results: pd.DataFrame, out: Path) -> None:
-    """Draw one graph a step; cells beyond the end of the search repeat its last step, and are left out."""
+    """Draw one graph per step; cells beyond the end of the search repeat its last step, and are left out."""
     from matplotlib import pyplot as plt
 
     steps = results[results["step"] == results["taken"]].sort_values("step")

@@ -24,7 +24,7 @@ def draw(results: pd.DataFrame, out: Path) -> None:
 
 
 def spread_table(results: pd.DataFrame, paper: pd.DataFrame) -> str:
-    """Return mean and range over the splits beside the published run."""
+    """Return mean and range over the splits, and the published run."""
     rows = []
     for (size, algorithm, model, patience), group in results.groupby(KEY):
         printed = paper.loc[(size, algorithm)]

@@ -71,7 +71,7 @@ def draw_times(results: pd.DataFrame) -> Figure:
 
 
 def ratio_table(results: pd.DataFrame, variables: int) -> str:
-    """Return our seconds, and how many times as long PyBNesian takes; in brackets if only foreseen."""
+    """Return our seconds, and how many times as long PyBNesian takes; in brackets if only predicted."""
     chosen = results[results["variables"] == variables].set_index(["library", "procedure", "rows"])
 
     def entry(procedure: str, rows: int) -> str:

@@ -1,4 +1,4 @@
-"""UCI data: log-likelihoods beside the published ones, ranks, and how many nodes are CKDEs."""
+"""UCI data: log-likelihoods compared with the published ones, ranks, and how many nodes are CKDEs."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def draw(results: pd.DataFrame, data: Path, out: Path) -> None:
 
 
 def totals(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the log-likelihood over all folds: one row a data set, one column a procedure.
+    """Return the log-likelihood over all folds: one row per data set, one column per procedure.
 
-    Data sets on which some procedure lacks a fold are NaN there.
+    A procedure that lacks a fold of a data set is NaN there.
     """
     folds = results["fold"].nunique()
     wide = results.pivot_table(
@@ -116,7 +116,7 @@ def procedure_table(difference: pd.DataFrame) -> str:
 
 
 def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataFrame) -> str:
-    """Return how far the inner split moves the log-likelihood, beside the published value."""
+    """Return how much the inner split changes the log-likelihood, and the published value."""
     rows = []
     for name, group in results.groupby("data"):
         if group["split"].max() == 0:
@@ -149,7 +149,7 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
 
 
 def rank_table(ours: pd.DataFrame, published: pd.DataFrame) -> str:
-    """Return mean ranks beside the published ones, and the Friedman tests."""
+    """Return our mean ranks and the published ones, and the Friedman tests."""
     here = _chosen(ours, RANKED)
     there = _chosen(published.loc[here.index], RANKED)
     ranks, theirs = mean_ranks(here), mean_ranks(there)

@@ -27,7 +27,7 @@ from spbn.structure import Structure
 __version__ = "0.2.0.dev0"
 
 
-#: What needs heavy packages is imported when it is asked for: from which module, and by which name.
+#: Imported on first use, because they need heavy packages: from which module, and by which name.
 _LAZY = {
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),

@@ -7,7 +7,7 @@
     E = 1 / (1 + exp(-D)) + N(0, ½)
 
 The paper prints A ~ N(0, 1), and variance 2 for both components of B; these
-are the values that its data was drawn with, and that its tables come from.
+are the values that its data were drawn with, and that its tables are based on.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def synthetic(n: int, *, seed: Seed = 0) -> pd.DataFrame:
 
 
 def paper_synthetic(table: str) -> pd.DataFrame:
-    """Draw again the very rows behind Table 1 of the paper: "200", "2000", "10000" or "test"."""
+    """Reproduce the rows behind Table 1 of the paper: "200", "2000", "10000" or "test"."""
     if table not in _PAPER_TABLES:
         raise ArgumentError(
             f"table must be one of {', '.join(map(repr, _PAPER_TABLES))}. Got {table!r} instead."
         )
     n, seed = _PAPER_TABLES[table]
     a = np.random.RandomState(seed).normal(6.0, 1.0, n)  # the paper's generator
-    # The authors seeded again for B, with 0 whatever the table, and went on with that stream.
+    # The authors reseeded for B, with 0 for every table, and went on with that stream.
     stream = np.random.RandomState(0)
     component = stream.uniform(size=n) < 0.5
     b = stream.normal(np.where(component, -2.0, 2.0), 1.0)

@@ -11,8 +11,8 @@
     ├── ModelFileError   a file is not a model, or is damaged             (also a ValueError)
     └── PackageError     a package that this needs is not installed       (also an ImportError)
 
-Every message says what is wrong, what was got, and what to do about it. A
-family that cannot be fitted during a search is no error: it scores -inf.
+Every message says what is wrong, what was given, and what to do about it. A
+family that cannot be fitted during a search is not an error: it scores -inf.
 """
 
 from collections.abc import Iterable

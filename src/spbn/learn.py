@@ -72,12 +72,12 @@ def learn(
         "spbn": the type of every node is learned. "gbn": all nodes are linear Gaussian.
         "kdebn": all are CKDE. "blend": all are blends, which often predict best.
     algorithm
-        "hc": hill climbing on a score. "pc": the graph by tests of independence, then
-        the node types by hill climbing.
+        "hc": hill climbing on a score. "pc": tests of independence for the graph, then
+        hill climbing for the node types.
     test
         For "pc": "plc" (partial correlation), "rcot" or "cmiknn".
     start
-        Type of all nodes at the start of an SPBN search; or a structure to begin with.
+        Type of all nodes at the start of an SPBN search, or a structure to start from.
     types
         The node types to choose from, instead of the model's own: for example
         ``("lg", "ckde", "laplace")`` with a type of your own.
@@ -87,7 +87,7 @@ def learn(
     folds, validation, patience, epsilon, max_parents, required_arcs, forbidden_arcs
         As for `ValidatedLikelihood` and `hill_climb`.
     alpha
-        For "pc": level of the tests.
+        For "pc": significance level of the tests.
     margins
         "yeo-johnson" transforms every column before anything else, which takes out skew and heavy
         tails (see `spbn.margins`); densities and samples are in the units of the data all the same.
@@ -100,7 +100,7 @@ def learn(
 
     Returns
     -------
-    A network fitted on all rows. Its `record` says how it was learned; `search` is the `SearchResult` or the
+    A network fitted to all rows. Its `record` says how it was learned; `search` is the `SearchResult` or the
     `PCResult`, and after PC `type_search` is the `SearchResult` of the node types.
     """
     settings = plain_settings(locals() | {"data": None})
@@ -146,7 +146,7 @@ def learn(
         structure = search.structure
     else:
         _refuse_for_pc(score=score, max_parents=max_parents, start=start)
-        # Made first, so that what is wrong with its arguments shows before the tests are run.
+        # Made first, so that wrong arguments are reported before the tests are run.
         validated = ValidatedLikelihood(table, **likelihood) if len(choices) > 1 else None
         search = pc(
             _test(test, table, seed),
@@ -206,13 +206,13 @@ def _test(test: str, table: Table, seed: Seed) -> IndependenceTest:
 
 
 def _refuse_for_pc(*, score: object, max_parents: object, start: object) -> None:
-    """Refuse what only hill climbing can heed, rather than pass over it."""
+    """Refuse arguments that only hill climbing uses, instead of ignoring them."""
     given = {"score": score, "max_parents": max_parents}
-    unheeded = [name for name, value in given.items() if value is not None]
+    unused = [name for name, value in given.items() if value is not None]
     if isinstance(start, Structure):
-        unheeded.append("start (as a structure)")
-    if unheeded:
-        raise ArgumentError(f"{' and '.join(unheeded)} can be given with algorithm='hc' only, not with 'pc'.")
+        unused.append("start (as a structure)")
+    if unused:
+        raise ArgumentError(f"{' and '.join(unused)} can be given with algorithm='hc' only, not with 'pc'.")
 
 
 def _start(
@@ -227,7 +227,7 @@ def _start(
             f"and the columns {quoted(table.names)}."
         )
     if len(choices) == 1 and set(start.types.values()) != set(choices):
-        raise ArgumentError(f"all nodes of a {model} are of type {choices[0]}, but start has others.")
+        raise ArgumentError(f"all nodes of a {model} are of type {choices[0]}, but start has other types.")
     return start
 
 

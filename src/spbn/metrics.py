@@ -1,6 +1,6 @@
 """How far two graphs, or two structures, are from each other.
 
-All three take DAGs, PDAGs, structures and fitted networks, in any mixture that
+All three take DAGs, PDAGs, structures and fitted networks, in any combination that
 makes sense, over the same nodes in any order. They are symmetric, and 0 for
 equal arguments.
 
@@ -35,7 +35,7 @@ def shd(a: Any, b: Any) -> int:
     """Return the structural Hamming distance: how many pairs are not joined in the same way.
 
     An arc that is reversed, or that is directed in one graph only, counts once.
-    To compare what data can tell apart, compare equivalence classes:
+    To compare only what data can tell apart, compare equivalence classes:
     ``shd(a.to_cpdag(), b.to_cpdag())``.
     """
     (directed_a, undirected_a), (directed_b, undirected_b) = _joins(a, b)
@@ -53,7 +53,7 @@ def thmd(a: Any, b: Any) -> int:
 def _structure(value: Any) -> Structure:
     structure = getattr(value, "structure", value)  # a fitted network, or a search result
     if not isinstance(structure, Structure):
-        raise ArgumentError(f"node types are in a Structure or a fitted network. Got {type(value).__name__}.")
+        raise ArgumentError(f"thmd takes structures or fitted networks. Got {type(value).__name__}.")
     return structure
 
 

@@ -1,4 +1,4 @@
-"""Where modules of version 0.1 are now: importing them by their old names still works."""
+"""Where the modules of version 0.1 are now: they can still be imported by their old names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOVED = {
 
 @final
 class _Alias(Loader):
-    """Gives a module under another name."""
+    """Loads a module under another name."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -49,7 +49,7 @@ class _Alias(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is: the import system has given it the old name's specification."""
+        """Leave the module as it is, apart from the specification that the import system gave it."""
         module.__spec__ = self._spec
 
 
@@ -60,7 +60,7 @@ class MovedModules(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find the module that was called so, with what is inside of it."""
+        """Find the module that had this name, or one inside it."""
         package, _, rest = fullname.partition(".")
         old, _, inner = rest.partition(".")
         if package != "spbn" or old not in MOVED:
@@ -72,4 +72,4 @@ class MovedModules(MetaPathFinder):
 def install() -> None:
     """Make the old names known to the import system."""
     if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
-        sys.meta_path.insert(0, MovedModules())  # before the path of a package that stands for another
+        sys.meta_path.insert(0, MovedModules())  # first: the path of an alias would give its submodules again

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-# Unusual values are measured against training rows: all, by cross-validation, or some if there are many.
+# Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
 FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500
 
 
@@ -47,7 +47,7 @@ class BayesianNetwork:
     margins
         Transforms of the columns; the densities are then those of transformed columns.
     record
-        How it came about. Where there is no more to tell, `search` and `type_search` alone will do.
+        How it was made. If nothing else is known, `search` and `type_search` can be given instead.
     """
 
     structure: Structure
@@ -85,7 +85,7 @@ class BayesianNetwork:
 
     @property
     def type_search(self) -> Any:
-        """How the node types were found, where PC had found the arcs: a SearchResult."""
+        """How the node types were found, if PC found the arcs: a SearchResult."""
         return self.record.type_search
 
     @property
@@ -107,7 +107,7 @@ class BayesianNetwork:
     ) -> BayesianNetwork:
         """Fit the density of every node to the data.
 
-        Columns that are not nodes are not looked at. With ``margins="yeo-johnson"`` every column is
+        Columns that are not nodes are ignored. With ``margins="yeo-johnson"`` every column is
         transformed first (see `spbn.margins`).
         """
         start = time.perf_counter()
@@ -172,7 +172,7 @@ class BayesianNetwork:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> BayesianNetwork:
-        """Read a ``.spbn`` file. Such a file holds data only: reading it runs nothing."""
+        """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
         from spbn.files import model
 
         return model.load(path)
@@ -184,7 +184,7 @@ class BayesianNetwork:
         return plot_structure(self, ax)
 
     def _repr_svg_(self) -> str | None:
-        """Draw the graph in a notebook, where the packages for that are installed."""
+        """Draw the graph in a notebook, if the packages for that are installed."""
         try:
             from spbn.drawing.pictures import to_svg
 
@@ -244,15 +244,15 @@ def fit_what_can_be(
     *,
     required_arcs: Iterable[Arc] = (),
 ) -> tuple[Structure, dict[str, CPD], list[tuple[Arc, str]]]:
-    """Fit every node, leaving out arcs that the rows do not bear.
+    """Fit every node, leaving out arcs with which it cannot be fitted.
 
-    A search looks at parts of the rows, and PC at none of the densities: all rows together can have
-    columns that are collinear where a part of them is not. Parents are then taken in one by one,
-    required ones first, and those with which the node cannot be fitted are left out.
+    A search looks at parts of the rows, and PC at no densities at all, so columns may turn out to be
+    collinear once all rows are used. Parents are then added one by one, required ones first, and those
+    with which the node cannot be fitted are left out.
 
     Returns
     -------
-    The structure that is left, its densities, and the arcs that were left out, each with the reason.
+    The remaining structure, its densities, and the arcs that were left out, each with the reason.
     """
     required = set(required_arcs)
     cpds: dict[str, CPD] = {}
@@ -287,8 +287,8 @@ def typical_logpdf(
 ) -> dict[str, float]:
     """Return the median log-density of every node over rows that its density was not fitted to.
 
-    By cross-validation where rows are few, else on some rows that are held out. Nodes that cannot be fitted
-    to a part of the rows are left out.
+    By cross-validation if there are few rows, otherwise on some held-out rows. Nodes that cannot be fitted
+    to part of the rows are left out.
     """
     rows = table if margins is None else margins.transformed(table)
     evaluated = np.arange(table.rows)

@@ -1,4 +1,4 @@
-"""How a network came about: saved with it and shown in its report, so that nothing has to be guessed."""
+"""How a network was made: saved with it and shown in its report, so that nothing has to be guessed."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from spbn.structure import Structure
 
 @dataclass(frozen=True)
 class Record:
-    """What is known about how a network was learned or fitted; whatever is not known is None or empty.
+    """What is known about how a network was learned or fitted; anything unknown is None or empty.
 
     Attributes
     ----------
     settings
-        The arguments of `learn` or `BayesianNetwork.fit`, in plain data.
+        The arguments of `learn` or `BayesianNetwork.fit`, as plain data.
     versions
-        Of spbn and of the packages that the numbers depend on.
+        Those of spbn and of the packages that the numbers depend on.
     rows, columns
         Size of the training table, and the names of its columns.
     data_hash
-        SHA-256 of the training table: two tables with the same rows and columns have the same.
+        SHA-256 of the training table: tables with the same rows and columns have the same hash.
     seconds
         How long it took.
     typical
         For every node, the median of its log-density over training rows that its density was not fitted to:
         what unusual rows are measured against.
     search, type_search
-        The search for the structure, and that for the node types of PC's graph.
+        The search for the structure, and the one for the node types of PC's graph.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -55,12 +55,12 @@ class Record:
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings in text, numbers, lists and dicts; what has no such form is described."""
+    """Return settings as text, numbers, lists and dicts; anything else is described in words."""
     return {name: _plain(value) for name, value in settings.items()}
 
 
 def current_versions() -> dict[str, str]:
-    """Return the versions of what the numbers depend on."""
+    """Return the versions of everything that the numbers depend on."""
     from importlib.metadata import version
 
     import spbn
@@ -70,7 +70,7 @@ def current_versions() -> dict[str, str]:
 
 
 def to_plain(record: Record) -> dict[str, Any]:
-    """Describe a record, apart from its searches, in plain data."""
+    """Describe a record, apart from its searches, as plain data."""
     return {
         "settings": dict(record.settings),
         "versions": dict(record.versions),

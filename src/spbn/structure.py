@@ -19,7 +19,7 @@ class Structure:
     """A directed acyclic graph whose nodes have types.
 
     Two structures are equal if they have the same nodes, arcs and types, in
-    whatever order.
+    any order.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Structure:
 
     @classmethod
     def _of(cls, dag: DAG, types: dict[str, NodeType]) -> Structure:
-        """Put together what is known to fit."""
+        """Combine a DAG and types that are known to fit."""
         structure = cls.__new__(cls)
         structure.dag = dag
         structure._types = types

@@ -17,7 +17,7 @@ def test_without_data_it_says_so_in_a_line(name, tmp_path, capsys):
 def test_every_folder_that_an_experiment_reads_must_be_there(tmp_path, capsys):
     (tmp_path / "UCI data").mkdir()
     assert main(["limits", "--data", str(tmp_path)]) == 2
-    assert "GaussianNetworks is no folder" in capsys.readouterr().err
+    assert "GaussianNetworks is not a folder" in capsys.readouterr().err
 
 
 def test_a_run_needs_a_process(tmp_path, capsys):

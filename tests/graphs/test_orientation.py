@@ -145,11 +145,11 @@ def test_extension_of_a_cpdag_is_a_member_of_the_class(graph):
 
 
 def test_warning_counts_what_had_to_give():
-    with pytest.warns(OrientationWarning, match="1 of its arcs are turned around and 0 pairs"):
+    with pytest.warns(OrientationWarning, match="1 of its arcs are reversed and 0 pairs"):
         dag = PDAG("abc", [("a", "b"), ("b", "c"), ("c", "a")]).to_dag()
     assert len(dag.arcs) == 3
     # A square without diagonals: some pair must become a collider.
-    with pytest.warns(OrientationWarning, match="0 of its arcs are turned around and 1 pairs"):
+    with pytest.warns(OrientationWarning, match="0 of its arcs are reversed and 1 pairs"):
         PDAG("abcd", edges=[("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]).to_dag()
 
 

@@ -122,7 +122,7 @@ def test_nonlinear_dependence_is_seen(given):
     [
         ({"neighbours": 0}, "neighbours must be a share of the rows or a count. Got 0"),
         ({"neighbours": "5"}, "neighbours must be a share"),
-        ({"neighbours": 50}, "less than the 50 rows"),
+        ({"neighbours": 50}, "fewer than the 50 rows"),
         ({"permutations": 0}, "permutations must be a count"),
         ({"permutation_neighbours": 1.5}, "permutation_neighbours must be a count"),
         ({"transform": "log"}, "'ranks' or 'standardise'. Got 'log'"),

@@ -101,7 +101,7 @@ def test_registering_twice_and_registering_nonsense(laplace):
     class Other(LaplaceType):
         pass
 
-    with pytest.raises(ArgumentError, match="another node type called 'laplace'"):
+    with pytest.raises(ArgumentError, match="already a node type called 'laplace'"):
         register(Other())
     Other.name = "two words"
     with pytest.raises(ArgumentError, match="a plain word"):

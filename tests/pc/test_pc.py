@@ -365,8 +365,8 @@ def test_forbidden_arcs_that_only_the_data_bring_into_a_circle():
         ({"alpha": 0.0}, "alpha must be between 0 and 1. Got 0.0"),
         ({"alpha": 1}, "alpha must be between 0 and 1"),
         ({"alpha": "0.05"}, "alpha must be between"),
-        ({"max_conditioning": -1}, "max_conditioning must be None or a count"),
-        ({"max_conditioning": 1.5}, "max_conditioning must be None or a count"),
+        ({"max_conditioning": -1}, "max_conditioning must be None or a whole number"),
+        ({"max_conditioning": 1.5}, "max_conditioning must be None or a whole number"),
         ({"orientation": "mpc"}, "'majority', 'conservative' or 'sepset'. Got 'mpc'"),
     ],
 )

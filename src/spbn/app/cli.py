@@ -287,7 +287,7 @@ def report(
 def demo(
     folder: Annotated[Path, typer.Option(help="Where to write the model and the report.")] = Path("."),
 ) -> None:
-    """Learn the paper's synthetic network and put its figures beside the published ones.
+    """Learn the paper's synthetic network and compare its figures with the published ones.
 
     [dim]spbn demo[/]
     """

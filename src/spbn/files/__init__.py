@@ -1,1 +1,1 @@
-"""Files that spbn writes: models, and whatever has to appear whole or not at all."""
+"""Files that spbn writes: models, and anything that has to be written completely or not at all."""

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-NEW_FILE = 0o666  # what `open` asks for; the umask takes away from it
+NEW_FILE = 0o666  # what `open` requests; the umask takes bits away
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary file to write to, in the target's folder; it takes the target's place at the end.
+    """Give a temporary file to write to, in the target's folder; at the end it replaces the target.
 
-    An error or an interrupt leaves what was there before, and nothing else. A new file gets the permissions
-    that `open` would give it, and one that is replaced keeps its own. A link is followed: the file that it
-    points to is replaced. A read-only file is not replaced, nor anything that is not a regular file.
+    An error or an interrupt leaves everything as it was before. A new file gets the permissions that `open`
+    would give it, and one that is replaced keeps its own. A link is followed: the file that it points to is
+    replaced. Read-only files, and anything that is not a regular file, are not replaced.
     """
     target = Path(os.path.realpath(path))
     mode = _mode(target)
@@ -63,10 +63,10 @@ def _require_replaceable(target: Path, mode: int | None) -> None:
 
 
 def _create(target: Path, mode: int) -> Path:
-    """Make an empty file that nobody else has; the kernel applies the umask, whatever other threads do."""
+    """Create an empty file of our own; the kernel applies the umask, whatever other threads do."""
     while True:
         path = target.parent / f".{target.stem[:32]}.{secrets.token_hex(6)}.part{target.suffix}"
         with suppress(FileExistsError):
-            # Nobody may read this who may not read the target.
+            # Nobody who may not read the target may read this.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode | stat.S_IWUSR))
             return path

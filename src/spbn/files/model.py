@@ -34,13 +34,13 @@ READABLE = (1, 2)  # version 1 has no record of learning
 _DOCUMENT = "network.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same network gives the same bytes
 
-# What a file may declare. A few bytes can ask for a lot of memory, and these come from anywhere.
+# Limits on what a file may declare: a few bytes can ask for a lot of memory, and files come from anywhere.
 LARGEST_DOCUMENT = 256 * 2**20
 MOST_NODES = 1 << 12
 
 
 def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
-    """Write a network; the file appears whole or not at all."""
+    """Write a network; the file is written completely or not at all."""
     arrays = ArrayWriter()
     document: dict[str, Any] = {
         "format": "spbn",
@@ -70,7 +70,7 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> BayesianNetwork:
     """Read a network."""
-    with open(path, "rb") as stream:  # what is wrong with the path itself is said as it is
+    with open(path, "rb") as stream:  # errors about the path itself are raised as they are
         try:
             length = stream.seek(0, os.SEEK_END)
             with zipfile.ZipFile(stream) as archive:
@@ -79,7 +79,7 @@ def load(path: str | os.PathLike[str]) -> BayesianNetwork:
                 return _read(archive)
         except ModelFileError as error:
             raise ModelFileError(f"{os.fspath(path)} cannot be read: {error}") from error.__cause__
-        except MemoryError:  # of the machine, not of the file
+        except MemoryError:  # the fault of the machine, not of the file
             raise
         except Exception as error:  # a damaged archive makes zipfile raise almost anything
             raise ModelFileError(
@@ -131,7 +131,7 @@ def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
     if _DOCUMENT not in archive.namelist():
         refuse(f"it has no {_DOCUMENT}, so it is not an .spbn file.")
     if archive.getinfo(_DOCUMENT).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        refuse(f"its {_DOCUMENT} is compressed in a way that this format does not have.")
+        refuse(f"its {_DOCUMENT} is compressed in a way that this format does not allow.")
     if archive.getinfo(_DOCUMENT).file_size > LARGEST_DOCUMENT:
         refuse(f"its {_DOCUMENT} is larger than {LARGEST_DOCUMENT} bytes.")
     try:
@@ -142,8 +142,8 @@ def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
         refuse(f"its {_DOCUMENT} does not say 'format': 'spbn', so it is not an .spbn file.")
     if document.get("version") not in READABLE or isinstance(document["version"], bool):
         refuse(
-            f"it has version {document.get('version')!r} of the format, "
-            f"and this library reads versions up to {VERSION}: upgrade spbn, or save the model again."
+            f"it is in version {document.get('version')!r} of the format, "
+            f"and this spbn reads versions up to {VERSION}: upgrade spbn, or save the model again."
         )
     return document
 
@@ -170,7 +170,7 @@ def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list
 
 
 def _read_column(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
-    """Read the one kind of array that there may be, byte by byte, without a parser that could be fooled."""
+    """Read the only kind of array that is allowed, byte by byte, without a parser that could be fooled."""
     header = _npy_header(rows)
     info = archive.getinfo(file)
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != len(header) + 8 * rows:
@@ -214,4 +214,4 @@ def _is_unicode(text: str) -> bool:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ModelFileError(f"{text} is not a number that a model can have.")
+    raise ModelFileError(f"{text} is not a number that a model can hold.")

@@ -1,4 +1,4 @@
-"""Graphs: DAG and PDAG, their orders and orientations, and what is known of them beforehand."""
+"""Graphs: DAG and PDAG, their orders and orientations, and what is known about them beforehand."""
 
 from spbn.graphs.dag import DAG, PDAG, Arc
 from spbn.graphs.knowledge import Knowledge

@@ -2,7 +2,7 @@
 
 A graph is its nodes, in the order of the columns, and a boolean adjacency
 matrix in that order. Reachability is kept as a matrix too, so that a search
-can ask about every arc at once whether adding or reversing it makes a cycle.
+can check for every arc at once whether adding or reversing it makes a cycle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Arc = tuple[str, str]
 class DAG:
     """A directed acyclic graph.
 
-    Two DAGs are equal if they have the same nodes and arcs, in whatever order.
+    Two DAGs are equal if they have the same nodes and arcs, in any order.
 
     Parameters
     ----------
@@ -44,13 +44,13 @@ class DAG:
 
     @classmethod
     def checked(cls, nodes: Sequence[str], matrix: BoolArray) -> DAG:
-        """Make a DAG of a matrix, and refuse cycles."""
+        """Make a DAG from a matrix, and refuse cycles."""
         _refuse_cycle(nodes, matrix)
         return cls.from_matrix(nodes, matrix)
 
     @classmethod
     def from_matrix(cls, nodes: Sequence[str], matrix: BoolArray) -> DAG:
-        """Make a DAG of a matrix that is known to be acyclic: nothing is checked."""
+        """Make a DAG from a matrix that is known to be acyclic: nothing is checked."""
         dag = cls.__new__(cls)
         dag.nodes = tuple(nodes)
         dag.matrix = _frozen(matrix)
@@ -91,7 +91,7 @@ class DAG:
         return self._names(self.reachability[self.index(node)])
 
     def topological_order(self) -> tuple[str, ...]:
-        """Return the nodes with parents before children, and by column order where that leaves a choice."""
+        """Return the nodes with parents before children, otherwise in column order."""
         return tuple(self.nodes[i] for i in orientation.topological_order(self.matrix))
 
     def addable(self) -> BoolArray:
@@ -101,7 +101,7 @@ class DAG:
         return addable
 
     def reversible(self) -> BoolArray:
-        """``reversible[i, j]``: an arc leads from i to j and no other path, so turning it makes no cycle."""
+        """``reversible[i, j]``: an arc but no other path leads from i to j, so reversing it is safe."""
         reversible = self.matrix.copy()
         sources, targets = np.nonzero(reversible)
         other_path = (self.matrix[sources] & self.reachability[:, targets].T).any(axis=1)
@@ -112,7 +112,7 @@ class DAG:
         """Return the graph with one more arc."""
         i, j = self.index(source), self.index(target)
         if self.matrix[i, j]:
-            raise GraphError(f"there is an arc {source} → {target} already.")
+            raise GraphError(f"there is already an arc {source} → {target}.")
         if i == j or self.reachability[j, i]:
             raise GraphError(
                 f"an arc {source} → {target} would make a cycle: there is a path {target} → {source}."
@@ -127,7 +127,7 @@ class DAG:
         return dag
 
     def without_arc(self, source: str, target: str) -> DAG:
-        """Return the graph with one arc less."""
+        """Return the graph with one arc fewer."""
         i, j = self.index(source), self.index(target)
         if not self.matrix[i, j]:
             raise GraphError(f"there is no arc {source} → {target}.")
@@ -136,7 +136,7 @@ class DAG:
         return DAG.from_matrix(self.nodes, matrix)
 
     def with_reversed_arc(self, source: str, target: str) -> DAG:
-        """Return the graph with one arc turned around."""
+        """Return the graph with one arc reversed."""
         return self.without_arc(source, target).with_arc(target, source)
 
     def d_separated(self, x: str, y: str, given: Iterable[str] = ()) -> bool:
@@ -163,7 +163,7 @@ class DAG:
         return not seen[j]
 
     def to_cpdag(self) -> PDAG:
-        """Return the graph of the equivalence class: arcs that all its members share, edges elsewhere."""
+        """Return the graph of the equivalence class: arcs that all members share, edges elsewhere."""
         directed, undirected = orientation.cpdag(self.matrix)
         return PDAG.from_matrices(self.nodes, directed, undirected)
 
@@ -212,7 +212,7 @@ class PDAG:
     arcs
         Pairs (parent, child).
     edges
-        Pairs whose order says nothing.
+        Pairs, each in either order.
     """
 
     nodes: tuple[str, ...]
@@ -233,7 +233,7 @@ class PDAG:
 
     @classmethod
     def from_matrices(cls, nodes: Sequence[str], directed: BoolArray, undirected: BoolArray) -> PDAG:
-        """Make a PDAG of matrices that are known to fit together: nothing is checked."""
+        """Make a PDAG from matrices that are known to fit together: nothing is checked."""
         pdag = cls.__new__(cls)
         pdag.nodes = tuple(nodes)
         pdag.directed, pdag.undirected = _frozen(directed), _frozen(undirected)
@@ -252,9 +252,9 @@ class PDAG:
     def to_dag(self) -> DAG:
         """Return a DAG with the same adjacencies, arcs and colliders (Dor and Tarsi, 1992).
 
-        Where there is none, a warning says so and the nearest DAG that this
+        If there is none, a warning says so and the nearest DAG that this
         method can find is returned: it has the same adjacencies, and its arcs
-        agree with those of the PDAG wherever that leaves no cycle.
+        agree with those of the PDAG wherever that makes no cycle.
         """
         return DAG.from_matrix(self.nodes, orientation.extension(self.directed, self.undirected))
 
@@ -271,7 +271,7 @@ class PDAG:
 
     @classmethod
     def from_networkx(cls, graph: Any) -> PDAG:
-        """Read a `networkx.DiGraph`, in which two opposite arcs stand for an undirected edge."""
+        """Read a `networkx.DiGraph`, in which two opposite arcs represent an undirected edge."""
         arcs = [(a, b) for a, b in graph.edges if not graph.has_edge(b, a)]
         edges = [(a, b) for a, b in graph.edges if graph.has_edge(b, a)]
         return cls(graph.nodes, arcs, edges)
@@ -295,7 +295,7 @@ class PDAG:
 
 
 def distinct_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
-    """Check names of nodes: at least one, all text, none twice."""
+    """Check the names of nodes: at least one, all text, all different."""
     names = tuple(nodes)
     if not names:
         raise GraphError("a graph needs at least one node.")
@@ -308,13 +308,13 @@ def distinct_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
 
 
 def require_directed(graph: Any) -> None:
-    """Refuse networkx graphs whose edges have no direction, or stand more than once."""
+    """Refuse networkx graphs whose edges have no direction, or can appear more than once."""
     if not graph.is_directed() or graph.is_multigraph():
         raise GraphError(f"a networkx.DiGraph is needed. Got a {type(graph).__name__}.")
 
 
 def node_index(nodes: Sequence[str], node: str) -> int:
-    """Position of a node, or an error that names those there are."""
+    """Position of a node, or an error that lists the nodes."""
     try:
         return nodes.index(node)
     except ValueError:
@@ -322,7 +322,7 @@ def node_index(nodes: Sequence[str], node: str) -> int:
 
 
 def drawn(nodes: Sequence[str], joins: Sequence[str]) -> str:
-    """Write a graph as text: its nodes, then its joins, one a line."""
+    """Write a graph as text: its nodes, then its arcs and edges, one per line."""
     counted = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
     return f"{counted}: {', '.join(nodes)}\n" + ("\n".join(joins) if joins else "no arcs")
 
@@ -338,7 +338,7 @@ def _matrix(nodes: Sequence[str], pairs: Iterable[Arc]) -> BoolArray:
             raise GraphError(f"an arc is a pair of nodes. Got {pair!r}.") from None
         for node in (source, target):
             if node not in position:
-                raise GraphError(f"the arc {source!r} → {target!r} names a node that there is not: {node!r}.")
+                raise GraphError(f"the arc {source!r} → {target!r} names an unknown node: {node!r}.")
         if source == target:
             raise GraphError(f"an arc must join two nodes. Got {source!r} → {target!r}.")
         matrix[position[source], position[target]] = True
@@ -366,7 +366,7 @@ def _find_cycle(matrix: BoolArray) -> list[int] | None:
     rest[orientation.topological_order(matrix)] = False
     if not rest.any():
         return None
-    # Every node that is left has a parent that is left: walking upwards must come back.
+    # Every remaining node has a remaining parent: walking upwards must come back to where it was.
     path = [int(np.flatnonzero(rest)[0])]
     while path[-1] not in path[:-1]:
         path.append(int(np.flatnonzero(matrix[:, path[-1]] & rest)[0]))

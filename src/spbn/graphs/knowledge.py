@@ -1,4 +1,4 @@
-"""What is known of a graph before the data are asked: edges and arcs that must, or must not, be there."""
+"""What is known about a graph before the data are used: edges and arcs that must, or must not, be there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Knowledge:
     forbidden_edges: BoolArray
     #: ``required_arcs[i, j]``: there is an arc i → j.
     required_arcs: BoolArray
-    #: ``forbidden_arcs[i, j]``: if i and j are joined, it is not by i → j.
+    #: ``forbidden_arcs[i, j]``: if i and j are joined, then not by i → j.
     forbidden_arcs: BoolArray
 
     @classmethod
@@ -39,7 +39,7 @@ class Knowledge:
         """Read the pairs, add what follows from them, and refuse contradictions.
 
         A required arc requires its edge and forbids the opposite arc. A pair of
-        arcs forbidden in both directions forbids the edge, and the other way round.
+        arcs forbidden in both directions forbids the edge, and vice versa.
         """
         names = tuple(nodes)
         wanted = _matrix(names, required_arcs, "required_arcs")

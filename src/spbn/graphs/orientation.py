@@ -1,9 +1,9 @@
 """Orders and orientations of graphs given as boolean matrices.
 
 ``directed[i, j]`` is an arc from i to j; ``undirected`` is symmetric. Where the
-data contradict each other there may be no DAG that fits every arc: nothing
-here closes a directed cycle for it, and the lowest number comes first wherever
-there is a choice, so that the outcome is the same every time.
+data contradict each other there may be no DAG that fits every arc. Even then
+nothing here closes a directed cycle, and wherever there is a choice the lowest
+number comes first, so the outcome is the same every time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Triple = tuple[int, int, int]
 
 
 class OrientationWarning(UserWarning):
-    """A partially directed graph has no consistent extension: the DAG is only near to it."""
+    """A partially directed graph has no consistent extension: the DAG is only close to it."""
 
 
 def topological_order(directed: BoolArray) -> list[int]:
-    """Return the nodes with parents before children, the lowest number first where there is a choice.
+    """Return the nodes with parents before children, otherwise the lowest number first.
 
     Nodes on a cycle, or below one, are left out.
     """
@@ -61,7 +61,7 @@ def unshielded_triples(adjacent: BoolArray) -> Iterator[Triple]:
 
 
 def cpdag(matrix: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Return the arcs that all DAGs of the equivalence class share, and the edges that turn among them.
+    """Return the arcs that all DAGs of the equivalence class share, and the edges whose direction varies.
 
     The class is given by adjacencies and colliders (Verma and Pearl, 1990);
     Meek's rules find every arc that follows from those.
@@ -86,14 +86,14 @@ def meek(
     3. there are a - c → b and a - d → b, and c, d are not adjacent;
     4. there are a - c, c → d → b with a, d adjacent, and c, b are not adjacent.
 
-    An edge that a rule would turn into a cycle is left as it is; that happens
-    only where arcs contradict each other.
+    An edge that would close a cycle is left as it is; that happens only where
+    arcs contradict each other.
 
     Parameters
     ----------
     ambiguous
-        Triples (x, z, y), x < y, of which it is not known whether z is a
-        collider: rule 1 does not conclude anything from them.
+        Triples (x, z, y), x < y, for which it is not known whether z is a
+        collider: rule 1 concludes nothing from them.
     """
     directed, undirected = directed.copy(), undirected.copy()
     changed = True
@@ -111,11 +111,11 @@ def meek(
 
 
 def extension(directed: BoolArray, undirected: BoolArray) -> BoolArray:
-    """Return a DAG with these adjacencies, arcs and colliders, or the nearest that is found.
+    """Return a DAG with these adjacencies, arcs and colliders, or the nearest one found.
 
-    Dor and Tarsi (1992): again and again take a node that can be a sink of what
-    is left, point its edges at it, and remove it. Where none can be, take the
-    one that turns the fewest arcs, then the one that makes the fewest new
+    Dor and Tarsi (1992): repeatedly take a node that can be a sink of what is
+    left, point its edges at it, and remove it. If there is none, take the one
+    that reverses the fewest arcs, then the one that makes the fewest new
     colliders, and warn.
     """
     dag = directed.copy()
@@ -131,7 +131,7 @@ def extension(directed: BoolArray, undirected: BoolArray) -> BoolArray:
     if turned or colliders:
         warnings.warn(
             f"the partially directed graph has no consistent extension: in the DAG, {turned} of its arcs "
-            f"are turned around and {colliders} pairs of parents form a new collider. Tests that contradict "
+            f"are reversed and {colliders} pairs of parents form a new collider. Tests that contradict "
             f"each other cause this; another alpha or more rows may help.",
             OrientationWarning,
             stacklevel=3,
@@ -161,7 +161,7 @@ def _follows(
 
 
 def _best_sink(directed: BoolArray, undirected: BoolArray, left: BoolArray) -> tuple[int, tuple[int, int]]:
-    """Return the node that is a sink at the least cost, and that cost."""
+    """Return the node that can be made a sink at the least cost, and that cost."""
     best = -1, (len(left) ** 2, 0)
     for i in np.flatnonzero(left).tolist():
         cost = _sink_cost(directed, undirected, left, i)
@@ -173,7 +173,7 @@ def _best_sink(directed: BoolArray, undirected: BoolArray, left: BoolArray) -> t
 
 
 def _sink_cost(directed: BoolArray, undirected: BoolArray, left: BoolArray, sink: int) -> tuple[int, int]:
-    """Count the arcs that a sink turns around, and the pairs of its parents that become a new collider.
+    """Count the arcs that making a sink reverses, and the pairs of its parents that become a new collider.
 
     A pair that both point at the sink already, and are not adjacent, is a
     collider of the graph itself.

@@ -3,13 +3,13 @@
 ====================  ==========================================  =============================
 test                  assumes                                     cost of one question
 ====================  ==========================================  =============================
-`PartialCorrelation`  jointly Gaussian variables (exact)          microseconds, for any rows
-`RCoT`                nothing but smoothness                      linear in the rows
+`PartialCorrelation`  jointly Gaussian variables (exact)          microseconds, at any size
+`RCoT`                only smoothness                             linear in the rows
 `CMIknn`              nothing                                     quadratic in the rows
 `Oracle`              knows the true graph                        a walk over the graph
 ====================  ==========================================  =============================
 
-A p-value depends on the data, the seed, and the question alone.
+A p-value depends only on the data, the seed, and the question.
 """
 
 from spbn.independence.base import IndependenceTest

@@ -3,8 +3,8 @@
 A question is "are x and y independent, given these?". Answers must not depend
 on how they are asked for: neither on which of x and y comes first, nor on the
 order of the condition or of the columns, nor on what was asked before. So the
-variables are numbered by the alphabet, not by the columns, a question is put
-into rising numbers before a test sees it, and a test draws its random numbers
+variables are numbered alphabetically, not by column, the numbers in a question
+are sorted before a test sees it, and a test draws its random numbers
 from a `stream` named after the question.
 """
 
@@ -29,7 +29,7 @@ class IndependenceTest(ABC):
     """A test of conditional independence.
 
     A new test sets `nodes` by calling ``super().__init__`` and writes
-    `answer`; validation and the order of names are taken care of.
+    `answer`; checks and the order of names are taken care of.
 
     Parameters
     ----------
@@ -40,13 +40,13 @@ class IndependenceTest(ABC):
     #: How many questions are worth asking at once. PC asks ahead, for answers that it may not
     #: need, until a batch has this size: 1 for tests that are expensive.
     batch_size: ClassVar[int] = 1
-    #: How much further PC asks about a pair that is not taken apart yet, as a share of what it has
-    #: asked already: for tests that answer questions with the same condition for little more than one.
+    #: How much further PC asks about a pair that is not separated yet, as a share of what it has asked
+    #: already: for tests to which further questions with the same condition cost little.
     ask_ahead: ClassVar[float] = 0.0
 
     #: Names of the variables, in the order of the columns.
     nodes: tuple[str, ...]
-    #: The same names by the alphabet: the order that `answer` counts in.
+    #: The same names in alphabetical order, which is how `answer` numbers them.
     names: tuple[str, ...]
 
     def __init__(self, nodes: Iterable[str]) -> None:
@@ -58,12 +58,12 @@ class IndependenceTest(ABC):
     def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
         """Return the p-values of questions whose conditions have the same size.
 
-        Variables are numbers into `names`. Row i asks about ``x[i]`` and
-        ``y[i]``, ``x[i] < y[i]``, given ``given[i]``, whose members rise.
+        Variables are positions in `names`. Row i asks about ``x[i]`` and
+        ``y[i]``, ``x[i] < y[i]``, given ``given[i]``, which is in ascending order.
         """
 
     def pvalue(self, x: str, y: str, given: Iterable[str] = ()) -> float:
-        """Return how likely data at least this dependent are, if x and y are independent given `given`."""
+        """Return the probability of data at least this dependent if x and y are independent given `given`."""
         return float(self.pvalues([(x, y, given)])[0])
 
     def pvalues(self, questions: Iterable[tuple[str, str, Iterable[str]]]) -> FloatArray:
@@ -79,7 +79,7 @@ class IndependenceTest(ABC):
         return pvalues
 
     def _numbers(self, question: tuple[str, str, Iterable[str]]) -> list[int]:
-        """Put a question into numbers (x, y, given), in an order that does not depend on how it was asked."""
+        """Write a question as numbers (x, y, given), in an order that does not depend on how it was asked."""
         x, y, given = question
         asked = [x, y, *((given,) if isinstance(given, str) else given)]
         for name in asked:
@@ -94,7 +94,7 @@ class IndependenceTest(ABC):
 
 
 def sorted_table(data: Any, missing: Missing) -> tuple[tuple[str, ...], Table]:
-    """Return the names of the columns in their order, and the table in the order of the alphabet."""
+    """Return the names of the columns in their order, and the table in alphabetical order."""
     table = as_table(data, missing=missing, min_rows=3)
     if len(table.names) < 2:
         raise DataError(f"an independence test needs at least 2 columns. Got {quoted(table.names)}.")
@@ -108,7 +108,7 @@ def root_seed(seed: Seed) -> int:
 
 
 def stream(seed: int, purpose: str, *names: str) -> np.random.Generator:
-    """Return the random generator that belongs to a seed, a purpose and some names, on every machine."""
+    """Return the random generator for a seed, a purpose and some names, the same on every machine."""
     digest = hashlib.blake2b(repr((purpose, names)).encode(), digest_size=16).digest()
     return np.random.default_rng([seed, int.from_bytes(digest, "little")])
 

@@ -19,7 +19,7 @@ from spbn.tables.table import Table
 ROWS_A_TASK = 8
 #: Distances on the grid must fit into 32 bits.
 GRID = 2.0**30
-#: Ties are broken by noise of this share of the deviation.
+#: Ties are broken by noise with this share of the standard deviation.
 JITTER = 1e-6
 
 
@@ -34,7 +34,7 @@ class CMIknn(IndependenceTest):
     loses that on y. Without a condition, x is permuted among all rows. The
     p-value is (1 + b) / (1 + B), if b of B permutations reach the estimate.
 
-    It assumes independent rows and nothing of the form of the dependence. It
+    It assumes independent rows and nothing about the form of the dependence. It
     costs O(permutations × rows²): see docs/independence-tests.md for how long
     that takes. If the condition determines x or y, permutation changes next to
     nothing and the p-value is large.
@@ -51,8 +51,8 @@ class CMIknn(IndependenceTest):
     permutations
         B. The smallest p-value is 1 / (1 + B).
     transform
-        ``"ranks"``, or ``"standardise"`` to divide by the deviation; either makes the
-        columns comparable. Ties are broken at random.
+        ``"ranks"``, or ``"standardise"`` to divide by the standard deviation; either makes
+        the columns comparable. Ties are broken at random.
     seed
         Fixes ties and permutations: those of a question depend on the seed and on
         its names alone.
@@ -112,7 +112,7 @@ class CMIknn(IndependenceTest):
         return float(np.mean(information >= information[0]))  # the first counts itself: (1 + b) / (1 + B)
 
     def _information(self, x: Grid, y: Grid, given: Grid) -> FloatArray:
-        """Estimate the information of each version of x and y, up to a constant that they share."""
+        """Estimate the information for each version of x and y, up to a constant that they share."""
         starts = range(0, self.rows, ROWS_A_TASK)
         terms = np.zeros((len(starts), len(x)))
         tasks = [
@@ -135,7 +135,7 @@ def _count_of_neighbours(neighbours: float, rows: int) -> int:
         raise ArgumentError(f"neighbours must be a share of the rows or a count. Got {neighbours!r} instead.")
     count = max(1, int(neighbours * rows)) if neighbours < 1 else int(neighbours)
     if count >= rows:
-        raise ArgumentError(f"neighbours must be less than the {rows} rows. Got {neighbours!r} instead.")
+        raise ArgumentError(f"neighbours must be fewer than the {rows} rows. Got {neighbours!r} instead.")
     return count
 
 
@@ -148,7 +148,7 @@ def _ranks(table: Table, noise: FloatArray) -> Grid:
 
 
 def _standardised(table: Table, noise: FloatArray) -> Grid:
-    """Return columns of deviation 1, rounded to a grid that is much finer than the noise."""
+    """Return columns of standard deviation 1, rounded to a grid much finer than the noise."""
     columns = table.columns - table.columns.min(axis=1, keepdims=True)
     columns = columns / table.columns.std(axis=1, keepdims=True) + JITTER * noise
     grid: Grid = np.rint(columns * (GRID / columns.max())).astype(np.int32)

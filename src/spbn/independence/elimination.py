@@ -1,4 +1,4 @@
-"""Linear regression on a condition, by Gauss elimination in the correlation matrix.
+"""Linear regression on a condition, by Gaussian elimination in the correlation matrix.
 
 It costs O(k³) for k variables in the condition, whatever the number of rows.
 """
@@ -11,7 +11,7 @@ from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.compiling import compiled
 from spbn.numerics.moments import Moments
 
-#: A variable of which the condition leaves a smaller share of the variance than this is a
+#: If the condition leaves a smaller share than this of a variable's variance, the variable is a
 #: linear function of the condition: what is left is rounding.
 REDUNDANT = 1e-12
 
@@ -48,7 +48,7 @@ def unexplained_shares(
                 rest[i, j] = correlations[order[i], order[j]]
         ranks[q] = 0
         for k in range(size):
-            if rest[k, k] > REDUNDANT:  # members that depend on those before them change nothing
+            if rest[k, k] > REDUNDANT:  # members that depend on earlier ones change nothing
                 ranks[q] += 1
                 for i in range(k + 1, size + 2):
                     factor = rest[i, k] / rest[k, k]

@@ -3,7 +3,7 @@
 For weights w ~ N(0, 1/width²) and phases b uniform on a circle, the average of
 2 cos(w·x + b) cos(w·y + b) is exp(-|x - y|² / (2 width²)) (Rahimi and Recht, 2007).
 The width is the median distance between rows. Weights and phases are kept in
-turns, not radians, because a whole turn is then taken off exactly.
+turns, not radians, because whole turns can then be removed exactly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.compiling import CONTRACT, compiled
 
-#: Rows that the median distance is taken of.
+#: Rows from which the median distance is taken.
 WIDTH_ROWS = 500
 
 _TURN = 2.0 * math.pi
@@ -38,7 +38,7 @@ class Projections(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Projections, and what makes their cosines features of mean 0 and deviation 1.
+    """Projections, and what gives their cosines mean 0 and standard deviation 1.
 
     Compiled code takes no tuple within a tuple, so the projections are listed again.
     """
@@ -66,8 +66,8 @@ def project_one(column: FloatArray, features: int, rng: np.random.Generator) -> 
 
     A few features drawn without care may all be blind to the same thing. So the
     distribution is cut into as many parts of equal probability as there are
-    features, and each part gives one. A feature and its negative are alike,
-    so positive weights and phases of half a turn are all there are.
+    features, and each part gives one. A feature and its negative are equivalent,
+    so positive weights and phases up to half a turn are enough.
     """
     width = median_distance(column[None, :])
     from scipy.special import ndtri  # not at the top: it takes a third of a second
@@ -77,10 +77,10 @@ def project_one(column: FloatArray, features: int, rng: np.random.Generator) -> 
 
 
 def median_distance(columns: FloatArray) -> float:
-    """Return the median distance between rows, of up to 500 that are evenly spread over the data.
+    """Return the median distance between up to 500 rows that are evenly spread over the data.
 
-    If most rows are alike the median is 0, which is no width: then it is 1, the
-    deviation of the standardised columns.
+    If most rows are equal the median is 0, which is not a width: then 1 is used, the
+    standard deviation of the standardised columns.
     """
     rows = columns.shape[1]
     chosen = np.linspace(0, rows - 1, min(rows, WIDTH_ROWS)).astype(np.int64)
@@ -156,6 +156,6 @@ def _median_distance(columns: FloatArray) -> float:
 
 
 def _one_of_each_part(parts: int, rng: np.random.Generator) -> FloatArray:
-    """Return a random number of each of the equal parts of [0, 1), in random order."""
+    """Return a random number from each of the equal parts of [0, 1), in random order."""
     numbers: FloatArray = (rng.permutation(parts) + rng.random(parts)) / parts
     return numbers

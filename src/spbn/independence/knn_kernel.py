@@ -3,8 +3,8 @@
 Columns are integers, ranks or points of a fine grid, so that distances are
 exact and a neighbour's distance is found by counting, in ever smaller intervals:
 a loop without branches, which the compiler turns into vector instructions. With
-k a share of the rows, any search visits O(rows²) pairs; this one does so at
-several of them in a nanosecond.
+k a share of the rows, any search visits O(rows²) pairs; this one visits
+several per nanosecond.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ def _radius(
     guess: np.int32,
     to_xyz: Grid,
 ) -> np.int32:
-    """Return the distance that `neighbours` others do not exceed, the row itself apart.
+    """Return the distance that `neighbours` other rows do not exceed, not counting the row itself.
 
-    x only adds to a distance: rows are visited in the order of that without x, and only as far
-    as a radius goes. The search begins at a guess, the radius of a similar x.
+    x only adds to a distance: rows are visited in order of the distance without x, and only as
+    far as a radius goes. The search begins at a guess, the radius of a similar x.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _radius(
         if _count_within(to_xyz[:within], high) > neighbours:
             break
         low, high = np.int32(high + 1), np.int32(high + high // 8 + 1)
-    step = np.int32(high // 32 + 1)  # downwards in growing steps, and by halves once one went too far
+    step = np.int32(high // 32 + 1)  # down in growing steps, then by halves once one goes too far
     while low < high:
         middle = max(low, np.int32(high - step)) if step > 0 else np.int32(low + (high - low) // 2)
         within = np.searchsorted(sorted_yz, middle, side="right")
@@ -147,7 +147,7 @@ def _count_within(distances: Grid, radius: np.int32) -> np.uint32:
 def _count_nearer(
     column: Grid, centre: np.int32, to_others: Grid, radius: np.int32
 ) -> tuple[np.uint32, np.uint32]:
-    """Count the rows that are nearer than the radius in the others, and those that are in the column too."""
+    """Count the rows nearer than the radius in the other variables, and those nearer in the column too."""
     in_others, in_all = NONE, NONE
     for j in range(len(to_others)):
         both = max(to_others[j], _distance(column[j], centre))
@@ -158,7 +158,7 @@ def _count_nearer(
 
 @compiled()
 def nearest(given: Grid, neighbours: int) -> IntArray:
-    """Return the nearest rows of every row, itself first; equally near ones by their number."""
+    """Return the nearest rows of every row, itself first; ties are in the order of their numbers."""
     rows = given.shape[1]
     found = np.empty((rows, neighbours), dtype=np.int64)
     kept = np.empty(neighbours, dtype=np.int64)

@@ -16,13 +16,13 @@ class PartialCorrelation(IndependenceTest):
     """The t-test of the correlation of x and y after a linear regression of both on the condition.
 
     Exact if the variables are jointly Gaussian. Against dependence that is not
-    linear it may have no power at all. The data are looked at once, for the
+    linear it may have no power at all. The data are read once, for the
     correlation matrix; a question then costs O(k³) for k variables in the
     condition, whatever the number of rows: about a microsecond.
 
     A variable in the condition that is a linear function of the others changes
     nothing (this is what a pseudo-inverse gives). Where x or y itself is a linear
-    function of the condition, nothing is left to be dependent, and the p-value
+    function of the condition, no dependence can be left, and the p-value
     is 1. If x determines y, it is 0 up to rounding.
 
     Parameters
@@ -54,7 +54,7 @@ class PartialCorrelation(IndependenceTest):
         """Return the probability of a greater absolute value of t = r √(degrees / (1 - r²)).
 
         That probability is the incomplete beta function of 1 - r², which keeps
-        its relative precision down to the smallest number there is.
+        its relative precision down to the smallest representable number.
         """
         size = given.shape[1]
         lost = 4 if self.degrees == "pybnesian" and size else 2

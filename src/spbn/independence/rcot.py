@@ -21,7 +21,7 @@ from spbn.numerics.random import Seed
 from spbn.numerics.threads import Threads, started_threads
 from spbn.tables.frames import Missing
 
-#: The features of a condition are at most this share of the rows, or they would explain anything.
+#: The features of a condition are at most this share of the rows; more would explain anything.
 ROWS_A_FEATURE = 5
 #: Conditions whose factorisation is kept: 80 MB, with 100 features each.
 REMEMBERED = 1024
@@ -40,9 +40,9 @@ _remembering = threading.Lock()  # a test may be asked by several threads
 class RCoT(IndependenceTest):
     """Randomised conditional correlation test (Strobl, Zhang and Visweswaran, 2019).
 
-    Random cosines of x, of y and of the condition stand for their kernels. Those
+    Random cosines of x, of y and of the condition represent their kernels. Those
     of x and y are regressed on those of the condition; if x and y are
-    independent given it, what is left of the two is not correlated. The sum of
+    independent given it, the residuals of the two are not correlated. The sum of
     the squared correlations is compared with its null distribution, a weighted
     sum of chi-square variables (`spbn.independence.weighted_chi_square`).
 
@@ -50,12 +50,12 @@ class RCoT(IndependenceTest):
     O(rows × condition_features²) for a condition, which is remembered, and
     O(rows × features × condition_features) for a question: on two cores
     about half a millisecond at 2,000 rows. Many variables in a condition, or
-    a strongly bent dependence on several of them, are more than the features can
+    a strongly curved dependence on several of them, are more than the features can
     follow: then it rejects too often.
 
     Where x or y is a linear function of the condition, such as a copy of one of
-    its variables or a sum of several, nothing is left to be dependent, and the
-    p-value is 1. Of other functions of the condition, what the features cannot
+    its variables or a sum of several, no dependence can be left, and the p-value
+    is 1. For other functions of the condition, whatever the features cannot
     follow is left, and nothing is promised.
 
     Parameters
@@ -99,14 +99,14 @@ class RCoT(IndependenceTest):
         self._columns = np.ascontiguousarray(centred / centred.std(axis=1, ddof=1, keepdims=True))
         self._correlations = correlations_of(self._columns)
         self._variables = self._draw_variables()
-        #: Features and factors of conditions, the last ones that were asked about.
+        #: Features and factors of the most recent conditions.
         self._remembered: OrderedDict[Key, tuple[Features, FloatArray]] = OrderedDict()
 
     def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
         """Return the p-values, condition by condition."""
         size = given.shape[1]
         require_rows(self.rows, ROWS_A_FEATURE * (size + 1), size)
-        # Questions with the same condition stand together, and within it those with the same x.
+        # Questions with the same condition come together, and within them those with the same x.
         order = np.lexsort((y, x, *given.T[::-1]))
         x, y, given = x[order], y[order], given[order]
         _, _, determined = unexplained_shares(self._correlations, x, y, given)
@@ -167,7 +167,7 @@ class RCoT(IndependenceTest):
 
 
 def _tasks(given: IntArray) -> Iterator[tuple[Key, slice]]:
-    """Cut questions, sorted by condition, into parts that share one, of `QUESTIONS_A_TASK` at most."""
+    """Cut questions, sorted by condition, into parts of at most `QUESTIONS_A_TASK` that share one."""
     changes = np.flatnonzero((given[1:] != given[:-1]).any(axis=1)) + 1
     for start, end in pairwise([0, *changes.tolist(), len(given)]):
         key = tuple(given[start].tolist())

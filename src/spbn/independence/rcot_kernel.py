@@ -1,10 +1,10 @@
 """The sums over rows of RCoT, compiled.
 
 Features are made in blocks of rows that stay in the cache of the processor, and
-made again where they are needed again: that costs less than to fetch them from
+made again where they are needed again: that costs less than fetching them from
 memory, and no array grows with the rows. Every step has the same shape
 whatever else is asked in the same call, and every sum is made by one thread in a
-fixed order, so that an answer does not depend, to the last bit, on its batch or
+fixed order, so not even the last bit of an answer depends on its batch or
 on the number of threads. The lock of the interpreter is released meanwhile.
 """
 
@@ -19,9 +19,9 @@ from spbn.numerics.compiling import CONTRACT, REORDER, compiled
 
 BLOCK = 128
 
-#: Added to the correlation matrix of a condition's features, which is all but singular.
+#: Added to the correlation matrix of a condition's features, which is nearly singular.
 RIDGE = 1e-10
-#: A feature of less variance than this is constant.
+#: A feature with less variance than this is constant.
 CONSTANT = 1e-30
 
 
@@ -36,8 +36,8 @@ def standardise(
 ) -> None:
     """Write centre and scale of the features of one set, and the factor of their correlations.
 
-    The factor is that of Cholesky, of the correlation matrix with the ridge;
-    it must be zeros before.
+    It is the Cholesky factor of the correlation matrix with the ridge, and must be
+    all zeros beforehand.
     """
     features, rows = len(centre), columns.shape[1]
     block = np.empty((features, BLOCK))

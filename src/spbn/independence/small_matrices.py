@@ -1,9 +1,9 @@
 """Products and factors of small matrices, compiled.
 
-Inside of parallel loops a matrix library would start threads of its own, which
+Inside parallel loops a matrix library would start threads of its own, which
 wait for each other; and its result may depend on the shape of a batch. These
 make every number in one thread and in a fixed order, at some 40 billion
-operations a second on one core.
+operations per second on one core.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def solve(factor: FloatArray, right: FloatArray) -> None:
 
 @compiled()
 def sum_powers(matrix: FloatArray, out: FloatArray) -> None:
-    """Write the traces of the first 8 powers of a symmetric matrix, of which the lower triangle is given.
+    """Write the traces of the first 8 powers of a symmetric matrix, given by its lower triangle.
 
     They are the power sums of its eigenvalues, at the cost of three products.
     """

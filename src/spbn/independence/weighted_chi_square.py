@@ -48,7 +48,7 @@ def upper_tail(statistics: FloatArray, power_sums: FloatArray) -> FloatArray:
     matrices[failed] = np.eye(POINTS)
     means, vectors = np.linalg.eigh(matrices)  # reads the lower triangle
     weights = vectors[:, 0, :] ** 2
-    # Points of no weight belong to mixtures of less than four; their place does not matter.
+    # Points without weight belong to mixtures of fewer than four; their place does not matter.
     failed |= ((means <= 0) & (weights > 0)).any(axis=1)
     means[failed], weights[failed], inverse_shapes[failed] = 1.0, 1.0 / POINTS, 2.0 * relative[failed, 1]
     means = np.where(weights > 0, means, 1.0)
@@ -121,7 +121,7 @@ def _singular_at(moments: FloatArray, points: int, limit: float, lower: FloatArr
 def _factorise(moments: FloatArray, points: int, inverse_shape: float, lower: FloatArray) -> bool:
     """Cholesky factor of the matrix of the means' moments; tell whether it is positive definite.
 
-    The last pivot is not needed for the points, and may be nothing.
+    The last pivot is not needed for the points, and may be zero.
     """
     mixed = np.empty(2 * points + 1)
     divisor = 1.0

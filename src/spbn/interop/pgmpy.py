@@ -22,7 +22,7 @@ from spbn.structure import Structure
 def to_pgmpy(network: BayesianNetwork) -> Any:
     """Return a `pgmpy.models.LinearGaussianBayesianNetwork` with the same graph and parameters.
 
-    A node of pgmpy has a standard deviation, and one of spbn a variance.
+    pgmpy nodes have a standard deviation, spbn nodes a variance.
     """
     pgmpy = _pgmpy()
     if not isinstance(network, BayesianNetwork):
@@ -41,7 +41,7 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
 
 
 def from_pgmpy(model: Any) -> BayesianNetwork:
-    """Return the network of a `pgmpy.models.LinearGaussianBayesianNetwork` that has all its CPDs."""
+    """Convert a `pgmpy.models.LinearGaussianBayesianNetwork` that has all its CPDs."""
     pgmpy = _pgmpy()
     if not isinstance(model, pgmpy.Network):
         raise ArgumentError(
@@ -49,13 +49,13 @@ def from_pgmpy(model: Any) -> BayesianNetwork:
         )
     if model.latents:
         latents = quoted(sorted(map(str, model.latents)))
-        raise ArgumentError(f"a network of spbn has no latent variables, but the model has {latents}.")
+        raise ArgumentError(f"an spbn network has no latent variables, but the model has {latents}.")
     structure = Structure(model.nodes(), model.edges())
     return BayesianNetwork(structure, {node: _from_pgmpy_cpd(model, node) for node in structure.nodes})
 
 
 def _to_pgmpy_cpd(pgmpy: SimpleNamespace, cpd: CPD) -> Any:
-    assert isinstance(cpd, LinearGaussian)  # the network has no others, and mypy does not know
+    assert isinstance(cpd, LinearGaussian)  # the network has no others, but mypy does not know that
     return pgmpy.CPD(
         variable=cpd.node,
         beta=[cpd.intercept, *cpd.coefficients],
@@ -78,7 +78,7 @@ def _from_pgmpy_cpd(model: Any, node: str) -> LinearGaussian:
 
 
 def _pgmpy() -> SimpleNamespace:
-    """Import what is needed of pgmpy, or say how to get it."""
+    """Import what is needed from pgmpy, or say how to install it."""
     try:
         factors = import_module("pgmpy.factors.continuous")
         models = import_module("pgmpy.models")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The joint density of the features, as a semiparametric Bayesian network.
 
-    The parameters are those of `spbn.learn`; only its `score` is called `score_function`, because `score` is
-    a method here. Rows and columns to leave out (`missing` and `drop`) are left to the pipeline. Features
+    The parameters are those of `spbn.learn`, but its `score` is called `score_function`, because `score` is
+    a method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline. Features
     are named as in the frame that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array.
     If there are fewer training rows than folds, every training row is a fold of its own.
 
@@ -35,7 +35,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     network_
         The fitted `BayesianNetwork`.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn; an array has no `feature_names_in_`.
+        As everywhere in scikit-learn; there is no `feature_names_in_` for an array.
     """
 
     network_: BayesianNetwork

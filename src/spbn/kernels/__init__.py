@@ -7,16 +7,16 @@ fold (see `exact.log_density` for the arrays). It knows nothing of networks.
     Every pair of rows, in compiled loops. Relative error of a density about
     1e-15 in any dimension; the time grows with the square of the rows.
 ``spectral``
-    Through Fourier space, in one to three dimensions; the time grows about in
+    Through Fourier space, in one to three dimensions; the time grows roughly in
     proportion to the rows. The log-density of every row is within 1e-6 of the exact one.
     In four and five dimensions, if there are very many rows, ``pruned`` takes its
     place: pairs of rows that are too far apart to matter are left out, within the same
-    error. All else goes to ``exact``.
+    error. Everything else goes to ``exact``.
 ``auto``
     ``spectral`` where it is expected to be faster, else ``exact``. With ten folds
-    that is beyond some ten thousand rows in one and two dimensions, forty thousand in
+    that is beyond about ten thousand rows in one and two dimensions, forty thousand in
     three, 200,000 in four and 500,000 in five. The same goes for queries of many rows
-    against a large KDE; a few rows, however large the KDE, are sooner done exactly.
+    against a large KDE; a few rows, however large the KDE, are quicker to do exactly.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from spbn.numerics.arrays import FloatArray, IntArray
 ENGINES = ("auto", "exact", "spectral")
 
 # Seconds on two cores of 3 GHz, by dimension (`benchmarks/large.py`). The decision needs
-# their ratios only, and those are much the same on other machines.
+# only their ratios, and those are much the same on other machines.
 SECONDS_A_PAIR = {1: 0.23e-9, 2: 0.27e-9, 3: 0.33e-9}
 SECONDS_A_SPAN = {1: 1.2e-3, 2: 3e-3, 3: 12e-3}
 SECONDS_A_ROW = {1: 0.5e-6, 2: 0.8e-6, 3: 4e-6}
@@ -40,13 +40,13 @@ ADVANTAGE = 1.5  # how much faster an engine has to be before `auto` takes it
 
 FEW_PAIRS = 5e6  # below this no grid pays: see the least time of a span
 
-# Rows from which on pruning pays, by dimension: see docs/large-data.md.
+# Rows from which pruning pays, by dimension: see docs/large-data.md.
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
 PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
 
 
 def require_engine(engine: str) -> None:
-    """Refuse names of engines that there are not."""
+    """Refuse unknown engines."""
     if engine not in ENGINES:
         raise ArgumentError(f"engine must be one of {', '.join(map(repr, ENGINES))}. Got {engine!r} instead.")
 

@@ -1,12 +1,12 @@
 """The innermost loop: a block of training rows is added to the sums of some queries.
 
-It has to know the dimension when it is compiled, for the speed; all that is around it need
-not. So this loop alone is compiled for every dimension that is asked for, on plain memory, and the rest is
-compiled once and calls it by its address. That makes for a quarter of the compiling.
+To be fast, it has to know the dimension when it is compiled; the code around it does not. So this loop alone
+is compiled for every dimension that is needed, on plain memory, and the rest is compiled once and calls it
+by its address. That cuts compiling to a quarter.
 
 Workspace
 ---------
-All that the loop works on is in one array of 2d + 2 rows of `WIDTH` numbers: d rows of whitened
+Everything that the loop works on is in one array of 2d + 2 rows of `WIDTH` numbers: d rows of whitened
 queries, d rows of whitened training rows, the sums of the queries, and scratch.
 """
 
@@ -27,7 +27,7 @@ from spbn.numerics.compiling import REORDER, compiled_address
 
 BLOCK = 256  # training rows of a block: with the queries, 32 KB in 8 dimensions
 TILE = 256  # queries at most
-LANES = 4  # queries that share a load of a training row; up to that many beyond the last are computed in vain
+LANES = 4  # queries that share a load of a training row; up to that many extra ones are computed
 UNROLLED = 5  # dimensions up to which the loop is compiled for each
 WIDTH = BLOCK + LANES
 
@@ -42,7 +42,7 @@ def workspace(d: int) -> FloatArray:
 
 @cache
 def adder(d: int) -> int:
-    """Return the address of the loop for a dimension, to be handed to `add_block`."""
+    """Return the address of the loop for a dimension, to pass to `add_block`."""
     loop = _unrolled((0,) * d) if d <= UNROLLED else _any_dimension
     return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
 
@@ -94,7 +94,7 @@ def _unrolled(dimensions: tuple[int, ...]) -> Callable[..., None]:
 
 
 def _any_dimension(work: Any, d: int, width: int, count: int) -> None:
-    """By way of a buffer of squared distances."""
+    """Use a buffer of squared distances."""
     sums, squares = 2 * d * WIDTH, (2 * d + 1) * WIDTH
     for i in range(count):
         for j in range(width):

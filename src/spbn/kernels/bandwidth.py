@@ -1,7 +1,7 @@
 """From data to the bandwidth matrix of a kernel density estimate.
 
 A rule is a name or a function. The named rules multiply the unbiased sample
-covariance Σ̂ by a factor that depends on the rows N and the dimension d alone:
+covariance Σ̂ by a factor that depends only on the number of rows N and the dimension d:
 
 =============  ========================================
 ``scott``      N^(-2/(d+4))
@@ -12,7 +12,7 @@ The rule ``cv`` multiplies Scott's matrix by the one of `multiscale.SCALES` that
 kernels are not made of, for each family.
 
 A function takes an array, rows × d, with the child in the first column and
-its parents behind, and returns a d × d matrix. Scores hand it centred rows, with
+its parents after it, and returns a d × d matrix. Scores pass it centred rows, with
 the parents in the order of the data's columns. A matrix that is not positive
 definite means that there is no bandwidth for these rows.
 """
@@ -47,7 +47,7 @@ def factor(rule: str, rows: int, dimensions: int) -> float:
 
 
 def matrix(rule: BandwidthRule, columns: FloatArray) -> FloatArray:
-    """Return the bandwidth matrix of variables × rows; a function is handed them in this order."""
+    """Return the bandwidth matrix of variables × rows; a function gets them in this order."""
     if not callable(rule):
         return factor(rule, columns.shape[1], len(columns)) * Moments.of(columns).covariance
     bandwidth = np.atleast_2d(np.asarray(rule(np.ascontiguousarray(columns.T)), dtype=np.float64))

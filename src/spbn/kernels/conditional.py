@@ -6,8 +6,8 @@ the child a standard normal distribution around the child's coordinate of j,
 and its weight is exp(-|p - p_j|²/2) with p the parents' coordinates.
 
 Weights are taken relative to that of the nearest row, and the difference of two
-squared distances is never computed from the squares: so all is well however
-far away from the training rows the parents are.
+squared distances is never computed from the squares, so results are accurate
+however far the parents are from the training rows.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from spbn.numerics.threads import started_threads
 FAR = -1e6
 PAIRS_A_CALL = 4e6  # some 0.1 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 1e4  # some 0.2 ms: waking up a thread for less does not pay
-CALLS_A_THREAD = 4  # so that a thread that is held up is not all that the others wait for
+CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
 
 
 def quotient(
     joint: FloatArray, parents: FloatArray, directly: Callable[[BoolArray], FloatArray]
 ) -> FloatArray:
-    """Return the log-density of the child given its parents, from that of both and that of the parents.
+    """Return the log-density of the child given its parents, from those of both and of the parents.
 
     Where the parents lie absurdly far from all training rows, the difference of the two has no digits left:
-    those rows are computed `directly`, a function of which rows they are.
+    those rows are computed by `directly`, which is told which ones they are.
     """
     far = parents < FAR
     conditional: FloatArray = np.where(far, 0.0, joint) - np.where(far, 0.0, parents)
@@ -147,7 +147,7 @@ def _nearest(train: FloatArray, queries: FloatArray, i: int) -> int:
 
 @compiled()
 def _excess(train: FloatArray, queries: FloatArray, i: int, j: int, base: int) -> float:
-    """Squared distance of the parents from row j, less that from row `base`."""
+    """Squared distance of the parents from row j, minus that from row `base`."""
     excess = 0.0
     for k in range(len(train) - 1):
         a, b, x = train[k, j], train[k, base], queries[k, i]

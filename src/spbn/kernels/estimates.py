@@ -1,4 +1,4 @@
-"""Densities to evaluate, and which of them are alike: what the engines for large data share."""
+"""Densities to evaluate, grouped by similarity: what the engines for large data share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Estimate:
 
     @property
     def log_peak(self) -> float:
-        """Log-density where all training rows lie at one place."""
+        """Log-density at the peak if all training rows lie at one place."""
         diagonal = np.diag(self.whitener)
         return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * math.log(2.0 * math.pi))
 
@@ -70,7 +70,7 @@ def grouped(estimates: list[Estimate]) -> list[Group]:
 
 
 def whitened(rows: FloatArray, whitener: FloatArray) -> FloatArray:
-    """Multiply rows by a lower triangular matrix; in this order, whatever a library for it would do."""
+    """Multiply rows by a lower triangular matrix, always in this order, unlike a matrix library."""
     out = whitener[:, :1] * rows[:1]
     for k in range(1, len(rows)):
         for m in range(1, k + 1):

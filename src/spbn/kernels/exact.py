@@ -7,7 +7,7 @@ bandwidth of its own. The loop over pairs is that of `adding`.
 
 A row's sum is made by one thread in a fixed order: results do not depend on
 the number of threads. A sum that underflows is computed again with its
-smallest distance taken out, so far outliers have correct finite values.
+smallest distance factored out, so far outliers get correct finite values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spbn.numerics.threads import started_threads
 UNDERFLOW = 2.0**-900  # below this a sum may consist of clipped terms
 PAIRS_A_CALL = 2e7  # some 0.01 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 2e5  # some 0.1 ms: waking up a thread for less does not pay
-CALLS_A_THREAD = 4  # so that a thread that is held up is not all that the others wait for
+CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
 
 _LOG_2 = math.log(2.0)
 _TO_BASE_2 = math.sqrt(0.5 / _LOG_2)  # exp(-|z|²/2) = 2^-|z·_TO_BASE_2|²
@@ -48,7 +48,7 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
         every set on every span.
     spans
         Spans × 6: (first, end) of the query rows, and (first, end) twice of the
-        training rows. A fold is queried against the rows before and behind it.
+        training rows. A fold is queried against the rows before and after it.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _tiles(columns: IntArray, spans: IntArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums to make: all that the compiled loops need to know.
+    """Sums to compute: everything that the compiled loops need to know.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def _add_up(
     work: FloatArray,
     out: FloatArray,
 ) -> bool:
-    """Write log-densities, and say whether some sum has underflown: its row is then infinite."""
+    """Write log-densities, and say whether some sum underflowed: its row is then infinite."""
     d = whiteners.shape[1]
     underflown = False
     for t in range(first, end):
@@ -233,7 +233,7 @@ def _add_up_far(
     end: int,
     out: FloatArray,
 ) -> None:
-    """Replace what is infinite: all terms of the sum underflow, so take the greatest one out first."""
+    """Replace infinite values: all terms of the sum underflow, so factor out the greatest one first."""
     for t in range(first, end):
         tile, whitener = tiles[t], whiteners[tiles[t, 1]]
         for i in range(tile[2], tile[3]):

@@ -1,4 +1,4 @@
-"""Kernels that are asked many times: their rows are centred and whitened once."""
+"""Kernels that are queried many times: their rows are centred and whitened once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PreparedKernels:
     Attributes
     ----------
     centre
-        What is taken off, so that large offsets cost no digits.
+        What is subtracted, so that large offsets cost no digits.
     whitener
         The inverse Cholesky factor of the bandwidth matrix.
     rows

@@ -9,7 +9,7 @@ together contribute less than `TOLERANCE` of the least sum of the group. Their r
 are taken to be at the centre of the leaf, which cannot be more wrong than that.
 
 So every log-density is within 5e-7 of the exact one, and in practice within 1e-9.
-Queries with no row near are left to the exact kernel: they would have their group
+Queries with no row near them are left to the exact kernel: they would make their group
 search far and wide.
 
 A row's sum is made by one thread in a fixed order: results do not depend on the
@@ -39,7 +39,7 @@ _TO_BASE_2 = math.sqrt(0.5 / math.log(2.0))  # as in `exact`
 _BINS = 128  # of squared distance, the last of them open: 2^-92 is nothing
 _BINS_A_SQUARE = 1.0
 _BEYOND = 30.0  # of squared distance, added to the cutoff: what is farther away is left out
-_FAR_AWAY = 1e8  # where rows are put that a span does not train on
+_FAR_AWAY = 1e8  # where the rows that a span does not train on are put
 
 Boxes = tuple[FloatArray, FloatArray]
 Centres = tuple[FloatArray, FloatArray]
@@ -102,7 +102,7 @@ def _trains_on(span: IntArray, rows: IntArray) -> BoolArray:
 
 
 def _sorted_into_leaves(coordinates: FloatArray, rows: IntArray, size: int) -> IntArray:
-    """Order rows so that each `size` of them lie close together."""
+    """Order rows so that every `size` of them lie close together."""
     done = []
     pending = [rows]
     while pending:
@@ -190,7 +190,7 @@ def _add_some_groups(
 
 @compiled(fastmath=CONTRACT)
 def _square_distances(groups: Boxes, group: int, leaves: Boxes, nearness: float, out: FloatArray) -> None:
-    """Put the squared distances of leaves from a group, in widths: a lower bound for all their rows."""
+    """Write the squared distances of leaves from a group, in widths: a lower bound for all their rows."""
     out[:] = 0.0
     for k in range(len(leaves[0])):
         low, high = groups[0][k, group], groups[1][k, group]

@@ -1,4 +1,4 @@
-"""Node types: one file for each, and a line in `registry`.
+"""Node types: one file and one line in `registry` for each.
 
 `base`
     What a node type, a density and a scorer are.

@@ -1,6 +1,6 @@
 """What node types write to model files, and how they read it back: plain data and columns of numbers.
 
-Files come from anywhere, so whatever is read is checked here, and refused with a `ModelFileError`.
+Files come from anywhere, so whatever is read is checked here; what is wrong raises a `ModelFileError`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from spbn.errors import ModelFileError
 from spbn.numerics.arrays import FloatArray
 
-#: Numbers that nodes may have together in any case, and how often they may use a column on average:
-#: nodes that share columns are not to make a gigabyte out of a small file.
+#: How many numbers nodes may always have in total, and how often they may use a column on average:
+#: nodes that share columns must not turn a small file into gigabytes.
 SMALL, MOST_USES = 1 << 24, 256
 
 
@@ -28,7 +28,7 @@ class ArrayWriter:
         self.columns: list[FloatArray] = []
 
     def add(self, column: FloatArray) -> int:
-        """Take a column in, and return the number by which it is found again."""
+        """Add a column, and return the number by which it can be found again."""
         digest = hashlib.sha256(np.ascontiguousarray(column, dtype="<f8").tobytes()).hexdigest()
         if digest not in self._places:
             self._places[digest] = len(self.columns)

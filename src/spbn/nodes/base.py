@@ -1,7 +1,7 @@
 """What a node type is: how a node's density given its parents is modelled, fitted, scored, saved and shown.
 
 A node type is one final, stateless object with a file of its own in this folder and a line in
-`registry`. Nothing outside of `nodes/` asks which type it has before it: it asks the type.
+`registry`. Code outside `nodes/` never checks which type it is dealing with: it asks the type.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _Registered(ABCMeta):
 class NodeType(ABC, metaclass=_Registered):
     """A way to model the density of a node given its parents.
 
-    `NodeType.LG` and `NodeType.CKDE` are the paper's two. Wherever a type is expected, its
+    `NodeType.LG` and `NodeType.CKDE` are the two from the paper. Wherever a type is expected, its
     name will do, and a type is equal to its name.
     """
 
@@ -154,7 +154,7 @@ class NodeType(ABC, metaclass=_Registered):
     short_label: ClassVar[str]
     #: One sentence for people who have never heard of it.
     sentence: ClassVar[str]
-    #: The fill of its nodes in pictures, on light and on dark ground.
+    #: The fill of its nodes in pictures, on a light and on a dark background.
     colour: ClassVar[str]
     dark_colour: ClassVar[str]
     #: Name of the type that a report compares it with.
@@ -162,7 +162,7 @@ class NodeType(ABC, metaclass=_Registered):
 
     @staticmethod
     def parse(value: NodeType | str) -> NodeType:
-        """Return the node type that is given by itself or by its name."""
+        """Return a node type, given as itself or by name."""
         if isinstance(value, NodeType):
             return value
         found = _REGISTERED.get(value) if isinstance(value, str) else None
@@ -178,19 +178,19 @@ class NodeType(ABC, metaclass=_Registered):
 
     @abstractmethod
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
-        """Fit the density of a node given its parents; a `FitError` where these rows do not allow it."""
+        """Fit the density of a node given its parents; raise a `FitError` if these rows do not allow it."""
 
     def scorer(self, bench: Workbench) -> Scorer:
-        """Return what scores families of this type; by default they are fitted fold by fold."""
+        """Return the scorer of families of this type; by default they are fitted fold by fold."""
         return FoldByFold(self, bench)
 
     @abstractmethod
     def write(self, cpd: Any, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe a density of this type in plain data, without its node, type and parents."""
+        """Describe a density of this type as plain data, without its node, type and parents."""
 
     @abstractmethod
     def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
-        """Read what `write` wrote, with node and parents; a `ModelFileError` if it makes no sense."""
+        """Read what `write` wrote, with node and parents; raise a `ModelFileError` if it makes no sense."""
 
     @property
     def value(self) -> str:
@@ -230,7 +230,9 @@ def register(node_type: NodeType) -> NodeType:
         raise ArgumentError(f"the name of a node type must be a plain word. Got {node_type.name!r}.")
     known = _REGISTERED.setdefault(node_type.name, node_type)
     if type(known) is not type(node_type):
-        raise ArgumentError(f"there is another node type called {node_type.name!r}: choose a different name.")
+        raise ArgumentError(
+            f"there is already a node type called {node_type.name!r}: choose a different name."
+        )
     setattr(NodeType, known.name.upper(), known)
     return known
 

@@ -123,7 +123,7 @@ class CKDE:
         return self.joint.points[-1, rows] + (noise - shift) / precision
 
     def describe(self) -> Description:
-        """Return what the kernels are of, how many there are, and their bandwidth."""
+        """Say what the kernels describe, how many there are, and their bandwidth."""
         given = f" | {', '.join(self.parents)}" if self.parents else ""
         names = self.joint.names
         matrix = tuple(tuple(row) for row in self.bandwidth.tolist())
@@ -191,7 +191,7 @@ class KernelScorer:
 
         score(i | Pa) = J(Pa ∪ {i}) - M(Pa).
 
-    A bandwidth function may treat the child unlike its parents, so that nothing can be shared:
+    A bandwidth function may treat the child differently from its parents, so nothing can be shared:
     such families are computed one by one. So are those with rows whose parents lie too far out
     to subtract M.
     """

@@ -27,7 +27,7 @@ class Family(NamedTuple):
         return f"{self.node} | {', '.join(self.parents) or '∅'} ({self.type})"
 
 
-#: What is taken for a family: one, or the like of it.
+#: What is accepted as a family: one, or a tuple like it.
 AnyFamily = Family | tuple[str, Iterable[str], NodeType | str]
 
 

@@ -22,7 +22,7 @@ class FoldByFold:
     Parameters
     ----------
     centred
-        Take the medians off the rows, which saves digits where the type does not mind.
+        Subtract the medians from the rows, which saves digits if it makes no difference to the type.
     """
 
     def __init__(self, node_type: NodeType, bench: Workbench, *, centred: bool = False) -> None:

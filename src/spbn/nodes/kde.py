@@ -83,7 +83,7 @@ class KDE:
 
     @cached_property
     def prepared(self) -> PreparedKernels:
-        """The kernels, ready to be asked."""
+        """The kernels, ready to be queried."""
         return PreparedKernels.of(self.points, self.whitener, self.engine)
 
     @property

@@ -49,7 +49,9 @@ class LinearGaussian:
 
     def __post_init__(self) -> None:
         if len(self.coefficients) != len(self.parents):
-            raise ArgumentError(f"{self.node!r} needs a coefficient for each of {len(self.parents)} parents.")
+            raise ArgumentError(
+                f"{self.node!r} needs a coefficient for each of its {len(self.parents)} parents."
+            )
         if not 0.0 < self.variance < math.inf:
             raise FitError(
                 f"the variance of {self.node!r} must be positive and finite. Got {self.variance}: "
@@ -182,7 +184,7 @@ NODE_TYPE = LinearGaussianType()
 
 @final
 class LinearScorer:
-    """Scores linear Gaussian families from moments, or from the rows where those lack digits."""
+    """Scores linear Gaussian families from moments, or from the rows where moments lack digits."""
 
     def __init__(self, node_type: NodeType, bench: Workbench) -> None:
         self._partition = bench.partition

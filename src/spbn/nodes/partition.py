@@ -33,7 +33,7 @@ class Partition:
     train, test
         Moments of the training rows and of the evaluated rows of every group.
     uncentred
-        Makes the rows of `table` as they were given.
+        Returns the rows of `table` as they were given.
     """
 
     table: Table
@@ -77,7 +77,7 @@ class Partition:
 
     @classmethod
     def leave_one_out(cls, table: Table, rows: IntArray) -> Partition:
-        """Evaluate each of some rows, given in rising order, under parameters fitted to all others."""
+        """Evaluate each of some rows, given in ascending order, under parameters fitted to all others."""
         columns = table.columns - centre_of(table.columns)
         ends = np.append(rows, table.rows)
         starts = np.concatenate([[0], rows + 1])
@@ -94,7 +94,7 @@ class Partition:
 
     @cached_property
     def original(self) -> Table:
-        """The rows of `table` as they were given, for types whose density is not the same everywhere."""
+        """The rows of `table` as they were given, for types whose density depends on where zero is."""
         return self.uncentred()
 
     @cached_property

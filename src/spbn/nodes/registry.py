@@ -1,4 +1,4 @@
-"""The node types of the package, by their modules. Their order breaks ties: a new one goes to the end."""
+"""The node types of the package, by their modules. Their order breaks ties, so new ones go at the end."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view in C order that cannot be written to; a copy where the order is another.
+    """Return a read-only view in C order, or a copy if the order is different.
 
     Compiled code has a version for every kind of array, and each takes a second to compile. What
-    is only read goes through here first, so that one version is enough.
+    is only read goes through here first, so one version is enough.
     """
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False

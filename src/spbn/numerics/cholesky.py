@@ -1,6 +1,6 @@
-"""Cholesky factors of small covariance matrices, in compiled code, with a say on when one is singular.
+"""Cholesky factors of small covariance matrices, in compiled code, with a rule for when one is singular.
 
-A matrix is taken as singular where a variable is determined by those before it
+A matrix counts as singular if a variable is determined by those before it
 up to `SINGULAR` of its own variance. Below that, rounding decides.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.compiling import compiled
 
-#: Least share of a variable's variance that the variables before it must leave unexplained.
+#: Smallest share of a variable's variance that the variables before it must leave unexplained.
 SINGULAR = 1e-12
 
 

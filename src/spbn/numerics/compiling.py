@@ -1,9 +1,9 @@
 """How hot loops are compiled: one decorator, so that every kernel is cached and runs the same way.
 
-Compiling is what the very first minute with the package is spent on, so there are some rules:
+Most of the first minute with the package is spent compiling, so there are some rules:
 
 - A function is compiled again for every combination of types, and to numba a read-only array, one in
-  another memory order or a constant in the code are types of their own. What enters compiled code from
+  another memory order and a constant in the code all have different types. What enters compiled code from
   outside goes through `arrays.frozen`.
 - Arrays are allocated outside, where that costs nothing, and parallel loops are run by `threads`.
 - A function called by another is optimised twice, alone and again where it is called.
@@ -19,9 +19,9 @@ from typing import Any
 import numba
 from numba.core import event as untyped_events
 
-event: Any = untyped_events  # mypy would complain of every call
+event: Any = untyped_events  # mypy would complain about every call
 
-#: Fused multiply-add, and no NaN or infinity inside of kernels. Sums keep their order.
+#: Fused multiply-add, and no NaN or infinity inside kernels. Sums keep their order.
 CONTRACT = frozenset({"contract", "nnan", "ninf", "nsz"})
 #: Also lets a sum be split over vector lanes.
 REORDER = CONTRACT | {"reassoc"}
@@ -30,7 +30,7 @@ REORDER = CONTRACT | {"reassoc"}
 def compiled(*, fastmath: frozenset[str] = frozenset()) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function on its first call, and keep the machine code on disk.
 
-    numba looks for a folder that it can write to: ``NUMBA_CACHE_DIR``, beside
+    numba looks for a folder that it can write to: ``NUMBA_CACHE_DIR``, next to
     the source, then the user's cache. Where it finds none, the code is compiled
     again in every process.
 
@@ -74,9 +74,9 @@ _kept: list[Any] = []
 
 @contextmanager
 def _announced(details: dict[str, Any]) -> Iterator[None]:
-    """Tell numba's listeners of a compilation, as numba itself does for all but callbacks.
+    """Notify numba's listeners of a compilation, as numba itself does for all but callbacks.
 
-    Not if the function is found on disk: then none of the compiler's passes is run.
+    But not if the function is found on disk: then no compiler pass is run.
     """
     passes = _Passes(details)
     with event.install_listener("numba:run_pass", passes):
@@ -93,7 +93,7 @@ class _Passes(event.Listener):  # type: ignore[misc]  # numba is untyped
         self.begun = False
 
     def on_start(self, run_pass: Any) -> None:
-        """Tell of the compilation when its first pass begins."""
+        """Announce the compilation when its first pass begins."""
         if not self.begun:
             self.begun = True
             event.start_event("numba:compile", data=self._details)
@@ -106,7 +106,7 @@ class _Passes(event.Listener):  # type: ignore[misc]  # numba is untyped
 def watching_compilation(on_change: Callable[[bool], None]) -> Iterator[None]:
     """Call a function with True whenever compiling begins, and with False when it is over.
 
-    The first run on a machine spends most of its time on it: whoever shows progress should say so.
+    The first run on a machine spends most of its time compiling, and progress lines should say so.
     Functions found in the cache on disk are not compiled.
     """
     with event.install_listener("numba:compile", _Watcher(on_change)):

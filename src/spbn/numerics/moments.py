@@ -1,7 +1,7 @@
 """Counts, means and scatter of rows, fold by fold: one pass over the data.
 
 Every linear Gaussian score, BIC, BGe, partial correlation and bandwidth matrix
-is a function of these alone, and costs the same for a thousand rows and for a
+is a function of these alone, and costs the same for a thousand rows as for a
 million.
 
 The moments of "all folds but one" are pooled from the others. Subtracting the
@@ -77,7 +77,7 @@ def leave_one_out(folds: Sequence[Moments]) -> list[Moments]:
 
 
 def centre_of(columns: FloatArray) -> FloatArray:
-    """Return what to take off columns (variables × rows) so that large offsets cost no digits.
+    """Return what to subtract from columns (variables × rows) so that large offsets cost no digits.
 
     The medians, because an outlier can carry a mean far away from all other rows.
     """

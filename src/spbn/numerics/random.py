@@ -1,4 +1,4 @@
-"""Random generators and counts of what is drawn from them."""
+"""Random generators, and checks of how much to draw from them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Seed = int | np.random.Generator | None
 
 
 def generator(seed: Seed) -> np.random.Generator:
-    """Return the random generator of a seed."""
+    """Return the random generator for a seed."""
     if seed is None or isinstance(seed, np.random.Generator):
         return np.random.default_rng(seed)
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0:

@@ -1,7 +1,7 @@
 """Linear regressions of many families at once, from moments alone.
 
 Parameters are fitted to the moments of training rows, and the log-likelihood
-is that of other rows, of which also only the moments are looked at: the cost
+is that of other rows, of which only the moments are used as well: the cost
 does not depend on the number of rows.
 """
 
@@ -18,8 +18,8 @@ from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.compiling import compiled
 from spbn.numerics.moments import Moments
 
-#: Where less of a variable's variance is left unexplained, sums of squares have
-#: lost too many digits, and the rows themselves have to be looked at.
+#: If less than this share of a variable's variance is left unexplained, sums of squares have
+#: lost too many digits, and the rows themselves have to be used.
 ILL_CONDITIONED = 1e-7
 
 

@@ -1,13 +1,13 @@
 """Threads for loops that release the interpreter's lock.
 
 numba's own parallel loops end with a barrier at which threads wait busily: on a
-machine that is shared with other work, each costs a slice of the scheduler's time, some
+machine that is shared with other work, each barrier costs a slice of the scheduler's time, some
 10 ms. They also take several times as long to compile. The threads here sleep while there
 is nothing to do, and start within 0.1 ms.
 
-Whoever has work to do takes part in it, and the others take what is left: so work gets done
+A caller takes part in its own work, and other threads take what is left: so work gets done
 however busy the other threads are, any number of callers may come at the same time, and a task may
-itself have work to share. The threads are started when they are first needed, and are there until the
+itself have work to share. The threads are started when they are first needed, and live until the
 process ends. After a fork the child starts its own.
 """
 
@@ -27,12 +27,12 @@ import numpy as np
 
 from spbn.numerics.arrays import IntArray
 
-SHARES_A_THREAD = 2  # so that a thread that is held up is not all that the others wait for
+SHARES_A_THREAD = 2  # so that the others do not wait long for one that is held up
 
 
 @dataclass(frozen=True)
 class Threads:
-    """How many threads may work at the same time, the caller's own among them."""
+    """How many threads may work at the same time, including the caller's own."""
 
     count: int
 
@@ -53,7 +53,7 @@ class Threads:
                     except IndexError:
                         return
                     function(*task)
-            finally:  # after an error or an interrupt, nobody begins anything new
+            finally:  # after an error or an interrupt, no thread starts anything new
                 waiting.clear()
 
         helpers = _helpers(work, min(self.count, len(tasks)) - 1)
@@ -69,12 +69,12 @@ class Threads:
 
 @contextmanager
 def started_threads(count: int | None = None) -> Iterator[Threads]:
-    """Give threads; as many as numba is set to use, if no number is given."""
+    """Give some threads: as many as numba is set to use, unless a number is given."""
     yield Threads(count or numba.get_num_threads())
 
 
 def _helpers(work: Callable[[], None], count: int) -> list[Future[None]]:
-    """Have so many threads take part in some work, as soon as they are free."""
+    """Have this many threads take part in some work, as soon as they are free."""
     helpers: list[Future[None]] = []
     try:
         for _ in range(count):

@@ -2,14 +2,14 @@
 
 Three steps (Colombo and Maathuis, 2014):
 
-1. *Skeleton.* Start with every pair joined, and take an edge away once a
+1. *Skeleton.* Start with every pair joined, and remove an edge once a
    condition is found that makes its ends independent. Conditions grow level by
    level, and within a level the adjacencies are frozen.
 2. *Colliders.* Decide for every unshielded triple whether it is x → z ← y.
-3. *Meek's rules* orient what follows from those (`spbn.orientation`).
+3. *Meek's rules* orient what follows from those (`spbn.graphs.orientation`).
 
-Inside, nodes are numbered by the alphabet (``test.names``), so that whatever is
-broken by order is broken by names, and the order of the columns changes nothing.
+Internally, nodes are numbered alphabetically (``test.names``), so ties are broken
+by name, and the order of the columns makes no difference.
 """
 
 from spbn.pc.algorithm import PCResult, pc

@@ -1,4 +1,4 @@
-"""The three steps of PC, one after the other, and what comes out of them."""
+"""The three steps of PC, one after the other, and their result."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class PCResult:
 
     #: The graph: arcs where the direction is known, edges where it is not.
     pdag: PDAG
-    #: For every pair that a test took apart, the condition that makes it independent.
+    #: For every pair that a test separated, the condition that makes it independent.
     separating_sets: Mapping[frozenset[str], frozenset[str]]
-    #: ``tests_run[k]``: how many tests with k variables in the condition it took.
+    #: ``tests_run[k]``: how many tests with k variables in the condition were run.
     tests_run: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -66,13 +66,13 @@ def pc(
     alpha
         A pair is independent if its p-value is greater than this.
     max_conditioning
-        Most variables in a condition; no limit by default.
+        Maximum number of variables in a condition; no limit by default.
     orientation
-        Rule by which colliders are told: see `spbn.pc.colliders`.
+        Rule for recognising colliders: see `spbn.pc.colliders`.
     required_edges, forbidden_edges
-        Pairs that are joined, or are not, whatever the tests say.
+        Pairs that must, or must not, be joined, whatever the tests say.
     required_arcs, forbidden_arcs
-        Pairs (parent, child). A forbidden arc leaves the opposite direction.
+        Pairs (parent, child). A forbidden arc still allows the opposite direction.
     progress
         Show a progress bar.
     """
@@ -97,7 +97,7 @@ def pc(
 
 
 def _result(inquiry: Inquiry, skeleton: Skeleton, directed: BoolArray, undirected: BoolArray) -> PCResult:
-    """Put names for numbers, and the nodes into the order of the columns."""
+    """Replace numbers by names, and put the nodes in the order of the columns."""
     nodes, names, tests_run = inquiry.test.nodes, inquiry.test.names, inquiry.tests_run
     columns = [names.index(node) for node in nodes]
     shuffle = np.ix_(columns, columns)
@@ -122,7 +122,7 @@ def _check(test: IndependenceTest, alpha: float, max_conditioning: int | None, o
         raise ArgumentError(f"alpha must be between 0 and 1. Got {alpha!r} instead.")
     if max_conditioning is not None and (not isinstance(max_conditioning, int) or max_conditioning < 0):
         raise ArgumentError(
-            f"max_conditioning must be None or a count, 0 or more. Got {max_conditioning!r} instead."
+            f"max_conditioning must be None or a whole number, 0 or more. Got {max_conditioning!r} instead."
         )
     if orientation not in ("majority", "conservative", "sepset"):
         raise ArgumentError(
@@ -132,7 +132,7 @@ def _check(test: IndependenceTest, alpha: float, max_conditioning: int | None, o
 
 @contextmanager
 def _reporting(progress: bool) -> Iterator[Report]:
-    """Give what the algorithm reports to: nothing, or a progress bar."""
+    """Give the function that the algorithm reports to: it does nothing, or moves a progress bar."""
     if not progress:
         yield lambda what, done, total: None
         return

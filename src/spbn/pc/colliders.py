@@ -1,20 +1,20 @@
 """The second step of PC: which unshielded triples x - z - y are colliders x → z ← y.
 
-z is a collider if it has no part in separating x and y. Three rules say when:
+z is a collider if it plays no part in separating x and y. There are three rules:
 
-- ``"sepset"``: z is not in the separating set that took x and y apart. It costs
+- ``"sepset"``: z is not in the set that separated x and y. It costs
   nothing, and is the most easily misled.
 - ``"majority"``: of all separating sets among the neighbours of x and among those
-  of y, less than half contain z. Any other triple is taken for a non-collider.
+  of y, fewer than half contain z. Any other triple is taken as a non-collider.
 - ``"conservative"``: none of them contains z. A triple is a non-collider if all
-  of them do; else it is ambiguous, and Meek's first rule does not build on it.
+  of them do; otherwise it is ambiguous, and Meek's first rule does not build on it.
 
 Where there is no separating set to judge by, z is not called a collider.
 
 With finite data, colliders may contradict each other. They are oriented from
-the surest to the least sure, and one that would turn an arc that is there
-already, or close a cycle, is passed over as a whole. The surest is the one with
-the greatest p-value of a separating set of x and y (Ramsey, 2016), then the one
+the most to the least certain, and one that would reverse an existing arc, or
+close a cycle, is skipped as a whole. The most certain is the one with the
+greatest p-value of a separating set of x and y (Ramsey, 2016), then the one
 with the smallest share of sets that contain z; names break ties. So the
 outcome does not depend on the order of the columns.
 """
@@ -39,9 +39,9 @@ ColliderRule = Literal["majority", "conservative", "sepset"]
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What was found out about the unshielded triples (x, z, y), x < y."""
+    """What was found about the unshielded triples (x, z, y), x < y."""
 
-    #: The colliders, the surest first.
+    #: The colliders, the most certain first.
     colliders: tuple[Triple, ...]
     #: The triples that the rule leaves open.
     ambiguous: frozenset[Triple]
@@ -61,7 +61,7 @@ class Evidence:
 
     @classmethod
     def about(cls, pairs: list[Pair], nodes: int) -> Evidence:
-        """Start without any separating set."""
+        """Start without any separating sets."""
         n = len(pairs)
         return cls(pairs, np.zeros(n, np.int64), np.zeros((n, nodes), np.int64), np.zeros(n))
 

@@ -11,7 +11,7 @@ import numpy as np
 from spbn.numerics.arrays import BoolArray, IntArray
 from spbn.numerics.compiling import compiled
 
-#: More conditions than anyone will ask for; larger counts would overflow.
+#: More conditions than will ever be needed; larger counts would overflow.
 ENDLESS = 1 << 48
 
 
@@ -19,7 +19,7 @@ ENDLESS = 1 << 48
 class Conditions:
     """Every set of neighbours of x, then every further one of y, that has a given size.
 
-    There may be very many, of which few are needed: they are numbered, and made
+    There may be very many, and only a few are needed: they are numbered, and made
     on demand.
     """
 
@@ -30,7 +30,7 @@ class Conditions:
 
     @cached_property
     def _pools(self) -> tuple[IntArray, IntArray, int]:
-        """The neighbours of x, those of y with the common ones behind, and how many are common."""
+        """The neighbours of x, those of y with the common ones last, and how many are common."""
         of_x, of_y = self.adjacent[self.x].copy(), self.adjacent[self.y].copy()
         of_x[self.y] = of_y[self.x] = False
         (in_x,), (in_y_alone,), (common,) = of_x.nonzero(), (of_y & ~of_x).nonzero(), (of_x & of_y).nonzero()
@@ -52,7 +52,7 @@ class Conditions:
         return sum(self._counts)
 
     def take(self, start: int, stop: int) -> IntArray:
-        """Return the conditions with these numbers, one in a row, each in rising order."""
+        """Return the conditions with these numbers, one per row, each in ascending order."""
         of_x, of_y, _ = self._pools
         first, further = self._counts
         parts = [
@@ -71,7 +71,7 @@ class Conditions:
 
 @compiled()
 def _choose(n: int, size: int) -> int:
-    """Return how many combinations there are, or a number too large to count to."""
+    """Return how many combinations there are, at most `ENDLESS`."""
     size = min(size, n - size)
     if size < 0:
         return 0

@@ -1,4 +1,4 @@
-"""PC's way of putting questions to a test: in batches, counted, and with a report of how far it is."""
+"""How PC puts its questions to a test: in batches, counted, and with reports of progress."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 from spbn.independence.base import IndependenceTest
 from spbn.numerics.arrays import FloatArray, IntArray
 
-#: Told what is being done, how much of it is done, and how much there is.
+#: Called with what is being done, how much of it is done, and how much there is.
 Report = Callable[[str, int, int], None]
 
 #: Questions are put to the test in parts that take about this long, so that there is something to report.
 SECONDS_A_PART = 1.0
 FIRST_PART = 64
-#: How many questions are in memory at once; many, as those of different pairs share conditions.
+#: How many questions are in memory at once: many, because different pairs share conditions.
 MOST_QUESTIONS = 1 << 18
 
 
 @dataclass(frozen=True)
 class Inquiry:
-    """A test, the level at which it is believed, and what has been asked so far."""
+    """A test, its significance level, and what has been asked so far."""
 
     test: IndependenceTest
     alpha: float
-    #: Most variables in a condition; None for no limit.
+    #: Maximum number of variables in a condition; None for no limit.
     max_conditioning: int | None
     report: Report
     #: How many answers were used, by size of the condition.
@@ -41,9 +41,9 @@ class Inquiry:
     def ask(
         self, x: IntArray, y: IntArray, given: IntArray, *, stage: str, done: int, total: int
     ) -> FloatArray:
-        """Return p-values as `IndependenceTest.answer` does, and report how far the stage is meanwhile."""
+        """Return p-values as `IndependenceTest.answer` does, reporting progress along the way."""
         pvalues = np.empty(len(x))
-        # What takes long is shared by questions with the same condition: keep those in the same part.
+        # Questions with the same condition share the slow work: keep them in the same part.
         order = np.arange(len(x)) if self.test.batch_size > 1 else np.lexsort((x, *given.T[::-1]))
         start, step = 0, FIRST_PART
         while start < len(x):

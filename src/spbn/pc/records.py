@@ -11,7 +11,7 @@ from spbn.pc.algorithm import PCResult
 
 
 def to_record(result: PCResult) -> dict[str, Any]:
-    """Describe a result in lists, dicts, text and numbers."""
+    """Describe a result as lists, dicts, text and numbers."""
     separations = sorted((sorted(pair), sorted(given)) for pair, given in result.separating_sets.items())
     return {
         "arcs": [list(arc) for arc in result.pdag.arcs],
@@ -22,7 +22,7 @@ def to_record(result: PCResult) -> dict[str, Any]:
 
 
 def from_record(record: Any, nodes: Sequence[str]) -> PCResult:
-    """Read what `to_record` wrote; whatever does not fit is a `ModelFileError`."""
+    """Read what `to_record` wrote; anything that does not fit is a `ModelFileError`."""
     try:
         pdag = PDAG(nodes, [(a, b) for a, b in record["arcs"]], [(a, b) for a, b in record["edges"]])
         separations = {}
@@ -30,7 +30,7 @@ def from_record(record: Any, nodes: Sequence[str]) -> PCResult:
             a, b = entry["pair"]
             given = frozenset(entry["given"])
             if a == b or not {a, b, *given} <= set(nodes):
-                raise ValueError(f"{entry!r} separates no two nodes")
+                raise ValueError(f"{entry!r} does not separate two nodes")
             separations[frozenset((a, b))] = given
         return PCResult(pdag, separations, tuple(_count(value) for value in record["tests_run"]))
     except (SpbnError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -39,5 +39,5 @@ def from_record(record: Any, nodes: Sequence[str]) -> PCResult:
 
 def _count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value

@@ -3,7 +3,7 @@
 The edges of a level do not depend on each other, because adjacencies are
 frozen. So all of them are asked about at once: every round puts the next
 condition of each edge that is still open into one batch, and an edge leaves at
-its first separating set. No test is run in vain, unless the test gains from
+its first separating set. No test is run needlessly, unless the test gains from
 larger batches than that gives (`IndependenceTest.batch_size` and `ask_ahead`);
 the answers are the same.
 """
@@ -23,7 +23,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Separation:
-    """A condition that makes a pair independent, and the p-value of that."""
+    """A condition that makes a pair independent, and its p-value."""
 
     given: tuple[int, ...]
     pvalue: float
@@ -34,12 +34,12 @@ class Skeleton:
     """Adjacencies, and why the other pairs are not adjacent."""
 
     adjacent: BoolArray
-    #: The separation of every pair (x, y), x < y, that a test took apart.
+    #: The separation of every pair (x, y), x < y, that a test separated.
     separations: dict[Pair, Separation]
 
 
 def find_skeleton(inquiry: Inquiry, *, adjacent: BoolArray, required: BoolArray) -> Skeleton:
-    """Take edges away from `adjacent`, level by level, but for the required ones."""
+    """Remove edges from `adjacent`, level by level, except for the required ones."""
     adjacent = adjacent.copy()
     separations: dict[Pair, Separation] = {}
     size = 0

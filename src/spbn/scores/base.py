@@ -23,7 +23,7 @@ from spbn.structure import Structure
 class FamilyCache:
     """Numbers of families, each computed once, many at a time.
 
-    Holds `limit` numbers at most and then forgets the older half.
+    Holds at most `limit` numbers, and then forgets the older half.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class FamilyCache:
         return self.many(self.checked(families))
 
     def many(self, batch: FamilyBatch) -> FloatArray:
-        """Return the number of every family; those not known yet are computed in one batch."""
+        """Return the number of every family; those that are not known yet are computed in one batch."""
         known = self._numbers.get
         found = np.array([known(key, np.nan) for key in batch.keys])
         missing = np.isnan(found)
@@ -56,7 +56,7 @@ class FamilyCache:
         return found
 
     def checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
-        """Return families as the computation gets them; refuse those that it is not defined for."""
+        """Return the families to compute; refuse those that the score is not defined for."""
         batch = FamilyBatch.named(self._columns, list(families))
         wrong = ~np.isin(batch.types, [place_of(node_type) for node_type in self._types])
         if wrong.any():

@@ -89,13 +89,13 @@ class BGe(Score):
         weight = table.rows * iss_mu / (table.rows + iss_mu)
         self._scatter = moments.scatter
         self._posterior_scatter = moments.scatter + prior_scale * np.eye(n) + weight * np.outer(shift, shift)
-        self._freedom = iss_w - n  # of the prior, for a block of one variable less 1
+        self._freedom = iss_w - n  # of the prior, for a block of one variable, minus 1
         self._rows = table.rows
         self._constants = self._constants_by_size(n, iss_mu, prior_scale)
         super().__init__(table.names, [NodeType.LG])
 
     def _constants_by_size(self, n: int, iss_mu: float, prior_scale: float) -> FloatArray:
-        """Return what does not depend on the data in the marginal likelihood of 0 to n variables.
+        """Return the part of the marginal likelihood of 0 to n variables that does not depend on the data.
 
         The multivariate gamma functions Γ_d((f + d)/2) are products of Γ((f + m)/2) for m up to d; their
         powers of π cancel.

@@ -33,7 +33,7 @@ class CVLikelihood(Score):
     seed
         Decides which row goes into which fold.
     bandwidth
-        "scott", "silverman", or a function (see `spbn.bandwidth`).
+        "scott", "silverman", or a function (see `spbn.kernels.bandwidth`).
     engine
         How Gaussian sums are computed (see `spbn.kernels`).
     """
@@ -71,7 +71,7 @@ class HoldoutLikelihood(Score):
     Parameters
     ----------
     validation
-        The fraction to hold out; or a table, and then all of `data` is for training.
+        The fraction to hold out; or a table, in which case all of `data` is for training.
     seed
         Decides which rows are held out.
     bandwidth, engine
@@ -102,7 +102,7 @@ class HoldoutLikelihood(Score):
 
 @final
 class ValidatedLikelihood(Score):
-    """A cross-validated likelihood on training rows, and beside it the likelihood of validation rows.
+    """A cross-validated likelihood on training rows, along with the likelihood of validation rows.
 
     A search climbs the first and stops by the second.
 
@@ -111,7 +111,7 @@ class ValidatedLikelihood(Score):
     folds
         How many, or a label for every training row.
     validation
-        The fraction of validation rows; or a table, and then all of `data` is for training.
+        The fraction of validation rows; or a table, in which case all of `data` is for training.
     seed
         Decides which rows are for validation, and which go into which fold.
     bandwidth, engine
@@ -143,7 +143,7 @@ class ValidatedLikelihood(Score):
         super().__init__(train.names, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._training._compute(batch)  # past its cache: this score has its own
+        return self._training._compute(batch)  # bypasses its cache: this score has its own
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every training row under parameters fitted without its fold."""

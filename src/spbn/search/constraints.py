@@ -37,13 +37,13 @@ class Constraints:
         return dag.matrix & ~self.knowledge.required_arcs & self.arcs
 
     def reversible(self, dag: DAG) -> BoolArray:
-        """``[i, j]``: the arc i → j may be turned around."""
+        """``[i, j]``: the arc i → j may be reversed."""
         return dag.reversible() & self._turnable & self._room(dag)[:, None] & self.arcs
 
     @cached_property
     def _turnable(self) -> BoolArray:
-        """``[i, j]``: nothing that is known speaks against turning an arc i → j around."""
-        turnable: BoolArray = ~(self.knowledge.required_arcs | self.knowledge.forbidden_arcs.T)
+        """``[i, j]``: background knowledge allows an arc i → j to be reversed."""
+        turnable: BoolArray = ~self.knowledge.forbidden_arcs.T  # required arcs forbid their opposites
         return turnable
 
     def _room(self, dag: DAG) -> BoolArray:
@@ -61,7 +61,7 @@ def constrain(
     forbidden_arcs: Iterable[Arc],
     fixed_types: Iterable[str] | Mapping[str, NodeType | str],
 ) -> tuple[Structure, Constraints]:
-    """Check the wishes against each other; return a start that meets them, with the required arcs."""
+    """Check the constraints against each other; return a start that meets them, with the required arcs."""
     kinds = (operators,) if isinstance(operators, str) else tuple(operators)
     if not kinds or not set(kinds) <= set(KINDS):
         raise ArgumentError(

@@ -17,9 +17,9 @@ from spbn.search.constraints import Constraints
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
 from spbn.structure import Structure
 
-#: Rounding may carry a delta by this share of the local scores that it is made of.
+#: Rounding may change a delta by this share of the local scores that it is made of.
 ROUNDING = 1e-13
-#: Entries of the parents of all families that are asked about together: 64 MB.
+#: Size of the parents' matrix of the families that are scored together: 64 MB.
 LARGEST_BATCH = 1 << 26
 
 
@@ -27,11 +27,11 @@ LARGEST_BATCH = 1 << 26
 class Deltas:
     """The deltas of one search.
 
-    An arc i → j that is added, removed or turned around changes the families
-    of j and perhaps i by one parent, so that all arc operators follow from one
+    Adding, removing or reversing an arc i → j changes the families of j and
+    perhaps i by one parent, so all arc operators follow from one
     matrix: ``toggled[i, j]`` is the change of j's local score when i joins or
     leaves its parents. After a step only the columns of the nodes it touched
-    are computed again, and only the entries that some allowed operator needs.
+    are recomputed, and only the entries that some allowed operator needs.
     """
 
     def __init__(self, score: Score, constraints: Constraints, structure: Structure) -> None:
@@ -47,7 +47,7 @@ class Deltas:
         self.update(structure, structure.nodes)
 
     def update(self, structure: Structure, touched: Iterable[str]) -> None:
-        """Take in a new structure whose families differ at the touched nodes; one batch goes to the score."""
+        """Move to a structure whose families differ at the touched nodes; the score gets one batch."""
         self._structure = structure
         dag = structure.dag
         self._addable = self._constraints.addable(dag)
@@ -56,7 +56,7 @@ class Deltas:
         stale = np.array([dag.index(node) for node in touched])
         self._toggled[:, stale] = np.nan
         self._retyped[stale] = -np.inf
-        # Turning i → j around removes i from the parents of j, and adds j to those of i.
+        # Reversing i → j removes i from the parents of j, and adds j to those of i.
         needed = self._addable | self._removable | self._reversible | self._reversible.T
         sources, targets = np.nonzero(needed & np.isnan(self._toggled))
         self._types[stale] = [place_of(structure.type(structure.nodes[j])) for j in stale]
@@ -64,7 +64,7 @@ class Deltas:
         place, choice = np.nonzero(other)
         retyped = stale[place]
 
-        # One list of families: as they are, with one parent more or less, of another type.
+        # One list of families: as they are, with one parent more or fewer, and of another type.
         nodes = np.concatenate([stale, targets, retyped])
         cuts = [len(stale), len(stale) + len(targets)]
         toggles = np.full(len(nodes), -1)
@@ -79,7 +79,7 @@ class Deltas:
     def best(self, tabu: Iterable[Operator], epsilon: float) -> tuple[Operator, float] | None:
         """Return the operator with the greatest delta and that delta; None where none exceeds `epsilon`.
 
-        What rounding may decide does not count: neither as an improvement nor as a
+        Anything within rounding counts neither as an improvement nor as a
         difference. Ties go to the first by kind (add, remove, reverse, change of
         type) and column order.
         """
@@ -101,7 +101,7 @@ class Deltas:
             flat[position] = -np.inf
 
     def _noise(self, operator: Operator, delta: float) -> float:
-        """How far rounding may carry the delta of an operator."""
+        """By how much rounding may change the delta of an operator."""
         size = sum(abs(self.local[self._structure.dag.index(node)]) for node in operator.touched)
         return ROUNDING * max(1.0, 2.0 * size + abs(delta)) if np.isfinite(size + delta) else 0.0
 
@@ -133,7 +133,7 @@ class Deltas:
         return (AddArc, RemoveArc, ReverseArc)[kind](nodes[i], nodes[j])
 
     def _locate(self, operator: Operator) -> tuple[int, int, int] | None:
-        """Return where an operator's delta stands; None if it leads to a type that is not proposed anyway."""
+        """Return the place of an operator's delta; None if it leads to a type that is never proposed."""
         index = self._structure.dag.index
         if isinstance(operator, ChangeType):
             (choice,) = np.nonzero(self._choices == place_of(operator.after))
@@ -142,7 +142,7 @@ class Deltas:
         return kind, index(operator.source), index(operator.target)
 
     def _family_scores(self, nodes: IntArray, toggles: IntArray, types: npt.NDArray[np.int8]) -> FloatArray:
-        """Scores of the families of nodes of some types, with one parent put in or taken out where not -1."""
+        """Scores of families of some types, with the parent in `toggles` added or removed unless it is -1."""
         scores = np.empty(len(nodes))
         step = max(1, LARGEST_BATCH // len(self._score.nodes))
         for start in range(0, len(nodes), step):

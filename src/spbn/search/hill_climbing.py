@@ -26,7 +26,7 @@ PAPER_TYPES = (NodeType.LG, NodeType.CKDE)
 class Trail:
     """The structures that a search went through, from its start on.
 
-    Each is made when it is asked for: kept all together, those of large graphs would fill the memory.
+    Each is built on demand: keeping all of them would fill the memory if the graph is large.
     """
 
     def __init__(self, start: Structure) -> None:
@@ -39,7 +39,7 @@ class Trail:
         self._operators.append(operator)
 
     def after(self, steps: int) -> Structure:
-        """Return the structure after so many steps."""
+        """Return the structure after this many steps."""
         done, structure = self._last if self._last[0] <= steps else (0, self.start)
         for operator in self._operators[done:steps]:
             structure = operator.apply(structure)
@@ -80,13 +80,13 @@ class SearchResult:
     structure
         The structure with the best validation score.
     score, validation_score
-        Its scores. Where the score has no validation part, both are the score itself.
+        Its scores. If the score has no validation part, both are the score itself.
     steps
         Every step that was taken, including those after the best structure.
     stop_reason
         "no operator improves the score", "patience" or "max_steps".
     best
-        After how many steps the structure was found; 0 if it is the start.
+        The number of steps after which the structure was found; 0 if it is the start.
     """
 
     structure: Structure
@@ -124,7 +124,7 @@ def hill_climb(
     """Climb from a structure to a better one, one operator at a time.
 
     Every step applies the allowed operator with the greatest delta, if that
-    exceeds `epsilon`. Where the score has a validation part, a step that does not
+    exceeds `epsilon`. If the score has a validation part, a step that does not
     raise it to a new best is a miss: its inverse becomes tabu until the next
     best, and more than `patience` misses in a row end the search. The result is
     the best structure seen.
@@ -132,7 +132,7 @@ def hill_climb(
     Parameters
     ----------
     score
-        What to climb.
+        The score to climb.
     start
         Where to begin; required arcs that it lacks are added.
     operators
@@ -213,7 +213,7 @@ class _Best(NamedTuple):
 
 
 class _Validation:
-    """The validation score of the current structure; the score itself where it has no validation part."""
+    """The validation score of the current structure; the score itself if it has no validation part."""
 
     def __init__(self, score: Score, structure: Structure, deltas: Deltas) -> None:
         self._score = score

@@ -1,6 +1,6 @@
 """The moves of a structure search: small frozen values.
 
-Applied to a structure, an operator gives a new one; its inverse takes that back.
+Applied to a structure, an operator gives a new one; its inverse undoes that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AddArc:
 
     @property
     def inverse(self) -> RemoveArc:
-        """The operator that takes this one back."""
+        """The operator that undoes this one."""
         return RemoveArc(self.source, self.target)
 
     def apply(self, structure: Structure) -> Structure:
@@ -50,7 +50,7 @@ class RemoveArc:
 
     @property
     def inverse(self) -> AddArc:
-        """The operator that takes this one back."""
+        """The operator that undoes this one."""
         return AddArc(self.source, self.target)
 
     def apply(self, structure: Structure) -> Structure:
@@ -63,7 +63,7 @@ class RemoveArc:
 
 @dataclass(frozen=True)
 class ReverseArc:
-    """Turn the arc source → target around."""
+    """Reverse the arc source → target."""
 
     source: str
     target: str
@@ -75,11 +75,11 @@ class ReverseArc:
 
     @property
     def inverse(self) -> ReverseArc:
-        """The operator that takes this one back."""
+        """The operator that undoes this one."""
         return ReverseArc(self.target, self.source)
 
     def apply(self, structure: Structure) -> Structure:
-        """Return the structure with the arc turned around."""
+        """Return the structure with the arc reversed."""
         return structure.with_dag(structure.dag.with_reversed_arc(self.source, self.target))
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class ChangeType:
 
     @property
     def inverse(self) -> ChangeType:
-        """The operator that takes this one back."""
+        """The operator that undoes this one."""
         return ChangeType(self.node, self.after, self.before)
 
     def apply(self, structure: Structure) -> Structure:

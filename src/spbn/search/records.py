@@ -11,7 +11,7 @@ from spbn.search.hill_climbing import SearchResult, Step, Trail
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
 from spbn.structure import Structure
 
-#: Arcs that all steps together may look at when a search is followed again: a minute's work.
+#: How many arcs all steps together may look at when a search is replayed: a minute's work.
 _LONGEST = 1 << 34
 
 _ARC_OPERATORS: dict[str, type[AddArc] | type[RemoveArc] | type[ReverseArc]] = {
@@ -22,7 +22,7 @@ _ARC_OPERATORS: dict[str, type[AddArc] | type[RemoveArc] | type[ReverseArc]] = {
 
 
 def to_record(search: SearchResult) -> dict[str, Any]:
-    """Describe a search in lists, dicts, text and numbers."""
+    """Describe a search as lists, dicts, text and numbers."""
     start = search.start
     return {
         "start": {
@@ -47,12 +47,12 @@ def to_record(search: SearchResult) -> dict[str, Any]:
 
 
 def from_record(record: Any, nodes: Sequence[str]) -> SearchResult:
-    """Read what `to_record` wrote; whatever does not fit is a `ModelFileError`."""
+    """Read what `to_record` wrote; anything that does not fit is a `ModelFileError`."""
     try:
         trail = Trail(Structure(nodes, map(tuple, record["start"]["arcs"]), record["start"]["types"]))
         steps, best = [], _count(record["best"], len(record["steps"]))
         if len(nodes) ** 2 * len(record["steps"]) > _LONGEST:
-            raise ValueError(f"{len(record['steps'])} steps on {len(nodes)} nodes are too many to follow")
+            raise ValueError(f"{len(record['steps'])} steps on {len(nodes)} nodes are too many to replay")
         structure = found = trail.start
         for number, entry in enumerate(record["steps"], 1):
             operator = _operator(entry["operator"])

@@ -55,7 +55,7 @@ def read_table(
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a file of the kind that its name stands for; it appears whole or not at all."""
+    """Write a file of the kind that its name implies; it is written completely or not at all."""
     target = Path(path)
     suffix = require_table_name(target)
     with replacing(target) as temporary:

@@ -96,7 +96,7 @@ def require_distinct(table: Table) -> None:
     scale = np.sqrt(np.diag(scatter))
     correlation = scatter / scale / scale[:, None]
     for i, j in np.argwhere(np.triu(np.abs(correlation) > NEARLY_ONE, k=1)).tolist():
-        # Beside the bulk of the rows, not all of them: two columns that share an outlier are not copies.
+        # Relative to the bulk of the rows, not all of them: two columns that share an outlier are not copies.
         low, high = np.quantile(columns[j], [0.25, 0.75])
         spread = high - low if high > low else columns[j].std()
         residuals = columns[j] - scatter[i, j] / scatter[i, i] * columns[i]

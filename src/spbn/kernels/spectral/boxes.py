@@ -1,13 +1,13 @@
 """Where the grid of the spectral engine lies, and how much of the data it leaves out.
 
-A grid over all rows is wasteful when tails are long: a few far rows would have
+A grid over all rows is wasteful when tails are long: a few distant rows would make
 it cover mostly empty space. So the box of rows that are looked up in the grid
 may cut off rows at each of its faces; those are computed directly, one by one.
-The box is where the grid and the rows cut off cost least together.
+The box is chosen so that the grid and the rows cut off cost least together.
 
 Around the box the grid has a rim as wide as a Gaussian reaches. Rows in the rim
-are spread on the grid, rows beyond it cannot matter inside of the box, and
-around the periodic end of the grid nothing reaches the box either.
+are spread on the grid, rows beyond it cannot matter inside the box, and
+nothing reaches the box around the periodic end of the grid either.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Grid:
 
     @cached_property
     def gains(self) -> list[FloatArray]:
-        """What the modes are multiplied by, along each axis, beside exp(-ω²/2).
+        """What the modes are multiplied by, along each axis, in addition to exp(-ω²/2).
 
         The transform of a Gaussian of unit width and height has the factor √(2π);
         the window is taken out twice; the rest is the scaling of the discrete transforms.
@@ -103,7 +103,7 @@ def cheapest_grid(
     whole = Grid(coordinates.min(axis=1), coordinates.max(axis=1), reach)
     whole_cost = whole.cells * cell_cost
     if whole.cells <= MAX_CELLS and whole_cost < coordinates.size * SECONDS_A_RANK:
-        return whole, whole_cost  # sooner done than looked at more closely
+        return whole, whole_cost  # quicker to do than to improve
     cuts = np.array([0, *(2**k for k in range(max(0, points.bit_length() - 5)))])
     ranks = np.concatenate([cuts, points - 1 - cuts])
     order = np.stack([np.partition(x, np.unique(ranks))[ranks] for x in coordinates])
@@ -115,7 +115,7 @@ def cheapest_grid(
 
     def cost(choice: IntArray) -> float:
         cells = grid(choice).cells
-        if cells > MAX_CELLS:  # it does not fit: only that it becomes smaller counts
+        if cells > MAX_CELLS:  # it does not fit: all that counts is to make it smaller
             return cells * 1e12
         return cells * cell_cost + row_cost * float(cuts[choice].sum())
 

@@ -12,7 +12,7 @@ the Gaussian's transform, and the result is read off at the query rows:
   that grid minus the rows that it does not train on (`fields`). Sets of the same
   variables with similar bandwidths share all of this: in the scores' terms, J and M.
 - The grid covers a box that leaves out long tails, chosen by cost (`boxes`). Rows outside
-  of the box go to the exact kernel. As training rows they matter in the box only if
+  the box go to the exact kernel. As training rows they matter in the box only if
   they are within reach of it, and then they are on the grid too.
 
 What is promised
@@ -35,8 +35,8 @@ million of a three-dimensional normal sample. They go to the exact kernel.
 
 The bound leaves out what rounding does to the rows themselves when they are
 whitened, which is harmless unless the bandwidth matrix is nearly singular. So the
-engine checks itself (`completing`) on some hundred rows, the least dense ones above
-the threshold among them, and raises the threshold or gives all rows to the exact
+engine checks itself (`completing`) on about a hundred rows, including the least dense ones
+above the threshold, and raises the threshold or gives all rows to the exact
 kernel if it does not keep its promise.
 
 Results do not depend on the number of threads: cells are summed in a fixed order
@@ -110,7 +110,7 @@ def log_density(
 def _heights(
     rows: FloatArray, spans: IntArray, group: Group, thrifty: bool, threads: Threads
 ) -> list[FloatArray]:
-    """Return S / n for the query rows of every estimate; zero where the grid does not tell."""
+    """Return S / n for the query rows of every estimate; zero where the grid cannot tell."""
     coordinates = whitened(rows, group.whitener)
     grid = _grid(coordinates, spans, group, thrifty)
     if grid is None:
@@ -130,7 +130,7 @@ def _heights(
 
 
 def _grid(coordinates: FloatArray, spans: IntArray, group: Group, thrifty: bool) -> Grid | None:
-    """Choose a grid; none if there is none that fits, or none that pays."""
+    """Choose a grid; None if none fits, or none pays."""
     numbers = np.array([estimate.span for estimate in group.estimates])
     queries, train = spans[:, 1] - spans[:, 0], training_rows(spans)
     different = np.unique(numbers)

@@ -28,7 +28,7 @@ from spbn.numerics.threads import Threads
 ComplexArray = npt.NDArray[np.complex128]
 Shape = tuple[int, int, int]
 
-# Compiled into the loops below, hence not in `window`: numba would not notice a change there.
+# Compiled into the loops below, so not in `window`: numba would not notice a change there.
 WIDTH = 12  # cells that a row reaches
 DEGREE = 15  # of the polynomials that give the weights
 TILE = 16  # cells along a side, at least: with its surroundings a tile stays in the L2 cache
@@ -133,7 +133,7 @@ def _sort_into_tiles(positions: FloatArray, shape: Shape, counts: Shape) -> tupl
 @compiled(fastmath=REORDER)
 def _stencil(position: float, cells: int, coefficients: FloatArray, weights: FloatArray) -> tuple[int, int]:
     """Put the weights of the cells that a row reaches; return the first of them and their number."""
-    if cells == 1:  # an axis that is not there
+    if cells == 1:  # an unused axis
         weights[0] = 1.0
         return 0, 1
     first = math.ceil(position)
