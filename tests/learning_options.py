@@ -21,5 +21,6 @@ CASES = {
     "required_arcs": ([("a", "c"), ("d", "b")], {"model": "gbn"}),
     "forbidden_arcs": ([("b", "a"), ("a", "b")], {"model": "gbn"}),
     "bandwidth": ("silverman", {}),
+    "margins": ("yeo-johnson", {}),
     "seed": (1, {}),
 }

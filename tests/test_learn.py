@@ -8,6 +8,7 @@ import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, FitError, Structure, kernels
 from spbn.datasets import paper_synthetic, synthetic_structure
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
+from spbn.margins import YeoJohnson
 
 from strategies import nonlinear_frame
 
@@ -243,6 +244,10 @@ OPTIONS = {
         ({"bandwidth": "silverman"}, lambda: climbed(bandwidth="silverman"), None),
         ({"bandwidth": "silverman", **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, bandwidth="silverman")),
     ],
+    "margins": [
+        ({"margins": "yeo-johnson"}, lambda: climbed(BENT), None),
+        ({"margins": "yeo-johnson", **PLC, "model": "gbn"}, lambda: by_tests(PartialCorrelation(BENT)), None),
+    ],
     "seed": [
         ({"seed": 3}, lambda: climbed(seed=3), None),
         (
@@ -259,6 +264,8 @@ OPTIONS = {
     "missing": [({"missing": "drop", "data": HOLES}, lambda: climbed(HOLES.dropna()), None)],
     "drop": [({"drop": ["c"]}, lambda: climbed(DATA.drop(columns="c")), None)],
 }
+#: The rows as margins transform them.
+BENT = DATA.apply(lambda column: YeoJohnson.fit(column.to_numpy()).forward(column.to_numpy()))
 BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
 BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
 #: These two change nothing that is found; they have tests of their own.
@@ -280,7 +287,8 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
     if type_search is not None:
         assert network.type_search == type_search()
     frame = arguments["data"].drop(columns=list(options.get("drop", ()))).dropna()
-    refitted = BayesianNetwork.fit(network.structure, frame, bandwidth=options.get("bandwidth", "scott"))
+    fit = {name: options[name] for name in ("bandwidth", "margins") if name in options}
+    refitted = BayesianNetwork.fit(network.structure, frame, **fit)
     assert network == refitted
     assert network.record.typical == refitted.record.typical
     assert network.record.settings == spbn.record.plain_settings(

@@ -164,11 +164,14 @@ def test_every_argument_of_fit_reaches_the_densities():
     assert BayesianNetwork.fit(FITTED, holes, missing="drop") == BayesianNetwork.fit(
         FITTED, frame.drop(index=[1, 40])
     )
+    bent = BayesianNetwork.fit(FITTED, frame, margins="yeo-johnson")
+    assert set(bent.margins.columns) == set("abc")
+    assert bent.loglik(frame) != plain.loglik(frame)
     exact = BayesianNetwork.fit(FITTED, frame, engine="exact")
     assert {exact.cpds[node].joint.engine for node in "bc"} == {"exact"}
     search = hill_climb(BIC(frame), Structure("abc"))
     assert BayesianNetwork.fit(FITTED, frame, search=search).search is search
-    tested = {"structure", "data", "bandwidth", "missing", "engine", "search"}
+    tested = {"structure", "data", "bandwidth", "margins", "missing", "engine", "search"}
     assert set(inspect.signature(BayesianNetwork.fit).parameters) == tested
 
 

@@ -89,8 +89,12 @@ def learn(
         typer.Option(help="An arc that must not be there, A:B. May be repeated.", show_default=False),
     ] = None,
     bandwidth: Annotated[
-        Literal["scott", "silverman"], typer.Option(help="Rule for the bandwidths of CKDE nodes.")
+        Literal["scott", "silverman", "cv"], typer.Option(help="Rule for the bandwidths of CKDE nodes.")
     ] = "scott",
+    margins: Annotated[
+        Literal["none", "yeo-johnson"],
+        typer.Option(help="Transform of every column, against skew and heavy tails."),
+    ] = "none",
     columns: Columns = None,
     drop: Drop = None,
     missing: MissingRows = "error",
@@ -131,6 +135,7 @@ def learn(
         required_arcs=required,
         forbidden_arcs=forbidden,
         bandwidth=bandwidth,
+        margins=margins,
         missing=missing,
         seed=seed,
         progress=sys.stderr.isatty(),

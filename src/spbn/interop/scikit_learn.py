@@ -59,6 +59,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         required_arcs: Iterable[Arc] = (),
         forbidden_arcs: Iterable[Arc] = (),
         bandwidth: BandwidthRule = "scott",
+        margins: str = "none",
         seed: Seed = 0,
         engine: str = "auto",
     ) -> None:
@@ -77,6 +78,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.required_arcs = required_arcs
         self.forbidden_arcs = forbidden_arcs
         self.bandwidth = bandwidth
+        self.margins = margins
         self.seed = seed
         self.engine = engine
 

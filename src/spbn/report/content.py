@@ -16,7 +16,11 @@ from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, registered
 
 #: What a network is called whose nodes have these types, and no others.
-NAMES = {frozenset({"lg"}): "Gaussian Bayesian network", frozenset({"ckde"}): "KDE Bayesian network"}
+NAMES = {
+    frozenset({"lg"}): "Gaussian Bayesian network",
+    frozenset({"ckde"}): "KDE Bayesian network",
+    frozenset({"blend"}): "Bayesian network of blends",
+}
 
 
 @dataclass(frozen=True, eq=False)

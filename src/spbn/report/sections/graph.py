@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import exp, inf
 
 from spbn.drawing.graph_svg import graph_svg, legend, type_class
@@ -15,6 +16,7 @@ from spbn.report.numbers import number
 from spbn.report.parts import heading, node_links, table
 from spbn.tables.table import Table
 
+LEAST_SHARE = 0.005  # of a mixture, that is shown
 DRAWN_ROWS = 5_000
 SAMPLED_ROWS = 1_000
 
@@ -79,6 +81,7 @@ def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bo
             tag("span", node_type.label, class_=f"badge kind {type_class(node_type)}"),
         ),
         tag("code", described.formula, class_="equation"),
+        _shares(described.shares),
         tag("p", described.legend, class_="caption") if described.legend else "",
         figure,
         tag("p", _caption(content, node), class_="caption"),
@@ -88,6 +91,24 @@ def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bo
         id=f"node-{number_}",
         tabindex="-1",
         aria_label=f"Node {node}",
+    )
+
+
+def _shares(shares: Mapping[str, float]) -> Html:
+    """Draw what a mixture is made of as one bar, with a legend."""
+    shown = {name: share for name, share in shares.items() if share >= LEAST_SHARE}
+    if not shown:
+        return Html("")
+    colours = {name: f"s{i}" for i, name in enumerate(shares, 1)}
+    parts = [tag("i", class_=colours[n], style=f"width:{100 * share:.1f}%") for n, share in shown.items()]
+    keys = [
+        tag("span", tag("i", class_=f"key {colours[n]}"), f"{100 * share:.0f} % {n}")
+        for n, share in sorted(shown.items(), key=lambda item: -item[1])
+    ]
+    words = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shown.items())
+    return join(
+        tag("div", *parts, class_="shares", role="img", aria_label=f"A mixture: {words}"),
+        tag("p", *keys, class_="legend"),
     )
 
 
@@ -126,6 +147,8 @@ def _facts(content: Content, node: str) -> Html:
         other = other_type(structure.type(node)).label
         facts.append(("Score", f"{number(score)} per row (cross-validated log-density)"))
         facts.append((f"As {other}", _as_other(content.importance.types[node])))
+    if content.network.margins is not None:
+        facts.append(("Margin", f"{content.network.margins.columns[node]}; the equation is in its units"))
     check = content.checks.get(node)
     if check is not None:
         facts.append(
