@@ -78,6 +78,9 @@ def lg_logpdf(frame, train, node, parents):
 
 def logpdf(frame, train, node, parents, node_type, **options):
     """Log-density of a node of either type."""
+    if node_type == "blend":
+        weights = em_weights(blend_cv_rows(train, fold_labels(len(train), 10, 0), node, parents))
+        return special.logsumexp(blend_rows(frame, train, node, parents), b=weights[:, None], axis=0)
     return (ckde_logpdf if node_type == "ckde" else lg_logpdf)(frame, train, node, parents, **options)
 
 

@@ -246,7 +246,6 @@ OPTIONS = {
     ],
     "margins": [
         ({"margins": "yeo-johnson"}, lambda: climbed(BENT), None),
-        ({"margins": "yeo-johnson", **PLC, "model": "gbn"}, lambda: by_tests(PartialCorrelation(BENT)), None),
     ],
     "seed": [
         ({"seed": 3}, lambda: climbed(seed=3), None),

@@ -16,7 +16,7 @@ def by_hand(frame, folds, seed, **options):
     labels = fold_labels(len(frame), folds, np.random.default_rng(seed))
     assert set(labels) == set(range(folds))
     found = {}
-    for model in ("spbn", "gbn", "kdebn"):
+    for model in ("spbn", "gbn", "kdebn", "blend"):
         networks = [spbn.learn(frame[labels != f], model=model, seed=seed, **options) for f in range(folds)]
         means = [
             network.loglik(frame[labels == f]) / (labels == f).sum() for f, network in enumerate(networks)
