@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from spbn import NodeType
 from spbn.search import AddArc, ChangeType, RemoveArc, ReverseArc
+from spbn.tables.splits import fold_labels
 
 
 def kde_logpdf(queries, train, bandwidth):

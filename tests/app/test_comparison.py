@@ -59,7 +59,7 @@ def test_the_seed_reaches_learn(monkeypatch):
 
     monkeypatch.setattr("spbn.app.comparison.learn", learn)
     compare_models(FRAME[["a", "b"]], folds=2, seed=7)
-    assert seeds == [7] * 6
+    assert seeds == [7] * 8  # four models, two folds
 
 
 def test_rows_and_columns_to_leave_out():

@@ -181,7 +181,9 @@ def compared(run, *arguments):
     code, out, err = run("compare", *arguments)
     assert code == 0, err
     lines = [
-        line.split() for line in out.splitlines() if line.strip().startswith(("spbn ", "gbn ", "kdebn ", "blend "))
+        line.split()
+        for line in out.splitlines()
+        if line.strip().startswith(("spbn ", "gbn ", "kdebn ", "blend "))
     ]
     return {line[0]: (line[1], line[3]) for line in lines}
 
