@@ -13,6 +13,7 @@ from learning_options import CASES, FRAME
 from spbn.app.cli import app
 from spbn.app.wording import OPTIONS
 from spbn.drawing.pictures import to_dot
+from spbn.learn import MODELS
 from spbn.report import render
 from spbn.tables import read_table
 
@@ -180,11 +181,7 @@ def compared(run, *arguments):
     """Compare models, and return their log-densities and how many arcs they have, as they are printed."""
     code, out, err = run("compare", *arguments)
     assert code == 0, err
-    lines = [
-        line.split()
-        for line in out.splitlines()
-        if line.strip().startswith(("spbn ", "gbn ", "kdebn ", "blend "))
-    ]
+    lines = [line.split() for line in out.splitlines() if line.strip().split(" ")[0] in MODELS]
     return {line[0]: (line[1], line[3]) for line in lines}
 
 
