@@ -32,5 +32,5 @@ def test_a_function_that_returns_no_matrix_is_refused(rng, wrong):
 
 
 def test_unknown_rules_are_refused():
-    with pytest.raises(ArgumentError, match="'scott', 'silverman' or a function"):
+    with pytest.raises(ArgumentError, match="'scott', 'silverman', 'cv' or a function"):
         bandwidth.require_rule("scot")
