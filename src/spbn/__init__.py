@@ -31,6 +31,7 @@ __version__ = "0.2.0.dev0"
 _LAZY = {
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),
+    "explain": ("spbn.explain", None),
     "report": ("spbn.report", None),
 }
 
@@ -81,6 +82,7 @@ __all__ = [
     "ValidatedLikelihood",
     "compare_models",
     "datasets",
+    "explain",
     "hill_climb",
     "learn",
     "metrics",

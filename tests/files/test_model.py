@@ -300,3 +300,22 @@ def test_a_failed_save_leaves_the_old_file_and_no_other(network, path, monkeypat
 def test_a_missing_file_is_told_apart_from_a_damaged_one(tmp_path):
     with pytest.raises(FileNotFoundError):
         BayesianNetwork.load(tmp_path / "nowhere.spbn")
+
+
+@pytest.mark.parametrize("options", [{}, {"algorithm": "pc", "test": "plc"}, {"model": "gbn"}])
+def test_files_of_version_1_are_still_read(tmp_path, options):
+    """They have no record of learning, but the same densities and searches."""
+    frame = nonlinear_frame(120, 3)
+    network = spbn.learn(frame, **options)
+    network.save(tmp_path / "model.spbn")
+
+    def as_written_by_version_1(document):
+        document["version"] = 1
+        del document["record"]
+
+    rewritten(tmp_path / "model.spbn", as_written_by_version_1)
+    old = BayesianNetwork.load(tmp_path / "model.spbn")
+    assert old == network
+    assert (old.search, old.type_search) == (network.search, network.type_search)
+    assert old.record == spbn.Record(search=network.search, type_search=network.type_search)
+    assert spbn.explain.unusual_rows(old, frame, top=3).rows  # what is typical is drawn from the network
