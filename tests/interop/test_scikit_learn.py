@@ -103,3 +103,11 @@ def test_columns_in_another_order_are_refused():
     with pytest.raises(ValueError, match="feature names"):
         estimator.score_samples(frame[["b", "a"]])
     assert isinstance(estimator.network_.sample(1), pd.DataFrame)
+
+
+def test_samples_depend_on_the_random_state():
+    model = SPBNDensity(model="gbn").fit(FRAME)
+    first, again, other = (model.sample(20, random_state=state) for state in (5, 5, 6))
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, model.network_.sample(20, seed=5))
+    assert not np.array_equal(first, other)

@@ -222,3 +222,40 @@ def test_losses_know_what_is_clear():
     assert not Loss(5.0, 3.0, 10).is_clear
     assert Loss(-5.0, 2.0, 10).is_gain
     assert Loss(5.0, 2.0, 10).per_row == 0.5
+
+
+def test_scores_are_computed_with_the_networks_bandwidth(plain_frame):
+    """In one dimension the two rules differ, and so does the score of a node without parents."""
+    labels = spbn.CVLikelihood(plain_frame, folds=10, seed=0).folds
+    for rule in ("scott", "silverman"):
+        structure = spbn.Structure(list(plain_frame.columns), types="ckde")
+        network = spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)
+        found = measure(network, gather(network, plain_frame)).scores["a"]
+        expected = spbn.CVLikelihood(plain_frame, folds=labels, bandwidth=rule).local("a", [], "ckde")
+        assert found == pytest.approx(expected / len(plain_frame), rel=1e-9)
+
+
+def test_the_worst_fit_comes_first(plain_network, plain_frame):
+    from spbn.report.sections.fit import fit_section
+
+    content = describe(plain_network, data=plain_frame)
+    page = fit_section(content)
+    ordered = sorted(content.checks, key=lambda node: -content.checks[node].distance)
+    places = [page.index(f"distance from uniform {content.checks[node].distance:.3f}") for node in ordered]
+    assert places == sorted(places)
+    assert content.checks[ordered[0]].distance > content.checks[ordered[-1]].distance
+
+
+def test_changes_that_would_improve_the_score_are_drawn_as_gains():
+    """Node b is a sine of a, so that a linear node would better be a CKDE; the arc itself is a loss."""
+    from spbn.report.sections.importance import importance_section
+
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    frame = pd.DataFrame({"a": a, "b": np.sin(3 * a) + 0.1 * rng.normal(size=300)})
+    network = spbn.BayesianNetwork.fit(spbn.Structure("ab", [("a", "b")], {"a": "lg", "b": "lg"}), frame)
+    content = describe(network, data=frame)
+    assert content.importance.types["b"].is_gain
+    assert importance_section(content).count('class="meter gain"') == sum(
+        loss.is_gain for loss in (*content.importance.types.values(), *content.importance.arcs.values())
+    )
