@@ -13,7 +13,8 @@ from spbn.app.terminal import note, say
 from spbn.app.wording import joined
 from spbn.errors import ModelFileError, quoted
 from spbn.network import BayesianNetwork
-from spbn.tables.files import read_table, require_complete
+from spbn.numerics.arrays import BoolArray
+from spbn.tables.files import present, read_table, require_complete
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.peculiar import few_valued, identifiers
 
@@ -42,9 +43,7 @@ def training_frame(data: Path, columns: str | None, drop: str | None, missing: M
     with busy("reading the table"):
         frame = read_table(data, chosen, drop=dropped or ())
     if missing == "drop":
-        import numpy as np
-
-        whole = np.isfinite(frame.to_numpy(dtype=float, na_value=np.nan)).all(axis=1)
+        whole: BoolArray = present(frame).min(axis=1)
         if not whole.all():
             say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
             say()

@@ -22,6 +22,8 @@ from spbn.files.atomic import replacing
 if TYPE_CHECKING:
     import pandas as pd
 
+    from spbn.numerics.arrays import BoolArray
+
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = ".parquet"
 
@@ -65,12 +67,20 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
             frame.to_csv(temporary, sep=SEPARATORS[suffix], index=False)
 
 
+def present(frame: pd.DataFrame) -> BoolArray:
+    """Tell which values of a frame of numbers are there: neither missing nor infinite; rows × columns."""
+    import numpy as np
+
+    return np.isfinite(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
 def require_complete(source: str | os.PathLike[str], frame: pd.DataFrame, remedy: str) -> None:
     """Refuse missing and infinite values in a frame of `read_table`, and say where the first one is."""
     import numpy as np
 
-    for name in frame.columns:
-        bad = np.flatnonzero(~np.isfinite(frame[name].to_numpy(dtype=np.float64, na_value=np.nan)))
+    there = present(frame)
+    for number, name in enumerate(frame.columns):
+        bad = np.flatnonzero(~there[:, number])
         if len(bad):
             what = "value is" if len(bad) == 1 else "values are"
             first = "in" if len(bad) == 1 else "the first in"
