@@ -57,8 +57,7 @@ def cells(data: Path, quick: bool) -> list[Cell]:
         for version in VERSIONS
         for method in METHODS
         for fold in range(folds)
-        if not (name in TOO_LONG and method.startswith("vine"))
-        and not (version == "raw" and method in PAPER)
+        if not (name in TOO_LONG and method.startswith("vine")) and not (version == "raw" and method in PAPER)
     ]
     return sorted(everything, key=lambda cell: _cost(data, cell))
 

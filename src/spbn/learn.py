@@ -21,6 +21,7 @@ from spbn.pc import PCResult, pc
 from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
+from spbn.search.constraints import impossible_arcs, refuse_impossible
 from spbn.structure import Structure
 from spbn.tables.frames import Missing, require_distinct, training_table
 from spbn.tables.table import Table
@@ -60,6 +61,8 @@ def learn(
     progress: bool = False,
     missing: Missing = "error",
     drop: Sequence[str] = (),
+    discrete: Sequence[str] = (),
+    smoothing: float = 1.0,
     engine: str = "auto",
 ) -> BayesianNetwork:
     """Learn the structure and the node types of a network from data, and fit it to all rows.
@@ -67,9 +70,10 @@ def learn(
     Parameters
     ----------
     data
-        A data frame (pandas, polars, pyarrow, ...) or a dict of columns; every column is a node.
+        A data frame (pandas, polars, pyarrow, ...) or a dict of columns; every column is a node. Columns
+        of text, categories or truth values are discrete nodes, which have discrete parents only.
     model
-        "spbn": the type of every node is learned. "gbn": all nodes are linear Gaussian.
+        Of the continuous nodes: "spbn": the type of every node is learned. "gbn": all are linear Gaussian.
         "kdebn": all are CKDE. "blend": all are blends, which often predict best.
     algorithm
         "hc": hill climbing on a score. "pc": tests of independence for the graph, then
@@ -97,6 +101,11 @@ def learn(
         "error" refuses missing and infinite values, "drop" leaves their rows out.
     drop
         Columns to leave out.
+    discrete
+        Columns of numbers that stand for categories.
+    smoothing
+        How many rows are added to every configuration of a discrete node's parents, spread evenly over
+        its levels, so that nothing is impossible only because it has not been seen.
 
     Returns
     -------
@@ -110,10 +119,10 @@ def learn(
     _require_choice("algorithm", algorithm, ALGORITHMS)
     _require_choice("test", test, tuple(TESTS))
     required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
-    fit_settings = FitSettings(bandwidth, engine)
+    fit_settings = FitSettings(bandwidth, engine, smoothing)
     require_kind(margins)
     choices = _choices(model, types)
-    table = training_table(data, missing, drop=drop)
+    table = training_table(data, missing, drop=drop, discrete=discrete)
     require_distinct(table)
     original, transforms = table, fitted_margins(margins, table)
     if transforms is not None:
@@ -126,7 +135,10 @@ def learn(
         "bandwidth": bandwidth,
         "missing": missing,
         "engine": engine,
+        "smoothing": smoothing,
     }
+    impossible = impossible_arcs(table.variables)
+    refuse_impossible(impossible, required_arcs)
     climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": epsilon}
     search: SearchResult | PCResult
     type_search: SearchResult | None = None
@@ -152,7 +164,7 @@ def learn(
             _test(test, table, seed),
             alpha=alpha,
             required_arcs=required_arcs,
-            forbidden_arcs=forbidden_arcs,
+            forbidden_arcs=[*forbidden_arcs, *impossible],
             progress=progress,
         )
         structure = begin.with_dag(search.pdag.to_dag())
@@ -220,13 +232,16 @@ def _start(
 ) -> Structure:
     if not isinstance(start, Structure):
         first = NodeType.parse(start)
-        return Structure(table.names, types=first if first in choices else choices[0])
+        common = first if first in choices else choices[0]
+        types = {v.name: NodeType.DISCRETE if v.is_discrete else common for v in table.variables}
+        return Structure(table.names, types=types)
     if set(start.nodes) != set(table.names):
         raise ArgumentError(
             f"the nodes of start must be the columns of the data. Got {quoted(start.nodes)}, "
             f"and the columns {quoted(table.names)}."
         )
-    if len(choices) == 1 and set(start.types.values()) != set(choices):
+    given = {start.type(v.name) for v in table.variables if not v.is_discrete}
+    if len(choices) == 1 and given - set(choices):
         raise ArgumentError(f"all nodes of a {model} are of type {choices[0]}, but start has other types.")
     return start
 

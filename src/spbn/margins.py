@@ -74,23 +74,31 @@ class YeoJohnson:
 
 @dataclass(frozen=True)
 class Margins:
-    """The transforms of the columns of a network."""
+    """The transforms of the continuous columns of a network."""
 
     columns: Mapping[str, YeoJohnson]
 
     @classmethod
     def fit(cls, table: Table) -> Margins:
-        """Fit a transform to every column."""
-        return cls({name: YeoJohnson.fit(table.column(name)) for name in table.names})
+        """Fit a transform to every continuous column."""
+        names = [variable.name for variable in table.variables if not variable.is_discrete]
+        return cls({name: YeoJohnson.fit(table.column(name)) for name in names})
 
     def transformed(self, table: Table) -> Table:
         """Return the table in the units of the network."""
-        columns = [self.columns[name].forward(table.column(name)) for name in table.names]
-        return Table(table.names, np.stack(columns))
+        return table.with_columns(np.stack([self._moved(table, name) for name in table.names]))
 
     def log_slopes(self, table: Table, names: Sequence[str]) -> FloatArray:
         """Return what the transforms add to the log-density of every column: columns × rows."""
-        return np.stack([self.columns[name].log_slope(table.column(name)) for name in names])
+        return np.stack([self._log_slope(table, name) for name in names])
+
+    def _moved(self, table: Table, name: str) -> FloatArray:
+        return self.columns[name].forward(table.column(name)) if name in self.columns else table.column(name)
+
+    def _log_slope(self, table: Table, name: str) -> FloatArray:
+        return (
+            self.columns[name].log_slope(table.column(name)) if name in self.columns else np.zeros(table.rows)
+        )
 
 
 def require_kind(margins: object) -> None:
@@ -117,7 +125,7 @@ def to_plain(margins: Margins) -> dict[str, Any]:
 
 
 def from_plain(document: Any, nodes: Sequence[str]) -> Margins:
-    """Read what `to_plain` wrote; anything else is a `ModelFileError`."""
+    """Read what `to_plain` wrote for the continuous nodes; anything else is a `ModelFileError`."""
     try:
         if document["kind"] != "yeo-johnson" or set(document["columns"]) != set(nodes):
             raise ValueError("margins must be of kind 'yeo-johnson', one for every node")

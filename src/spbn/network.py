@@ -16,6 +16,7 @@ from spbn.kernels.bandwidth import BandwidthRule
 from spbn.margins import Margins, require_kind
 from spbn.margins import fitted as fitted_margins
 from spbn.nodes.base import CPD, FitSettings, NodeType
+from spbn.nodes.by_configuration import fit_node, refusal
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
@@ -23,9 +24,9 @@ from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed, generator
 from spbn.record import Record, current_versions, plain_settings
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, as_table, frame_index, require_variation
+from spbn.tables.frames import Missing, as_table, frame_index, mixed_table, require_variation
 from spbn.tables.splits import fold_labels, holdout_rows
-from spbn.tables.table import Table
+from spbn.tables.table import Table, Variable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +52,8 @@ class BayesianNetwork:
     """
 
     structure: Structure
+    #: The nodes, with the levels of the discrete ones.
+    variables: tuple[Variable, ...]
     margins: Margins | None
     record: Record
 
@@ -71,8 +74,11 @@ class BayesianNetwork:
             if family.node not in cpds:
                 raise GraphError(f"there is no density for node {family.node!r}.")
             _require_fit(family, cpds[family.node])
-        if margins is not None and set(margins.columns) != set(structure.nodes):
-            raise GraphError("margins must have a transform for every node, and for no other.")
+        self.variables = tuple(cpds[node].type.variable_of(cpds[node]) for node in structure.nodes)
+        _require_levels(self.variables, cpds)
+        continuous = {variable.name for variable in self.variables if not variable.is_discrete}
+        if margins is not None and set(margins.columns) != continuous:
+            raise GraphError("margins must have a transform for every continuous node, and for no other.")
         self.structure = structure
         self.margins = margins
         self.record = Record(search=search, type_search=type_search) if record is None else record
@@ -103,24 +109,41 @@ class BayesianNetwork:
         margins: str = "none",
         missing: Missing = "error",
         engine: str = "auto",
+        smoothing: float = 1.0,
         search: Any = None,
     ) -> BayesianNetwork:
         """Fit the density of every node to the data.
 
-        Columns that are not nodes are ignored. With ``margins="yeo-johnson"`` every column is
-        transformed first (see `spbn.margins`).
+        Columns that are not nodes are ignored. Those of discrete nodes hold categories: text, truth values or
+        numbers; `smoothing` is how many rows are added to every configuration of their parents. With
+        ``margins="yeo-johnson"`` every other column is transformed first (see `spbn.margins`).
         """
         start = time.perf_counter()
         if not isinstance(structure, Structure):
             raise ArgumentError(f"fit takes a Structure. Got {type(structure).__name__}.")
-        settings = FitSettings(bandwidth, engine)
+        settings = FitSettings(bandwidth, engine, smoothing)
         require_kind(margins)
-        table = as_table(data, names=structure.nodes, missing=missing, min_rows=2)
+        continuous = [node for node, kind in structure.types.items() if kind.admits(Variable(node), ())]
+        discrete = [node for node in structure.nodes if node not in continuous]
+        table = mixed_table(
+            data,
+            names=structure.nodes,
+            discrete=discrete,
+            continuous=continuous,
+            missing=missing,
+            min_rows=2,
+        )
         require_variation(table)
         transforms = fitted_margins(margins, table)
         rows = table if transforms is None else transforms.transformed(table)
         cpds = {family.node: _fitted(rows, family, settings) for family in structure.families()}
-        chosen = {"bandwidth": bandwidth, "margins": margins, "missing": missing, "engine": engine}
+        chosen = {
+            "bandwidth": bandwidth,
+            "margins": margins,
+            "missing": missing,
+            "engine": engine,
+            "smoothing": smoothing,
+        }
         record = Record(
             settings=plain_settings(chosen),
             versions=current_versions(),
@@ -157,12 +180,30 @@ class BayesianNetwork:
         """Draw n rows, every node after its parents."""
         import pandas as pd
 
+        columns = self.draw(n, seed)
+        return pd.DataFrame({v.name: self._as_data(v, columns[v.name]) for v in self.variables})
+
+    def draw(self, n: int, seed: Seed = None) -> dict[str, FloatArray]:
+        """Draw n rows in the units of the densities, discrete nodes as level codes; columns by node."""
         rng = generator(seed)
+        levels = {variable.name: variable.levels for variable in self.variables if variable.is_discrete}
         columns: dict[str, FloatArray] = {}
         for node in self.structure.dag.topological_order():
-            given = {parent: columns[parent] for parent in self.cpds[node].parents}
+            parents = self.cpds[node].parents
+            given = None
+            if parents:
+                known = {parent: levels[parent] for parent in parents if parent in levels}
+                given = Table(parents, np.stack([columns[parent] for parent in parents]), known)
             columns[node] = self.cpds[node].sample(n, given=given, seed=rng)
-        return pd.DataFrame({node: self.in_data_units(node, columns[node]) for node in self.nodes})
+        return columns
+
+    def _as_data(self, variable: Variable, values: FloatArray) -> Any:
+        """Return drawn values as they are in data: numbers in their units, or categories."""
+        import pandas as pd
+
+        if variable.is_discrete:
+            return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
+        return self.in_data_units(variable.name, values)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
@@ -209,11 +250,12 @@ class BayesianNetwork:
         return "\n".join(str(self.cpds[node]) for node in self.structure.dag.topological_order())
 
     def _table(self, data: Any) -> Table:
-        return as_table(data, names=self.nodes)
+        return as_table(data, variables=self.variables)
 
     def node_logpdf(self, node: str, data: Any) -> FloatArray:
         """Log-density of a node given its parents, for every row, in the units of the data."""
-        table = as_table(data, names=[node, *self.structure.parents(node)])
+        family = (node, *self.structure.parents(node))
+        table = as_table(data, variables=[v for v in self.variables if v.name in family])
         return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
 
     def contributions(self, table: Table) -> FloatArray:
@@ -234,7 +276,9 @@ class BayesianNetwork:
 
     def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
         """Take the transform of a node's values back."""
-        return values if self.margins is None else self.margins.columns[node].inverse(values)
+        if self.margins is None or node not in self.margins.columns:
+            return values
+        return self.margins.columns[node].inverse(values)
 
 
 def fit_what_can_be(
@@ -306,7 +350,7 @@ def typical_logpdf(
 
 
 def _fitted(table: Table, family: Family, settings: FitSettings) -> CPD:
-    return family.type.fit(table, family.node, family.parents, settings)
+    return fit_node(family.type, table, family.node, family.parents, settings)
 
 
 def _require_fit(family: Family, cpd: CPD) -> None:
@@ -320,3 +364,19 @@ def _require_fit(family: Family, cpd: CPD) -> None:
             f"the density given for {family.node!r} is that of {Family(cpd.node, cpd.parents, cpd.type)}, "
             f"but the structure says {family}."
         )
+
+
+def _require_levels(variables: Sequence[Variable], cpds: Mapping[str, CPD]) -> None:
+    """Refuse densities that do not agree on the levels of their parents."""
+    known = {variable.name: variable for variable in variables}
+    for variable in variables:
+        cpd = cpds[variable.name]
+        parents = [known[parent] for parent in cpd.parents]
+        given = {parent.name: parent for parent in getattr(cpd, "variables", ())}
+        differ = [
+            parent.name for parent in parents if given.get(parent.name, Variable(parent.name)) != parent
+        ]
+        if differ:
+            raise GraphError(f"the density of {variable.name!r} has other levels of {quoted(differ)}.")
+        if not cpd.type.admits(variable, parents):
+            raise GraphError(refusal(cpd.type, variable, parents))

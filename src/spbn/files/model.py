@@ -21,6 +21,7 @@ from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, list_of, refuse
 from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.by_configuration import read_cpd, write_cpd
 from spbn.numerics.arrays import FloatArray
 from spbn.pc import PCResult
 from spbn.pc import records as pc_records
@@ -47,7 +48,7 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
         "version": VERSION,
         "nodes": list(network.nodes),
         "arcs": [list(arc) for arc in network.structure.arcs],
-        "cpds": [_describe(network.cpds[node], arrays) for node in network.nodes],
+        "cpds": [write_cpd(network.cpds[node], arrays) for node in network.nodes],
         "record": to_plain(network.record),
     }
     if network.margins is not None:
@@ -87,11 +88,6 @@ def load(path: str | os.PathLike[str]) -> BayesianNetwork:
             ) from error
 
 
-def _describe(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
-    family = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}
-    return family | cpd.type.write(cpd, arrays)
-
-
 def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
     document = _read_document(archive)
     nodes = list_of(document, "nodes", str)
@@ -120,7 +116,8 @@ def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
         record = from_plain(document.get("record"), search=search, type_search=type_search)
     margins = None
     if "margins" in document:
-        margins = margins_records.from_plain(document["margins"], nodes)
+        continuous = [cpd.node for cpd in cpds.values() if not cpd.type.variable_of(cpd).is_discrete]
+        margins = margins_records.from_plain(document["margins"], continuous)
     try:
         return BayesianNetwork(Structure(nodes, arcs, types), cpds, margins=margins, record=record)
     except SpbnError as error:
@@ -187,7 +184,7 @@ def _read_cpd(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
         node_type = NodeType.parse(name)  # type: ignore[arg-type]  # from a file it may be anything
     except ArgumentError as error:
         refuse(f"it has a node {record.get('node')!r:.100} of an unknown type: {error}")
-    return node_type.read(record, arrays)
+    return read_cpd(node_type, record, arrays)
 
 
 def _column_file(i: int) -> str:

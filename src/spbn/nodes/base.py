@@ -6,6 +6,7 @@ A node type is one final, stateless object with a file of its own in this folder
 
 from __future__ import annotations
 
+import math
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,14 +40,26 @@ class FitSettings:
         "scott", "silverman", or a function (see `spbn.kernels.bandwidth`).
     engine
         How Gaussian sums are computed (see `spbn.kernels`).
+    smoothing
+        How many rows every configuration of a discrete node's parents gets on top of those that it has,
+        spread evenly over the levels of the node; 0 gives the frequencies themselves.
     """
 
     bandwidth: BandwidthRule = "scott"
     engine: str = "auto"
+    smoothing: float = 1.0
 
     def __post_init__(self) -> None:
         bandwidths.require_rule(self.bandwidth)
         kernels.require_engine(self.engine)
+        require_smoothing(self.smoothing)
+
+
+def require_smoothing(smoothing: object) -> None:
+    """Refuse anything but a number that is not negative."""
+    is_number = isinstance(smoothing, int | float | np.floating) and not isinstance(smoothing, bool)
+    if not is_number or not 0 <= smoothing < math.inf:  # type: ignore[operator]
+        raise ArgumentError(f"smoothing must be 0 or more. Got {smoothing!r} instead.")
 
 
 @dataclass(frozen=True)
@@ -73,12 +86,15 @@ class Description:
         Parameters that do not fit into the line.
     shares
         Names and shares of what it is a mixture of, which sum to one; empty if it is not a mixture.
+    cases
+        The density in each of several cases, by its name: one for every configuration of discrete parents.
     """
 
     formula: str
     legend: str = ""
     tables: tuple[ParameterTable, ...] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
+    cases: Mapping[str, Description] = field(default_factory=dict)
 
 
 class CPD(Protocol):
@@ -146,6 +162,7 @@ class NodeType(ABC, metaclass=_Registered):
     LG: ClassVar[NodeType]  #: linear Gaussian: a linear regression with normal noise
     CKDE: ClassVar[NodeType]  #: conditional kernel density estimate
     BLEND: ClassVar[NodeType]  #: mixture of a linear Gaussian and of kernels at several scales
+    DISCRETE: ClassVar[NodeType]  #: table of probabilities
 
     #: What it is called in files and arguments.
     name: ClassVar[str]
@@ -173,8 +190,16 @@ class NodeType(ABC, metaclass=_Registered):
         return found
 
     def admits(self, child: Variable, parents: Sequence[Variable]) -> bool:
-        """Tell whether a node of this type can have this variable and these parents."""
-        return not any(variable.levels for variable in (child, *parents))
+        """Tell whether a node of this type can have this variable and these parents.
+
+        By default: a continuous variable with any parents. Discrete ones do not reach the type itself, which
+        gets the rows of one configuration of them at a time (see `by_configuration`).
+        """
+        return not child.is_discrete
+
+    def variable_of(self, cpd: Any) -> Variable:
+        """Return the variable whose density this is; a continuous one by default."""
+        return Variable(cpd.node)
 
     @abstractmethod
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:

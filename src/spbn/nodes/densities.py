@@ -53,12 +53,19 @@ class SetDensities:
     """The log-densities of sets of columns: prepared once, asked many times."""
 
     def __init__(
-        self, partition: Partition, bandwidth: BandwidthRule, engine: str, *, scales: Sequence[float] = (1.0,)
+        self,
+        partition: Partition,
+        bandwidth: BandwidthRule,
+        engine: str,
+        *,
+        scales: Sequence[float] = (1.0,),
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self.scales = tuple(scales)
         self._partition = partition
         self._rule = bandwidth
         self._engine = engine
+        self._kept_bytes = kept_bytes
         self._totals: dict[VariableSet, _Total] = {}
         self._rows: OrderedDict[VariableSet, FloatArray] = OrderedDict()
 
@@ -76,7 +83,7 @@ class SetDensities:
         return log_densities, far
 
     def rows(self, sets: Sequence[VariableSet]) -> FloatArray:
-        """Return sets × scales × queried rows; they are kept, as far as `KEPT_BYTES` go."""
+        """Return sets × scales × queried rows; they are kept, as far as `kept_bytes` go."""
         wanted = dict.fromkeys(sets)
         found = {variables: self._rows[variables] for variables in wanted if variables in self._rows}
         for of_size in _by_size([variables for variables in wanted if variables not in found]):
@@ -86,7 +93,7 @@ class SetDensities:
         for variables, rows in found.items():
             self._rows[variables] = rows
             self._rows.move_to_end(variables)
-        while len(self._rows) * nothing.nbytes > KEPT_BYTES:
+        while len(self._rows) * nothing.nbytes > self._kept_bytes:
             self._rows.popitem(last=False)
         return out
 

@@ -83,9 +83,19 @@ class FamilyBatch:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def only(self, chosen: BoolArray) -> FamilyBatch:
+    def only(self, chosen: BoolArray | IntArray) -> FamilyBatch:
         """Return some of the families."""
         return FamilyBatch(self.columns, self.nodes[chosen], self.parents[chosen], self.types[chosen])
+
+    def without_parents(self, columns: BoolArray) -> FamilyBatch:
+        """Return the families without the parents among some columns."""
+        return FamilyBatch(self.columns, self.nodes, self.parents & ~columns, self.types)
+
+    def among(self, columns: BoolArray) -> FamilyBatch:
+        """Return the same families of a table that has only some of the columns: all that they need."""
+        names = tuple(name for name, kept in zip(self.columns, columns, strict=True) if kept)
+        nodes: IntArray = np.cumsum(columns)[self.nodes] - 1
+        return FamilyBatch(names, nodes, self.parents[:, columns], self.types)
 
     def of_type(self, node_type: NodeType) -> BoolArray:
         """Tell which families have a node of this type."""

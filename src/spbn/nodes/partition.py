@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of, leave_one_out
 from spbn.numerics.regression import MomentStack
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 
 INNER_FOLDS = 10
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +38,8 @@ class Partition:
         Moments of the training rows and of the evaluated rows of every group.
     uncentred
         Returns the rows of `table` as they were given.
+    is_crossed
+        Whether it is a cross-validation, so that what predicts its rows best is chosen fairly.
     """
 
     table: Table
@@ -42,6 +48,7 @@ class Partition:
     train: MomentStack
     test: MomentStack
     uncentred: Callable[[], Table]
+    is_crossed: bool = False
 
     @classmethod
     def folds(cls, table: Table, labels: IntArray) -> Partition:
@@ -51,34 +58,40 @@ class Partition:
         starts = np.concatenate([[0], ends[:-1]])
         rows = np.full(len(ends), table.rows)
         zeros = np.zeros(len(ends), dtype=np.int64)
-        columns = np.take(table.columns, order, axis=1) - centre_of(table.columns)
+        columns = np.take(table.columns, order, axis=1) - _centre(table)
         parts = [Moments.of(columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
         spans = np.stack([starts, ends, zeros, starts, ends, rows], axis=1)
         train = MomentStack.of(leave_one_out(parts))
         return cls(
-            Table(table.names, columns), spans, order, train, MomentStack.of(parts), lambda: table.take(order)
+            table.with_columns(columns),
+            spans,
+            order,
+            train,
+            MomentStack.of(parts),
+            lambda: table.take(order),
+            True,
         )
 
     @classmethod
     def holdout(cls, train: Table, test: Table) -> Partition:
         """Evaluate one table under parameters fitted to another."""
-        columns = np.concatenate([train.columns, test.columns], axis=1) - centre_of(train.columns)
+        columns = np.concatenate([train.columns, test.columns], axis=1) - _centre(train)
         moments = [Moments.of(columns[:, : train.rows]), Moments.of(columns[:, train.rows :])]
         spans = np.array([[train.rows, columns.shape[1], 0, train.rows, 0, 0]])
-        both, place = Table(train.names, columns), np.arange(test.rows)
+        both, place = train.with_columns(columns), np.arange(test.rows)
         return cls(
             both,
             spans,
             place,
             MomentStack.of(moments[:1]),
             MomentStack.of(moments[1:]),
-            lambda: Table(train.names, np.concatenate([train.columns, test.columns], axis=1)),
+            lambda: train.with_columns(np.concatenate([train.columns, test.columns], axis=1)),
         )
 
     @classmethod
     def leave_one_out(cls, table: Table, rows: IntArray) -> Partition:
         """Evaluate each of some rows, given in ascending order, under parameters fitted to all others."""
-        columns = table.columns - centre_of(table.columns)
+        columns = table.columns - _centre(table)
         ends = np.append(rows, table.rows)
         starts = np.concatenate([[0], rows + 1])
         between = [Moments.of(columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
@@ -90,7 +103,87 @@ class Partition:
         spans = np.stack([rows, rows + 1, zeros, rows, rows + 1, np.full_like(rows, table.rows)], axis=1)
         train = MomentStack.of([a + b for a, b in zip(before, behind, strict=True)])
         place, test = np.arange(len(rows)), MomentStack.of(alone)
-        return cls(Table(table.names, columns), spans, place, train, test, lambda: table)
+        return cls(
+            table.with_columns(columns), spans, place, train, test, lambda: table, len(rows) == table.rows
+        )
+
+    @classmethod
+    def whole(cls, table: Table) -> Partition:
+        """Evaluate all rows under parameters fitted to the same rows."""
+        columns = table.columns - _centre(table)
+        moments = MomentStack.of([Moments.of(columns)])
+        spans = np.array([[0, table.rows, 0, table.rows, 0, 0]])
+        place = np.arange(table.rows)
+        return cls(table.with_columns(columns), spans, place, moments, moments, lambda: table)
+
+    def among(
+        self, chosen: BoolArray, names: Sequence[str], *, fewest: int
+    ) -> tuple[Partition, IntArray] | None:
+        """Return the partition of some rows and columns, and the places of its queries among all.
+
+        Parameters
+        ----------
+        chosen
+            Which rows of the table.
+        fewest
+            Groups with fewer training rows than this are left out. If none is left, there is no partition.
+        """
+        before = np.concatenate([[0], np.cumsum(chosen)])
+        spans = before[self.spans]
+        training = spans[:, 3] - spans[:, 2] + spans[:, 5] - spans[:, 4]
+        kept = (spans[:, 1] > spans[:, 0]) & (training >= fewest)
+        if not kept.any():
+            return None
+        rows = np.flatnonzero(chosen)
+        table = self.table.take(rows).select(names)
+        columns = table.columns - _centre(table)
+        train, test = _moments(columns, spans[kept])
+        places = np.flatnonzero(np.repeat(kept, self.sizes) & self.queried(chosen))
+        part = Partition(
+            table.with_columns(columns),
+            spans[kept],
+            np.arange(len(places)),
+            train,
+            test,
+            lambda: self.original.take(rows).select(names),
+            self.is_crossed,
+        )
+        return part, places
+
+    def asking(self, asked: BoolArray) -> Partition:
+        """Return the partition with the same training rows that has only some of the queries.
+
+        Within a group they come first, so that they are contiguous.
+        """
+        order, spans, first = np.arange(self.table.rows), self.spans.copy(), 0
+        for group, (start, end) in enumerate(self.spans[:, :2].tolist()):
+            mine = asked[first : first + end - start]
+            first += end - start
+            order[start:end] = start + np.argsort(~mine, kind="stable")
+            spans[group, 1] = start + int(mine.sum())
+        kept = np.flatnonzero(spans[:, 1] > spans[:, 0])
+        table = self.table.take(order)
+        tests = [Moments.of(table.columns[:, a:b]) for a, b in spans[kept, :2]]
+        return Partition(
+            table,
+            spans[kept],
+            np.arange(int(asked.sum())),
+            self.train.only(kept),
+            MomentStack.of(tests),
+            lambda: self.original.take(order),
+        )
+
+    def single(self, group: int) -> Partition:
+        """Return the partition of one group alone."""
+        one = np.array([group])
+        return replace(
+            self,
+            spans=self.spans[one],
+            evaluated=np.arange(self.sizes[group]),
+            train=self.train.only(one),
+            test=self.test.only(one),
+            is_crossed=False,
+        )
 
     @cached_property
     def original(self) -> Table:
@@ -100,7 +193,7 @@ class Partition:
     @cached_property
     def inner(self) -> Partition:
         """A cross-validation of the training rows; the partition itself if it is one."""
-        if self.queries == self.table.rows:
+        if self.is_crossed:
             return self
         table = self.table.take(self.training_rows(0)) if self.groups == 1 else self.table
         return Partition.folds(table, fold_labels(table.rows, min(INNER_FOLDS, table.rows), 0))
@@ -124,15 +217,61 @@ class Partition:
         """How many rows are evaluated."""
         return len(self.evaluated)
 
-    def queried(self, by_row: FloatArray) -> FloatArray:
+    def queried(self, by_row: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Cut numbers for all rows of the table down to the queried ones."""
         first, end = self.spans[0, 0], self.spans[-1, 1]
         if end - first == self.queries:
             return by_row[..., first:end]
-        return by_row[..., self.spans[:, 0]]  # every group queries one row
+        return by_row[..., self._query_rows]
+
+    @cached_property
+    def _query_rows(self) -> IntArray:
+        return np.concatenate([np.arange(start, end) for start, end in self.spans[:, :2]])
+
+    def counted(self, kinds: IntArray, number: int) -> tuple[IntArray, IntArray]:
+        """Return how many training rows and queries of every group are of each of some kinds.
+
+        Parameters
+        ----------
+        kinds
+            The kind of every row of the table, from 0 on.
+        number
+            How many kinds there are.
+        """
+        edges = np.unique(np.concatenate([[0, len(kinds)], self.spans.ravel()]))
+        pieces = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+        counts = np.bincount(pieces * number + kinds, minlength=(len(edges) - 1) * number)
+        upto = np.zeros((len(edges), number), dtype=np.int64)
+        np.cumsum(counts.reshape(-1, number), axis=0, out=upto[1:])
+        a, b, c, d, e, f = upto[np.searchsorted(edges, self.spans)].swapaxes(0, 1)
+        return d - c + f - e, b - a
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many rows every group evaluates."""
+        sizes: IntArray = np.diff(self.spans[:, :2])[:, 0]
+        return sizes
 
     def in_data_order(self, queried: FloatArray) -> FloatArray:
         """Put results for the queried rows, last axis, into the order of the data."""
         out = np.empty_like(queried)
         out[..., self.evaluated] = queried
         return out
+
+
+def _centre(table: Table) -> FloatArray:
+    """Return what to subtract from the columns of a table; nothing from level codes."""
+    return np.where(table.discrete[:, None], 0.0, centre_of(table.columns))
+
+
+def _moments(columns: FloatArray, spans: IntArray) -> tuple[MomentStack, MomentStack]:
+    """Return the moments of the training rows, a beginning and an end of the table, and of the queries."""
+    edges = np.unique(np.concatenate([[0, columns.shape[1]], spans.ravel()])).tolist()
+    pieces = [Moments.of(columns[:, a:b]) for a, b in pairwise(edges)]
+    none = Moments.of(columns[:, :0])
+    before = dict(zip(edges, accumulate(pieces, initial=none), strict=True))
+    behind = dict(zip(edges[::-1], accumulate(pieces[::-1], initial=none), strict=True))
+    train = [
+        before[end] + (behind[start] if last > start else none) for *_, end, start, last in spans.tolist()
+    ]
+    return MomentStack.of(train), MomentStack.of([Moments.of(columns[:, a:b]) for a, b in spans[:, :2]])

@@ -10,6 +10,7 @@ MODULES = (
     "linear_gaussian",
     "ckde",
     "blend",
+    "discrete",
 )
 
 for module in MODULES:

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType, Scorer, registered
-from spbn.nodes.densities import SetDensities
+from spbn.nodes.by_configuration import ConfigurationScorer
+from spbn.nodes.configurations import Configurations
+from spbn.nodes.densities import KEPT_BYTES, SetDensities
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.partition import Partition
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.caching import remembered
 from spbn.numerics.regression import MomentStack
+
+FEWEST_ROWS = 2  # of a configuration in a group, for it to be worth a try
+MOST_SETS = 64  # of discrete columns whose configurations are remembered
+MOST_QUESTIONS = 16  # choices of rows that are remembered
+SHARE = 16  # a configuration may remember this part of what its rows would be due
+
+
+class Part(NamedTuple):
+    """Where the families of one configuration are scored, and which of all queries that answers."""
+
+    bench: Workbench
+    places: IntArray
+
+
+class Parts(NamedTuple):
+    """The rows of a partition by configuration of some discrete columns.
+
+    Attributes
+    ----------
+    by_configuration
+        By the number of a configuration, where it is scored, if it has rows for that.
+    starved
+        Which queries none of these answers.
+    """
+
+    by_configuration: Mapping[int, Part]
+    starved: BoolArray
 
 
 @final
@@ -24,12 +56,21 @@ class Workbench:
     """
 
     def __init__(
-        self, partition: Partition, settings: FitSettings | None = None, *, inner: Workbench | None = None
+        self,
+        partition: Partition,
+        settings: FitSettings | None = None,
+        *,
+        inner: Workbench | None = None,
+        kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self.partition = partition
         self.settings = FitSettings() if settings is None else settings
         self._inner = inner
-        self._scorers: dict[str, Scorer] = {}
+        self._kept_bytes = kept_bytes
+        self._scorers: dict[tuple[str, bool], Scorer] = {}
+        self._configurations: OrderedDict[tuple[int, ...], tuple[Configurations, IntArray]] = OrderedDict()
+        self._parts: OrderedDict[tuple[int, ...], Parts] = OrderedDict()
+        self._asking: OrderedDict[bytes, Workbench] = OrderedDict()
 
     @cached_property
     def inner(self) -> Workbench:
@@ -50,32 +91,105 @@ class Workbench:
     @cached_property
     def densities(self) -> SetDensities:
         """Log-densities of sets of columns."""
-        return SetDensities(self.partition, self.settings.bandwidth, self.settings.engine)
+        bandwidth, engine = self.settings.bandwidth, self.settings.engine
+        return SetDensities(self.partition, bandwidth, engine, kept_bytes=self._kept_bytes)
 
     @cached_property
     def scaled_densities(self) -> SetDensities:
         """The same at several scales."""
         bandwidth, engine = self.settings.bandwidth, self.settings.engine
-        return SetDensities(self.partition, bandwidth, engine, scales=SCALES)
+        return SetDensities(self.partition, bandwidth, engine, scales=SCALES, kept_bytes=self._kept_bytes)
 
-    def scorer(self, node_type: NodeType) -> Scorer:
-        """Return the scorer of a type."""
-        if node_type.name not in self._scorers:
-            self._scorers[node_type.name] = node_type.scorer(self)
-        return self._scorers[node_type.name]
+    def scorer(self, node_type: NodeType, *, by_configuration: bool = False) -> Scorer:
+        """Return the scorer of a type, for families with or without discrete parents of continuous nodes."""
+        key = (node_type.name, by_configuration)
+        if key not in self._scorers:
+            scorer = ConfigurationScorer(node_type, self) if by_configuration else node_type.scorer(self)
+            self._scorers[key] = scorer
+        return self._scorers[key]
+
+    def configurations(self, columns: tuple[int, ...]) -> tuple[Configurations, IntArray]:
+        """Return the configurations of some discrete columns, and the place of every row among them."""
+
+        def found() -> tuple[Configurations, IntArray]:
+            table = self.partition.table
+            variables = [table.variables[i] for i in columns]
+            return Configurations.in_columns(variables, table.columns[list(columns)])
+
+        return remembered(self._configurations, columns, found, limit=MOST_SETS)
+
+    def parts(self, columns: tuple[int, ...]) -> Parts:
+        """Return the benches of the configurations of some discrete columns."""
+        return remembered(self._parts, columns, lambda: self._divided(columns), limit=MOST_SETS)
+
+    def _divided(self, columns: tuple[int, ...]) -> Parts:
+        partition, table = self.partition, self.partition.table
+        configurations, places = self.configurations(columns)
+        names = [variable.name for variable in table.variables if not variable.is_discrete]
+        inner = {} if self.inner is self else self.inner.parts(columns).by_configuration
+        parts: dict[int, Part] = {}
+        starved = np.ones(partition.queries, dtype=np.bool_)
+        for place, number in enumerate(configurations.numbers.tolist()):
+            found = partition.among(places == place, names, fewest=FEWEST_ROWS)
+            if found is None:
+                continue
+            below, queries = found
+            due = self._kept_bytes * below.table.rows // (SHARE * table.rows)
+            chosen_by = inner[number].bench if number in inner else None
+            bench = Workbench(below, self.settings, inner=chosen_by, kept_bytes=due)
+            parts[number] = Part(bench, queries)
+            starved[queries] = False
+        return Parts(parts, starved)
+
+    @cached_property
+    def singles(self) -> tuple[Workbench, ...]:
+        """A bench for each of the groups alone."""
+        groups = range(self.partition.groups)
+        return tuple(Workbench(self.partition.single(group), self.settings, kept_bytes=0) for group in groups)
+
+    def asking(self, asked: BoolArray) -> Workbench:
+        """Return a bench on which only some of the queries are answered."""
+
+        def found() -> Workbench:
+            return Workbench(self.partition.asking(asked), self.settings, inner=self.inner, kept_bytes=0)
+
+        return remembered(self._asking, asked.tobytes(), found, limit=MOST_QUESTIONS)
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
-        out = np.empty(len(families))
-        for number in np.unique(families.types):
-            chosen = families.types == number
-            out[chosen] = self.scorer(registered()[number]).totals(families.only(chosen))
+        out = np.full(len(families), -np.inf)
+        for chosen, scorer in self._by_scorer(families):
+            out[chosen] = scorer.totals(families.only(chosen))
         return out
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × evaluated rows, in the order of the data; -inf throughout where one cannot be fitted."""
-        out = np.empty((len(families), self.partition.queries))
-        for number in np.unique(families.types):
-            chosen = families.types == number
-            out[chosen] = self.scorer(registered()[number]).rows(families.only(chosen))
+        out = np.full((len(families), self.partition.queries), -np.inf)
+        for chosen, scorer in self._by_scorer(families):
+            out[chosen] = scorer.rows(families.only(chosen))
         return self.partition.in_data_order(out)
+
+    def _by_scorer(self, families: FamilyBatch) -> Iterator[tuple[BoolArray, Scorer]]:
+        """Yield families, and what scores them; those that their type does not admit are left out."""
+        admitted, divided = self._admitted(families)
+        for number in np.unique(families.types):
+            for by_configuration in (False, True):
+                chosen = (families.types == number) & admitted & (divided == by_configuration)
+                if chosen.any():
+                    yield chosen, self.scorer(registered()[number], by_configuration=by_configuration)
+
+    def _admitted(self, families: FamilyBatch) -> tuple[BoolArray, BoolArray]:
+        """Tell which families their types admit, and which have a continuous node with discrete parents."""
+        table, types = self.partition.table, registered()
+        variables = np.array([*table.variables, None], dtype=object)[:-1]
+        divided = (families.parents & table.discrete).any(axis=1) & ~table.discrete[families.nodes]
+        if table.levels:
+            admitted = [
+                types[number].admits(variables[node], variables[parents].tolist())
+                for number, node, parents in zip(
+                    families.types, families.nodes, families.parents, strict=True
+                )
+            ]
+            return np.array(admitted, dtype=np.bool_), divided
+        continuous = [types[number].admits(variables[0], ()) for number in range(len(types))]
+        return np.array(continuous)[families.types], divided

@@ -40,6 +40,10 @@ class MomentStack:
             np.stack([group.scatter for group in groups]),
         )
 
+    def only(self, groups: IntArray) -> MomentStack:
+        """Return some of the groups."""
+        return MomentStack(self.counts[groups], self.means[groups], self.scatters[groups])
+
 
 def log_likelihoods(
     train: MomentStack, test: MomentStack, members: IntArray, sizes: IntArray

@@ -18,6 +18,7 @@ from spbn.nodes.families import AnyFamily, Family, FamilyBatch
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.caching import forget_older_half
 from spbn.structure import Structure
+from spbn.tables.table import Variable
 
 
 class FamilyCache:
@@ -71,15 +72,17 @@ class FamilyCache:
 class Score(ABC):
     """A decomposable score of structures, prepared once for a table and asked many times."""
 
-    #: The columns of the data.
+    #: The columns of the data, and their names.
+    variables: tuple[Variable, ...]
     nodes: tuple[str, ...]
     #: The types of nodes that the score is defined for.
     node_types: frozenset[NodeType]
     #: A score of other rows by which a search decides when to stop; None if there is none.
     validation: Score | None = None
 
-    def __init__(self, nodes: Sequence[str], node_types: Iterable[NodeType]) -> None:
-        self.nodes = tuple(nodes)
+    def __init__(self, nodes: Sequence[str | Variable], node_types: Iterable[NodeType]) -> None:
+        self.variables = tuple(Variable(node) if isinstance(node, str) else node for node in nodes)
+        self.nodes = tuple(variable.name for variable in self.variables)
         self.node_types = frozenset(node_types)
         self._cache = FamilyCache(self.nodes, self.node_types, self._compute)
 

@@ -1,4 +1,4 @@
-"""Scores of Gaussian networks: BIC and BGe, both from one scatter matrix."""
+"""Scores in closed form: BIC of linear Gaussian and discrete nodes, and BGe of linear Gaussian ones."""
 
 from __future__ import annotations
 
@@ -8,43 +8,46 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import NodeType
-from spbn.nodes.families import Family, FamilyBatch
-from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.errors import ArgumentError, quoted
+from spbn.nodes.base import FitSettings, NodeType
+from spbn.nodes.families import FamilyBatch
+from spbn.nodes.partition import Partition
+from spbn.nodes.workbench import Workbench
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.moments import Moments
-from spbn.numerics.regression import ILL_CONDITIONED, MomentStack, log_likelihoods, log_pivots
+from spbn.numerics.regression import log_pivots
 from spbn.scores.base import Score
-from spbn.tables.frames import Missing, training_table
+from spbn.tables.frames import Missing, require_continuous, training_table
 from spbn.tables.table import Table
 
 
 @final
 class BIC(Score):
-    """The Bayesian information criterion of linear Gaussian nodes.
+    """The Bayesian information criterion of linear Gaussian and discrete nodes.
 
-    log-likelihood of the fitted node - log(N)/2 · (|parents| + 2)
+    log-likelihood of the fitted node - log(N)/2 · parameters
+
+    A linear Gaussian has a coefficient for every continuous parent, an intercept and a variance; a discrete
+    node has one probability fewer than it has levels. Both have them for every configuration of their
+    discrete parents, whether it occurs or not.
     """
 
     def __init__(self, data: Any, *, missing: Missing = "error") -> None:
-        self._table = training_table(data, missing)
-        self._moments = MomentStack.of([Moments.of(self._table.columns)])
-        super().__init__(self._table.names, [NodeType.LG])
+        table = training_table(data, missing)
+        self._bench = Workbench(Partition.whole(table), FitSettings(smoothing=0.0))
+        self._rows = table.rows
+        self._levels = np.array([max(len(variable.levels), 1) for variable in table.variables])
+        super().__init__(table.variables, [NodeType.LG, NodeType.DISCRETE])
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        log_likelihood, share = log_likelihoods(self._moments, self._moments, batch.members, batch.sizes)
-        for f in np.flatnonzero((share < ILL_CONDITIONED) & (log_likelihood > -np.inf)):
-            log_likelihood[f] = self._from_rows(batch.families[f])
-        return log_likelihood - 0.5 * math.log(self._table.rows) * (batch.sizes + 1)
+        return self._bench.totals(batch) - 0.5 * math.log(self._rows) * self._parameters(batch)
 
-    def _from_rows(self, family: Family) -> float:
-        try:
-            return float(
-                LinearGaussian.fit(self._table, family.node, family.parents).logpdf(self._table).sum()
-            )
-        except FitError:
-            return -math.inf
+    def _parameters(self, batch: FamilyBatch) -> FloatArray:
+        """Number of parameters of every family."""
+        discrete = self._levels > 1
+        configurations = np.exp(batch.parents @ np.log(self._levels)).round()
+        numbers = (batch.parents & ~discrete).sum(axis=1) + 2
+        return configurations * np.where(discrete[batch.nodes], self._levels[batch.nodes] - 1, numbers)
 
 
 @final
@@ -74,6 +77,7 @@ class BGe(Score):
         missing: Missing = "error",
     ) -> None:
         table = training_table(data, missing)
+        require_continuous(table, "BGe", "use BIC, or leave them out")
         n = len(table.names)
         if not isinstance(iss_mu, int | float) or not 0 < iss_mu < math.inf:
             raise ArgumentError(f"iss_mu must be positive. Got {iss_mu!r} instead.")

@@ -36,6 +36,8 @@ class CVLikelihood(Score):
         "scott", "silverman", or a function (see `spbn.kernels.bandwidth`).
     engine
         How Gaussian sums are computed (see `spbn.kernels`).
+    smoothing
+        How many rows are added to every configuration of a discrete node's parents.
     """
 
     #: Fold of every row.
@@ -50,11 +52,12 @@ class CVLikelihood(Score):
         bandwidth: BandwidthRule = "scott",
         missing: Missing = "error",
         engine: str = "auto",
+        smoothing: float = 1.0,
     ) -> None:
         table = training_table(data, missing)
         self.folds = fold_labels(table.rows, folds, seed)
-        self._bench = Workbench(Partition.folds(table, self.folds), FitSettings(bandwidth, engine))
-        super().__init__(table.names, registered())
+        self._bench = Workbench(Partition.folds(table, self.folds), FitSettings(bandwidth, engine, smoothing))
+        super().__init__(table.variables, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         return self._bench.totals(batch)
@@ -74,7 +77,7 @@ class HoldoutLikelihood(Score):
         The fraction to hold out; or a table, in which case all of `data` is for training.
     seed
         Decides which rows are held out.
-    bandwidth, engine
+    bandwidth, engine, smoothing
         As for `CVLikelihood`.
     """
 
@@ -87,10 +90,11 @@ class HoldoutLikelihood(Score):
         bandwidth: BandwidthRule = "scott",
         missing: Missing = "error",
         engine: str = "auto",
+        smoothing: float = 1.0,
     ) -> None:
         train, test = _split(training_table(data, missing), validation, seed, missing)
-        self._bench = Workbench(Partition.holdout(train, test), FitSettings(bandwidth, engine))
-        super().__init__(train.names, registered())
+        self._bench = Workbench(Partition.holdout(train, test), FitSettings(bandwidth, engine, smoothing))
+        super().__init__(train.variables, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         return self._bench.totals(batch)
@@ -114,7 +118,7 @@ class ValidatedLikelihood(Score):
         The fraction of validation rows; or a table, in which case all of `data` is for training.
     seed
         Decides which rows are for validation, and which go into which fold.
-    bandwidth, engine
+    bandwidth, engine, smoothing
         As for `CVLikelihood`.
     """
 
@@ -131,16 +135,18 @@ class ValidatedLikelihood(Score):
         bandwidth: BandwidthRule = "scott",
         missing: Missing = "error",
         engine: str = "auto",
+        smoothing: float = 1.0,
     ) -> None:
         split_seed, fold_seed = generator(seed).spawn(2)
         train, test = _split(training_table(data, missing), validation, split_seed, missing)
         labels = fold_labels(train.rows, folds, fold_seed, held_out=test.rows)
-        self._training = CVLikelihood(train, folds=labels, bandwidth=bandwidth, engine=engine)
-        self.validation = HoldoutLikelihood(train, validation=test, bandwidth=bandwidth, engine=engine)
+        settings: dict[str, Any] = {"bandwidth": bandwidth, "engine": engine, "smoothing": smoothing}
+        self._training = CVLikelihood(train, folds=labels, **settings)
+        self.validation = HoldoutLikelihood(train, validation=test, **settings)
         self.validation._bench = Workbench(  # which chooses nothing that the training rows have not chosen
             self.validation._bench.partition, self.validation._bench.settings, inner=self._training._bench
         )
-        super().__init__(train.names, registered())
+        super().__init__(train.variables, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         return self._training._compute(batch)  # bypasses its cache: this score has its own
@@ -174,4 +180,4 @@ def _split(table: Table, validation: Any, seed: Seed, missing: Missing) -> tuple
     if np.isscalar(validation):
         train, test = holdout_rows(table.rows, validation, seed)  # type: ignore[arg-type]
         return table.take(train), table.take(test)
-    return table, as_table(validation, names=table.names, missing=missing)
+    return table, as_table(validation, variables=table.variables, missing=missing)

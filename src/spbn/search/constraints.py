@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +12,10 @@ from spbn.errors import ArgumentError, KnowledgeError, quoted
 from spbn.graphs.dag import DAG, Arc
 from spbn.graphs.knowledge import Knowledge
 from spbn.nodes.base import NodeType
+from spbn.nodes.by_configuration import refusal
 from spbn.numerics.arrays import BoolArray
 from spbn.structure import Structure
+from spbn.tables.table import Variable
 
 KINDS = ("arcs", "types")
 
@@ -23,8 +25,8 @@ class Constraints:
     """Which operators are allowed; matrices are by column order of the structure."""
 
     arcs: bool
-    types: BoolArray  # the nodes whose type may change
-    choices: tuple[NodeType, ...]  # the types that they may change to
+    types: BoolArray  # nodes × choices: the types that nodes may change to
+    choices: tuple[NodeType, ...]
     knowledge: Knowledge
     max_parents: int
 
@@ -53,6 +55,7 @@ class Constraints:
 
 def constrain(
     start: Structure,
+    variables: Mapping[str, Variable],
     *,
     operators: Iterable[str],
     types: Iterable[NodeType],
@@ -61,14 +64,22 @@ def constrain(
     forbidden_arcs: Iterable[Arc],
     fixed_types: Iterable[str] | Mapping[str, NodeType | str],
 ) -> tuple[Structure, Constraints]:
-    """Check the constraints against each other; return a start that meets them, with the required arcs."""
+    """Check the constraints against each other; return a start that meets them, with the required arcs.
+
+    Arcs that no node type admits are forbidden.
+    """
     kinds = (operators,) if isinstance(operators, str) else tuple(operators)
     if not kinds or not set(kinds) <= set(KINDS):
         raise ArgumentError(
             f"operators must be some of {', '.join(map(repr, KINDS))}. Got {kinds!r} instead."
         )
     require_whole("max_parents", max_parents, least=0, optional=True)
-    knowledge = Knowledge.of(start.nodes, required_arcs=required_arcs, forbidden_arcs=forbidden_arcs)
+    choices = tuple(types)
+    impossible = impossible_arcs([variables[node] for node in start.nodes])
+    refuse_impossible(impossible, [*start.arcs, *required_arcs])
+    knowledge = Knowledge.of(
+        start.nodes, required_arcs=required_arcs, forbidden_arcs=[*forbidden_arcs, *impossible]
+    )
     wrong = np.argwhere(start.dag.matrix & knowledge.forbidden_arcs).tolist()
     if wrong:
         named = ", ".join(f"{start.nodes[i]} → {start.nodes[j]}" for i, j in wrong)
@@ -84,9 +95,38 @@ def constrain(
         start.dag.index(node)
         if isinstance(fixed_types, Mapping):
             given[node] = NodeType.parse(fixed_types[node])
-    changeable = np.array(["types" in kinds and node not in fixed for node in dag.nodes], dtype=bool)
-    constraints = Constraints("arcs" in kinds, changeable, tuple(types), knowledge, limit)
+    for node, node_type in given.items():
+        if not node_type.admits(variables[node], ()):
+            raise ArgumentError(refusal(node_type, variables[node], ()))
+    changeable = [
+        ["types" in kinds and node not in fixed and choice.admits(variables[node], ()) for choice in choices]
+        for node in dag.nodes
+    ]
+    allowed = np.array(changeable, dtype=bool).reshape(len(dag.nodes), len(choices))
+    constraints = Constraints("arcs" in kinds, allowed, choices, knowledge, limit)
     return Structure.from_dag(dag, given), constraints
+
+
+def impossible_arcs(variables: Sequence[Variable]) -> list[Arc]:
+    """Return the arcs into a node that no registered type admits: those from numbers to levels."""
+    if not any(variable.is_discrete for variable in variables):
+        return []
+    return [
+        (parent.name, child.name)
+        for child in variables
+        for parent in variables
+        if parent != child and not any(node_type.admits(child, [parent]) for node_type in NodeType)
+    ]
+
+
+def refuse_impossible(impossible: Collection[Arc], wanted: Iterable[Arc]) -> None:
+    """Refuse arcs that no node type admits."""
+    wrong = [arc for arc in wanted if tuple(arc) in impossible]
+    if wrong:
+        named = ", ".join(f"{source} → {target}" for source, target in wrong)
+        raise KnowledgeError(
+            f"no arc can go from a continuous to a discrete node. Got {named}: turn it round."
+        )
 
 
 def require_whole(name: str, value: object, *, least: int, optional: bool = False) -> None:

@@ -38,7 +38,9 @@ class Deltas:
         self._score = score
         self._constraints = constraints
         self._columns = np.array([score.nodes.index(node) for node in structure.nodes])
-        self._choices = np.array(sorted(place_of(choice) for choice in constraints.choices), dtype=np.int64)
+        places = np.array([place_of(choice) for choice in constraints.choices], dtype=np.int64)
+        order = np.argsort(places)
+        self._choices, self._retypable = places[order], constraints.types[:, order]
         n = len(structure.nodes)
         self.local = np.full(n, np.nan)
         self._types = np.empty(n, dtype=np.int8)
@@ -60,7 +62,7 @@ class Deltas:
         needed = self._addable | self._removable | self._reversible | self._reversible.T
         sources, targets = np.nonzero(needed & np.isnan(self._toggled))
         self._types[stale] = [place_of(structure.type(structure.nodes[j])) for j in stale]
-        other = self._constraints.types[stale, None] & (self._choices != self._types[stale, None])
+        other = self._retypable[stale] & (self._choices != self._types[stale, None])
         place, choice = np.nonzero(other)
         retyped = stale[place]
 

@@ -153,9 +153,11 @@ def hill_climb(
     require_whole("max_steps", max_steps, least=0, optional=True)
     if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
         raise ArgumentError(f"epsilon must be 0 or more. Got {epsilon!r} instead.")
+    required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
     _require_columns(score, start)
     structure, constraints = constrain(
         start,
+        {variable.name: variable for variable in score.variables},
         operators=operators,
         types=[choice for choice in map(NodeType.parse, types) if choice in score.node_types],
         max_parents=max_parents,

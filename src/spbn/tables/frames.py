@@ -1,4 +1,4 @@
-"""Frames in, named float64 columns out.
+"""Frames in, named columns of numbers and level codes out.
 
 Everything else in the package works on a `Table`: whatever the user passed
 has been checked here, once.
@@ -15,9 +15,10 @@ import narwhals as nw
 import numpy as np
 
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of
-from spbn.tables.table import Table
+from spbn.tables.levels import Categories, categories, codes_among, is_categorical, require_categories
+from spbn.tables.table import Table, Variable
 
 Missing = Literal["error", "drop"]
 
@@ -32,9 +33,17 @@ KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
 
 
 def as_table(
-    data: Any, *, names: Sequence[str] | None = None, missing: Missing | None = None, min_rows: int = 1
+    data: Any,
+    *,
+    names: Sequence[str] | None = None,
+    variables: Sequence[Variable] | None = None,
+    missing: Missing | None = None,
+    min_rows: int = 1,
 ) -> Table:
     """Read a data frame or a dict of columns, and refuse what cannot be used.
+
+    Columns must hold numbers, or truth values, which are read as 0 and 1. If `variables` are given, the
+    columns of discrete ones hold some of their levels.
 
     Parameters
     ----------
@@ -44,6 +53,8 @@ def as_table(
     names
         The columns to read, in this order; all of them by default. Other
         columns are not looked at, so they may hold anything.
+    variables
+        The same, with the levels of the discrete ones.
     missing
         What to do with rows that hold a missing or infinite value: refuse the
         table (``"error"``), or leave them out (``"drop"``). None: refuse, and
@@ -51,11 +62,43 @@ def as_table(
     min_rows
         Fewest rows that the caller can work with.
     """
+    if variables is not None:
+        names = [variable.name for variable in variables]
+    if isinstance(data, Table):
+        table = data if names is None or data.names == tuple(names) else data.select(names)
+        table = _conforming(table, table.names if variables is None else variables)
+    else:
+        levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
+        table = _Reader(data, can_drop=missing is not None, levels=levels).table(names)
+    return _checked(table, missing, min_rows)
+
+
+def mixed_table(
+    data: Any,
+    *,
+    names: Sequence[str] | None = None,
+    discrete: Sequence[str] = (),
+    continuous: Sequence[str] = (),
+    missing: Missing | None = None,
+    min_rows: int = 1,
+) -> Table:
+    """Read a table in which text, categories and truth values are discrete columns.
+
+    So are numbers in the columns that `discrete` names, but not those that `continuous` names.
+    Everything else is as for `as_table`.
+    """
+    if isinstance(data, Table):
+        table = data if names is None or data.names == tuple(names) else data.select(names)
+    else:
+        reader = _Reader(data, can_drop=missing is not None, discrete=discrete, continuous=continuous)
+        table = reader.table(names)
+    return _checked(table, missing, min_rows)
+
+
+def _checked(table: Table, missing: Missing | None, min_rows: int) -> Table:
+    """Refuse what is not finite or too short; leave rows with holes out if that is asked for."""
     if missing not in ("error", "drop", None):
         raise ArgumentError(f"missing must be 'error' or 'drop'. Got {missing!r} instead.")
-    table = data if isinstance(data, Table) else _read(data, names, can_drop=missing is not None)
-    if names is not None and table.names != tuple(names):
-        table = table.select(names)
     finite = np.isfinite(table.columns)
     if not finite.all():
         if missing != "drop":
@@ -91,6 +134,9 @@ def require_variation(table: Table) -> None:
 
 def require_distinct(table: Table) -> None:
     """Refuse columns that are copies of others, or rescaled copies: one says all that the other says."""
+    table = table.select([variable.name for variable in table.variables if not variable.is_discrete])
+    if not table.names:
+        return
     columns = table.columns - centre_of(table.columns)
     scatter = Moments.of(columns).scatter
     scale = np.sqrt(np.diag(scatter))
@@ -106,11 +152,25 @@ def require_distinct(table: Table) -> None:
             raise DataError(f"column {second!r} is {kind} of column {first!r}: {_drop_them([second])}.")
 
 
-def training_table(data: Any, missing: Missing, *, drop: Sequence[str] = ()) -> Table:
-    """Read data to learn from: columns without spread are refused, and those named in `drop` left out."""
-    table = as_table(data, names=_kept(data, drop) if len(drop) else None, missing=missing, min_rows=2)
+def training_table(
+    data: Any, missing: Missing, *, drop: Sequence[str] = (), discrete: Sequence[str] = ()
+) -> Table:
+    """Read data to learn from: columns without spread are refused, and those named in `drop` left out.
+
+    Text, categories and truth values are discrete columns, as are those named in `discrete`.
+    """
+    names = _kept(data, drop) if len(drop) else None
+    table = mixed_table(data, names=names, discrete=discrete, missing=missing, min_rows=2)
     require_variation(table)
     return table
+
+
+def require_continuous(table: Table, what: str, remedy: str) -> None:
+    """Refuse discrete columns where only numbers make sense."""
+    wrong = [variable.name for variable in table.variables if variable.is_discrete]
+    if wrong:
+        are = "is" if len(wrong) == 1 else "are"
+        raise DataError(f"{what} takes continuous columns only. {quoted(wrong)} {are} discrete: {remedy}.")
 
 
 def _kept(data: Any, drop: Sequence[str]) -> list[str]:
@@ -131,20 +191,98 @@ def frame_index(data: Any) -> Any:
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
 
 
-def _read(data: Any, names: Sequence[str] | None, *, can_drop: bool) -> Table:
-    series = _series(data)
-    if not series or (names is not None and not names):
-        raise DataError("the data has no columns." if not series else "no columns are named.")
-    if names is not None:
-        absent = [name for name in names if name not in series]
+class _Reader:
+    """Reads the columns of some data: numbers, and categories as the places of their levels.
+
+    Parameters
+    ----------
+    levels
+        The levels of the columns that are discrete; all others hold numbers. None: the columns tell.
+    discrete, continuous
+        If the columns tell: those that are discrete, or numbers, whatever they hold.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        can_drop: bool,
+        levels: Mapping[str, tuple[str, ...]] | None = None,
+        discrete: Sequence[str] = (),
+        continuous: Sequence[str] = (),
+    ) -> None:
+        self._series = _series(data)
+        self._can_drop = can_drop
+        self._levels = levels
+        self._discrete = [discrete] if isinstance(discrete, str) else list(discrete)
+        self._continuous = set(continuous)
+
+    def table(self, names: Sequence[str] | None) -> Table:
+        """Return the named columns, or all."""
+        series = self._series
+        if not series or (names is not None and not names):
+            raise DataError("the data has no columns." if not series else "no columns are named.")
+        absent = [name for name in self._discrete if name not in series]
         if absent:
-            raise DataError(f"the data lacks {_named(absent, verb=False)}. Its columns are {quoted(series)}.")
-        series = {name: series[name] for name in names}
-    columns = [_to_floats(name, values, can_drop=can_drop) for name, values in series.items()]
-    lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
-    if len(set(lengths.values())) > 1:
-        raise DataError(f"columns must have the same length. Got {lengths}.")
-    return Table(tuple(series), np.ascontiguousarray(np.stack(columns)))
+            raise DataError(
+                f"discrete names unknown columns: {quoted(absent)}. The data has {quoted(series)}."
+            )
+        if names is not None:
+            absent = [name for name in names if name not in series]
+            if absent:
+                raise DataError(
+                    f"the data lacks {_named(absent, verb=False)}. Its columns are {quoted(series)}."
+                )
+            series = {name: series[name] for name in names}
+        levels: dict[str, tuple[str, ...]] = {}
+        columns = [self._column(name, values, levels) for name, values in series.items()]
+        lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"columns must have the same length. Got {lengths}.")
+        return Table(tuple(series), np.ascontiguousarray(np.stack(columns)), levels)
+
+    def _column(self, name: str, values: Any, levels: dict[str, tuple[str, ...]]) -> FloatArray:
+        """Return a column as numbers, and put its levels in if it is discrete."""
+        if not isinstance(values, nw.Series):
+            values = _array(name, values)
+        if self._levels is not None:
+            if name not in self._levels:
+                return _to_floats(name, values, can_drop=self._can_drop)
+            levels[name] = self._levels[name]
+            return codes_among(name, categories(values), levels[name])
+        if name in self._continuous or (name not in self._discrete and not is_categorical(values)):
+            return _to_floats(name, values, can_drop=self._can_drop)
+        found = categories(values)
+        if name not in self._discrete:
+            require_categories(name, found)
+        levels[name] = found.levels
+        return found.codes
+
+
+def _conforming(table: Table, expected: Sequence[str | Variable]) -> Table:
+    """Return a table whose discrete columns have the levels that are expected; none where a name is given."""
+    columns = []
+    for place, wanted in enumerate(expected):
+        variable = wanted if isinstance(wanted, Variable) else Variable(wanted)
+        has = table.levels.get(variable.name, ())
+        if has == variable.levels:
+            continue
+        if not (has and variable.levels):
+            holds, wanted_kind = ("levels", "numbers") if has else ("numbers", "levels")
+            raise DataError(f"column {variable.name!r} holds {holds}, and {wanted_kind} are expected.")
+        found = Categories(has, _places(table.columns[place]), is_plain_text=False)
+        columns.append((place, codes_among(variable.name, found, variable.levels)))
+    if not columns:
+        return table
+    moved = table.columns.copy()
+    for place, codes in columns:
+        moved[place] = codes
+    levels = {v.name: v.levels for v in expected if isinstance(v, Variable) and v.levels}
+    return Table(table.names, moved, levels)
+
+
+def _places(codes: FloatArray) -> IntArray:
+    return np.where(np.isnan(codes), -1, codes).astype(np.int64)
 
 
 def _series(data: Any) -> dict[str, Any]:
@@ -191,12 +329,9 @@ def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
             return values.cast(nw.Float64).to_numpy().astype(np.float64)
         kind = _kind_of_series(values)
     else:
-        array = _array(name, values)
-        if array.ndim != 1:
-            raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
-        if array.dtype.kind in "biuf":
-            return array.astype(np.float64)
-        kind = _kind_of_array(array)
+        if values.dtype.kind in "biuf":
+            return values.astype(np.float64)
+        kind = _kind_of_array(values)
     remedy = f", or {_drop_them([name])}" if can_drop else ""
     raise DataError(f"column {name!r} holds {kind}, not numbers: convert it{remedy}.")
 
@@ -237,6 +372,8 @@ def _array(name: str, values: Any) -> Any:
             array = array.astype(np.float64)  # None is a missing number
     except (TypeError, ValueError):
         raise DataError(f"column {name!r} is not a list of numbers.") from None
+    if array.ndim != 1:
+        raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
     return array
 
 

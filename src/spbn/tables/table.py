@@ -1,17 +1,17 @@
-"""Named columns of numbers: what everything else in the package works on."""
+"""Named columns of numbers and level codes: what everything else in the package works on."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from spbn.errors import DataError, quoted
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -21,24 +21,37 @@ class Variable:
     name: str
     levels: tuple[str, ...] = ()
 
+    @property
+    def is_discrete(self) -> bool:
+        """Whether it has levels."""
+        return bool(self.levels)
+
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """Named columns of finite numbers, all of the same length.
 
-    `columns[i]` is the contiguous, read-only column of `names[i]`.
+    `columns[i]` is the contiguous, read-only column of `names[i]`. Discrete columns hold the places of
+    their values among their `levels`: 0.0, 1.0, ...
     """
 
     names: tuple[str, ...]
     columns: FloatArray
+    #: The levels of the discrete columns.
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.columns.flags.writeable = False
 
-    @property
+    @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """What the columns are."""
-        return tuple(Variable(name) for name in self.names)
+        return tuple(Variable(name, self.levels.get(name, ())) for name in self.names)
+
+    @cached_property
+    def discrete(self) -> BoolArray:
+        """Tell which columns are discrete."""
+        return np.array([name in self.levels for name in self.names], dtype=np.bool_)
 
     @property
     def rows(self) -> int:
@@ -51,6 +64,8 @@ class Table:
         found = hashlib.sha256(str(self.rows).encode())
         for name, column in sorted(zip(self.names, self.columns, strict=True), key=lambda pair: pair[0]):
             found.update(repr(name).encode())
+            if name in self.levels:
+                found.update(repr(self.levels[name]).encode())
             found.update(np.ascontiguousarray(column, dtype="<f8").data)
         return found.hexdigest()
 
@@ -69,8 +84,13 @@ class Table:
 
     def select(self, names: Sequence[str]) -> Table:
         """Return the named columns, in that order."""
-        return Table(tuple(names), self.columns[[self.index(name) for name in names]])
+        levels = {name: self.levels[name] for name in names if name in self.levels}
+        return Table(tuple(names), self.columns[[self.index(name) for name in names]], levels)
 
     def take(self, rows: npt.ArrayLike) -> Table:
         """Return the rows with these numbers, in that order."""
-        return Table(self.names, np.ascontiguousarray(self.columns[:, np.asarray(rows)]))
+        return self.with_columns(np.ascontiguousarray(self.columns[:, np.asarray(rows)]))
+
+    def with_columns(self, columns: FloatArray) -> Table:
+        """Return a table of the same variables with other numbers."""
+        return Table(self.names, columns, self.levels)

@@ -1,0 +1,298 @@
+"""Discrete parents of continuous nodes: one density for every configuration of them.
+
+This works for any node type. Each configuration's density is fitted to the rows that have it. One with too
+few rows to fit, or none, uses the density that is fitted to all rows, without the discrete parents: no row
+is ever skipped, so no structure gains by being impossible to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from spbn.errors import ArgumentError, FitError, quoted
+from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, refuse
+from spbn.nodes.base import CPD, Description, FitSettings, NodeType
+from spbn.nodes.configurations import Configurations
+from spbn.nodes.discrete import read_configurations, write_variables
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.random import Seed, generator, require_count
+from spbn.tables.frames import as_table
+from spbn.tables.table import Table, Variable
+
+if TYPE_CHECKING:
+    from spbn.nodes.families import FamilyBatch
+    from spbn.nodes.workbench import Part, Workbench
+
+OTHERWISE = "otherwise"
+
+
+@dataclass(frozen=True, repr=False)
+class ByConfiguration:
+    """The density of a continuous node given parents of which some are discrete.
+
+    Attributes
+    ----------
+    node, parents
+        The family.
+    configurations
+        The configurations of the discrete parents that have a density of their own.
+    densities
+        Their densities, given the continuous parents.
+    otherwise
+        The density under any other configuration; None if there is no other.
+    """
+
+    node: str
+    parents: tuple[str, ...]
+    configurations: Configurations
+    densities: tuple[CPD, ...]
+    otherwise: CPD | None
+
+    @classmethod
+    def fit(
+        cls, node_type: NodeType, table: Table, node: str, parents: Sequence[str], settings: FitSettings
+    ) -> ByConfiguration:
+        """Fit a density of a type to the rows of every configuration."""
+        discrete = [parent for parent in parents if parent in table.levels]
+        continuous = [parent for parent in parents if parent not in table.levels]
+        given, numbers = table.select(discrete), table.select([*continuous, node])
+        found, places = Configurations.in_columns(given.variables, given.columns)
+        fitted: dict[int, CPD] = {}
+        for place, rows in enumerate(_rows_by_place(places)):  # every place occurs
+            with suppress(FitError):
+                fitted[place] = node_type.fit(numbers.take(rows), node, continuous, settings)
+        configurations = found.only(np.array(list(fitted), dtype=np.int64))
+        otherwise = None
+        if len(configurations) < configurations.possible:
+            otherwise = node_type.fit(numbers, node, continuous, settings)
+        return cls(node, tuple(parents), configurations, tuple(fitted.values()), otherwise)
+
+    @property
+    def type(self) -> NodeType:
+        """The type of the node."""
+        return self._any.type
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The parents and, last, the node."""
+        discrete = {variable.name: variable for variable in self.configurations.variables}
+        return (*(discrete.get(parent, Variable(parent)) for parent in self.parents), Variable(self.node))
+
+    @property
+    def kept_rows(self) -> None:
+        """Training rows that are kept are not in the order of the training table."""
+        return None
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+        return self._by_row(data, lambda density, rows: density.logpdf(rows))
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+        return self._by_row(data, lambda density, rows: density.cdf(rows))
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, one row for each."""
+        require_count(n)
+        if given is None:
+            raise ArgumentError(
+                f"{self.node!r} has parents: pass their values, given={{{self.parents[0]!r}: [...], ...}}."
+            )
+        table = as_table(given, variables=self.variables[:-1], min_rows=0)
+        if table.rows != n:
+            raise ArgumentError(
+                f"given must have one row for each of the {n} samples. Got {table.rows} rows."
+            )
+        rng, out = generator(seed), np.empty(n)
+        for density, rows in self._parts(table):
+            parents = table.take(rows).select(density.parents) if density.parents else None
+            out[rows] = density.sample(len(rows), given=parents, seed=rng)
+        return out
+
+    def describe(self) -> Description:
+        """Describe the density of every configuration."""
+        names = " and ".join(variable.name for variable in self.configurations.variables)
+        label = self.type.label
+        cases = dict(zip(self.configurations.labels, (d.describe() for d in self.densities), strict=True))
+        if self.otherwise is not None:
+            cases[OTHERWISE] = self.otherwise.describe()
+        return Description(
+            f"{self.node} | {', '.join(self.parents)} ~ {label}, by {names}",
+            legend=f"There is one density for every combination of levels of {names} with enough rows.",
+            cases=cases,
+        )
+
+    def __repr__(self) -> str:
+        return self.describe().formula
+
+    @property
+    def _any(self) -> CPD:
+        return self.densities[0] if self.otherwise is None else self.otherwise
+
+    def _by_row(self, data: Any, value: Callable[[CPD, Table], FloatArray]) -> FloatArray:
+        table = as_table(data, variables=self.variables)
+        out = np.empty(table.rows)
+        for density, rows in self._parts(table):
+            out[rows] = value(density, table.take(rows).select([*density.parents, self.node]))
+        return out
+
+    def _parts(self, table: Table) -> list[tuple[CPD, IntArray]]:
+        """Return the densities that rows need, each with its rows."""
+        names = [variable.name for variable in self.configurations.variables]
+        places = self.configurations.places(table.select(names).columns)
+        parts = []
+        for place, rows in zip(np.unique(places).tolist(), _rows_by_place(places), strict=True):
+            density = self.otherwise if place < 0 else self.densities[place]
+            assert density is not None  # there is no other configuration
+            parts.append((density, rows))
+        return parts
+
+
+def fit_node(
+    node_type: NodeType, table: Table, node: str, parents: Sequence[str], settings: FitSettings
+) -> CPD:
+    """Fit the density of a node: by configuration, if continuous nodes have discrete parents."""
+    variables = {variable.name: variable for variable in table.variables}
+    child, given = variables[node], [variables[parent] for parent in parents]
+    if not node_type.admits(child, given):
+        raise FitError(refusal(node_type, child, given))
+    if not child.is_discrete and any(parent.is_discrete for parent in given):
+        return ByConfiguration.fit(node_type, table, node, parents, settings)
+    return node_type.fit(table, node, parents, settings)
+
+
+def refusal(node_type: NodeType, child: Variable, parents: Sequence[Variable]) -> str:
+    """Say why a node cannot be of a type."""
+    if not node_type.admits(child, ()):
+        kind = "discrete" if child.is_discrete else "continuous"
+        return f"{child.name!r} is {kind}, and cannot be of type {node_type}."
+    wrong = quoted(parent.name for parent in parents if not node_type.admits(child, [parent]))
+    kind = "discrete" if child.is_discrete else "continuous"
+    return f"a {kind} node of type {node_type} cannot have these parents: {child.name!r} has {wrong}."
+
+
+def write_cpd(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
+    """Describe any density as plain data."""
+    record: dict[str, Any] = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}
+    if not isinstance(cpd, ByConfiguration):
+        return record | cpd.type.write(cpd, arrays)
+    return record | {
+        "given": write_variables(cpd.configurations.variables),
+        "configurations": cpd.configurations.numbers.tolist(),
+        "densities": [cpd.type.write(density, arrays) for density in cpd.densities],
+        "otherwise": None if cpd.otherwise is None else cpd.type.write(cpd.otherwise, arrays),
+    }
+
+
+def read_cpd(node_type: NodeType, record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
+    """Read what `write_cpd` wrote."""
+    if "densities" not in record:
+        return node_type.read(record, arrays)
+    node, parents = family_of(record)
+    configurations = read_configurations(record, parents)
+    discrete = {variable.name for variable in configurations.variables}
+    family = {"node": node, "parents": [parent for parent in parents if parent not in discrete]}
+    densities, otherwise = record.get("densities"), record.get("otherwise")
+    if (
+        not discrete
+        or not isinstance(densities, list)
+        or len(densities) != len(configurations)
+        or not all(isinstance(part, dict) for part in densities)
+        or not (otherwise is None or isinstance(otherwise, dict))
+        or (otherwise is None and len(densities) < configurations.possible)
+    ):
+        refuse(f"{node!r} must have a density for every configuration of its discrete parents.")
+    parts = tuple(node_type.read({**part, **family}, arrays) for part in densities)
+    rest = None if otherwise is None else node_type.read({**otherwise, **family}, arrays)
+    return ByConfiguration(node, parents, configurations, parts, rest)
+
+
+@final
+class ConfigurationScorer:
+    """Scores families of one type whose nodes are continuous and have discrete parents.
+
+    Every configuration has a workbench of its own, which families share. Where one cannot be fitted to a
+    group's training rows of a configuration, it is fitted to all of the group's training rows.
+    """
+
+    def __init__(self, node_type: NodeType, bench: Workbench) -> None:
+        self._type = node_type
+        self._bench = bench
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted even to all rows."""
+        return self._collected(families, by_row=False)[:, 0]
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × queried rows; a family that cannot be fitted is -inf throughout."""
+        return self._collected(families, by_row=True)
+
+    def _collected(self, families: FamilyBatch, *, by_row: bool) -> FloatArray:
+        discrete = self._bench.partition.table.discrete
+        width = self._bench.partition.queries if by_row else 1
+        out = np.zeros((len(families), width))
+        given = families.parents & discrete
+        sets, which = np.unique(given, axis=0, return_inverse=True)
+        for number, columns in enumerate(sets):
+            chosen = np.flatnonzero(which.ravel() == number)
+            batch = families.only(chosen).without_parents(discrete)
+            out[chosen] = self._of_set(tuple(np.flatnonzero(columns).tolist()), batch, by_row=by_row)
+        out[~np.isfinite(out).all(axis=1)] = -np.inf
+        return out
+
+    def _of_set(self, columns: tuple[int, ...], batch: FamilyBatch, *, by_row: bool) -> FloatArray:
+        """Score families with the same discrete parents, which have been left out of the batch."""
+        parts = self._bench.parts(columns)
+        narrow = batch.among(~self._bench.partition.table.discrete)
+        queries = self._bench.partition.queries
+        out = np.zeros((len(batch), queries if by_row else 1))
+        lacking = np.tile(parts.starved, (len(batch), 1))  # families × queries that all rows have to answer
+        for part in parts.by_configuration.values():
+            scorer = part.bench.scorer(self._type)
+            found = scorer.rows(narrow) if by_row else scorer.totals(narrow)[:, None]
+            unfit = np.flatnonzero(~np.isfinite(found).all(axis=1))
+            found[unfit] = 0.0
+            if by_row:
+                out[:, part.places] = found
+            else:
+                out += found
+            if len(unfit):
+                rows = self._group_by_group(part, narrow.only(unfit))
+                there = np.isfinite(rows)
+                lacking[np.ix_(unfit, part.places)] = ~there
+                if by_row:
+                    out[np.ix_(unfit, part.places)] = np.where(there, rows, 0.0)
+                else:
+                    out[unfit, 0] += np.where(there, rows, 0.0).sum(axis=1)
+        self._add_rest(out, lacking, batch, by_row=by_row)
+        return out
+
+    def _group_by_group(self, part: Part, batch: FamilyBatch) -> FloatArray:
+        """Families × queries of a configuration; -inf in groups to which a family cannot be fitted."""
+        found = [bench.scorer(self._type).rows(batch) for bench in part.bench.singles]
+        return np.concatenate(found, axis=1)
+
+    def _add_rest(self, out: FloatArray, lacking: BoolArray, batch: FamilyBatch, *, by_row: bool) -> None:
+        """Put in the queries that have to be answered by what is fitted to all training rows."""
+        patterns, which = np.unique(lacking, axis=0, return_inverse=True)
+        for number, asked in enumerate(patterns):
+            if not asked.any():
+                continue
+            chosen = np.flatnonzero(which.ravel() == number)
+            rows = self._bench.asking(asked).scorer(self._type).rows(batch.only(chosen))
+            if by_row:
+                out[np.ix_(chosen, np.flatnonzero(asked))] = rows
+            else:
+                out[chosen, 0] += rows.sum(axis=1)
+
+
+def _rows_by_place(places: IntArray) -> list[IntArray]:
+    """Return the rows of every place that occurs, each in order."""
+    order = np.argsort(places, kind="stable")
+    _, starts = np.unique(places[order], return_index=True)
+    return np.split(order, starts[1:]) if len(starts) else []

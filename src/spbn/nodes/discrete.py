@@ -1,0 +1,324 @@
+"""Discrete: a table with the probability of every level, for each configuration of the parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from spbn.errors import ArgumentError, FitError, quoted
+from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, require_smoothing
+from spbn.nodes.configurations import MOST, Configurations, number_possible
+from spbn.numerics.arrays import FloatArray, IntArray, frozen
+from spbn.numerics.random import Seed, generator, require_count
+from spbn.tables.frames import Missing, as_table, mixed_table
+from spbn.tables.table import Table, Variable
+
+if TYPE_CHECKING:
+    from spbn.nodes.families import FamilyBatch
+    from spbn.nodes.workbench import Workbench
+
+SHOWN = 24  # configurations that a description lists
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ProbabilityTable:
+    """The probabilities of a discrete node's levels, for every configuration of its parents.
+
+    Attributes
+    ----------
+    node, parents
+        The family; all parents are discrete.
+    levels
+        The levels of the node.
+    configurations
+        The configurations of the parents that occurred in the training rows.
+    probabilities
+        Configurations × levels.
+    otherwise
+        The probabilities under any other configuration: uniform, or without smoothing those of all rows.
+    """
+
+    node: str
+    parents: tuple[str, ...]
+    levels: tuple[str, ...]
+    configurations: Configurations
+    probabilities: FloatArray
+    otherwise: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("probabilities", "otherwise"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    @classmethod
+    def fit(
+        cls,
+        data: Any,
+        node: str,
+        parents: Sequence[str] = (),
+        *,
+        smoothing: float = 1.0,
+        missing: Missing = "error",
+    ) -> ProbabilityTable:
+        """Count; `smoothing` is how many rows every configuration gets on top, evenly over the levels."""
+        require_smoothing(smoothing)
+        family = [node, *parents]
+        table = mixed_table(data, names=family, discrete=family, missing=missing)
+        return cls._of(table, smoothing)
+
+    @classmethod
+    def _of(cls, table: Table, smoothing: float) -> ProbabilityTable:
+        """Count the rows of a table: the node and its parents."""
+        variable, *parents = table.variables
+        continuous = [parent.name for parent in parents if not parent.is_discrete]
+        if not variable.is_discrete or continuous:
+            wrong = quoted(continuous or [variable.name])
+            raise FitError(f"a discrete node and its parents must be discrete columns. Got {wrong}.")
+        found, places = Configurations.in_columns(parents, table.columns[1:])
+        counts = _counts(places, table.columns[0], (len(found), len(variable.levels)))
+        probabilities, otherwise = _probabilities(counts, smoothing)
+        names = tuple(parent.name for parent in parents)
+        return cls(variable.name, names, variable.levels, found, probabilities, otherwise)
+
+    @property
+    def type(self) -> NodeType:
+        """The type of the node."""
+        return NODE_TYPE
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The node and its parents."""
+        return (Variable(self.node, self.levels), *self.configurations.variables)
+
+    @property
+    def kept_rows(self) -> None:
+        """No training rows are kept."""
+        return None
+
+    def given(self, parents: FloatArray) -> FloatArray:
+        """Return the probabilities of the levels, rows × levels, for parents × rows of level codes."""
+        places = self.configurations.places(parents)
+        return np.concatenate([self.probabilities, self.otherwise[None]])[places]
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-probability of the node's level given its parents, for every row."""
+        table = as_table(data, variables=self.variables)
+        probabilities = self.given(table.columns[1:])
+        with np.errstate(divide="ignore"):  # without smoothing, what has not occurred is impossible
+            return np.log(probabilities[np.arange(table.rows), table.columns[0].astype(np.int64)])
+
+    def cdf(self, data: Any) -> FloatArray:
+        """Probability of the node's level and of those before it, given the parents, for every row."""
+        return self._steps(data)[1]
+
+    def _steps(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Return the probability of the levels before a row's level, and of these and that level."""
+        table = as_table(data, variables=self.variables)
+        upper = np.minimum(np.cumsum(self.given(table.columns[1:]), axis=1), 1.0)
+        upper[:, -1] = 1.0
+        codes, rows = table.columns[0].astype(np.int64), np.arange(table.rows)
+        return np.where(codes > 0, upper[rows, codes - 1], 0.0), upper[rows, codes]
+
+    def randomised_cdf(self, data: Any, uniforms: FloatArray) -> FloatArray:
+        """Return a random point on the step of the distribution function at every row's level."""
+        before, upto = self._steps(data)
+        return before + uniforms * (upto - before)
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n levels, as places among `levels`; `given` holds the parents' values, one row for each."""
+        require_count(n)
+        uniforms = generator(seed).random(n)
+        if self.parents and given is None:
+            raise ArgumentError(
+                f"{self.node!r} has parents: pass their values, given={{{self.parents[0]!r}: [...], ...}}."
+            )
+        variables = self.configurations.variables
+        parents = as_table(given, variables=variables, min_rows=0).columns if variables else np.empty((0, n))
+        if parents.shape[1] != n:
+            raise ArgumentError(
+                f"given must have one row for each of the {n} samples. Got {parents.shape[1]} rows."
+            )
+        bounds = np.cumsum(self.given(parents), axis=1)[:, :-1]
+        return (uniforms[:, None] >= bounds).sum(axis=1).astype(np.float64)
+
+    def describe(self) -> Description:
+        """Return the table of probabilities, of the first configurations if there are many."""
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        rows = tuple(self.configurations.only(np.arange(min(SHOWN, len(self.configurations)))).labels)
+        shown = self.probabilities[:SHOWN]
+        title = "probability"
+        if len(self.probabilities) > SHOWN:
+            title += f" (the first {SHOWN} of {len(self.probabilities)} configurations)"
+        values = tuple(tuple(row) for row in shown.tolist())
+        return Description(
+            f"{self.node}{given} ~ {len(self.levels)} levels",
+            tables=(ParameterTable(title, rows if self.parents else (self.node,), self.levels, values),),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ProbabilityTable)
+            and (self.node, self.parents, self.levels) == (other.node, other.parents, other.levels)
+            and self.configurations == other.configurations
+            and np.array_equal(self.probabilities, other.probabilities)
+            and np.array_equal(self.otherwise, other.otherwise)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+    def __repr__(self) -> str:
+        return self.describe().formula
+
+
+@final
+class DiscreteType(NodeType):
+    """The node type of `ProbabilityTable`."""
+
+    name = "discrete"
+    label = "discrete"
+    short_label = "Discrete"
+    sentence = "A table with the probability of every level, for each combination of its parents' levels."
+    colour = "#d6e6d3"
+    dark_colour = "#36493a"
+    alternative = "discrete"
+
+    def admits(self, child: Variable, parents: Sequence[Variable]) -> bool:
+        """Everything has to be discrete."""
+        return child.is_discrete and all(parent.is_discrete for parent in parents)
+
+    def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> ProbabilityTable:
+        """Count."""
+        return ProbabilityTable._of(table.select([node, *parents]), settings.smoothing)
+
+    def scorer(self, bench: Workbench) -> CountingScorer:
+        """Score from counts."""
+        return CountingScorer(bench)
+
+    def variable_of(self, cpd: ProbabilityTable) -> Variable:
+        """Return the node with its levels."""
+        return Variable(cpd.node, cpd.levels)
+
+    def write(self, cpd: ProbabilityTable, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the levels and the probabilities."""
+        return {
+            "levels": list(cpd.levels),
+            "given": write_variables(cpd.configurations.variables),
+            "configurations": cpd.configurations.numbers.tolist(),
+            "probabilities": cpd.probabilities.tolist(),
+            "otherwise": cpd.otherwise.tolist(),
+        }
+
+    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> ProbabilityTable:
+        """Read the levels and the probabilities."""
+        node, parents = family_of(record)
+        levels = read_levels(node, record.get("levels"))
+        configurations = read_configurations(record, parents)
+        if tuple(variable.name for variable in configurations.variables) != parents:
+            refuse(f"all parents of {node!r} must be discrete.")
+        probabilities = numbers(record, "probabilities", (len(configurations), len(levels)))
+        otherwise = numbers(record, "otherwise", (len(levels),))
+        for row in (*probabilities, otherwise):
+            if (row < 0.0).any() or abs(row.sum() - 1.0) > 1e-9:
+                refuse(
+                    f"the probabilities of {node!r} must be positive and sum to 1. Got {row.tolist()!r:.200}."
+                )
+        return ProbabilityTable(node, parents, levels, configurations, probabilities, otherwise)
+
+
+NODE_TYPE = DiscreteType()
+
+
+@final
+class CountingScorer:
+    """Scores discrete families from the counts of every group."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._smoothing = bench.settings.smoothing
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where an impossible level occurs."""
+        out = np.empty(len(families))
+        for f, members in enumerate(families.each):
+            log_table, counts, _ = self._log_probabilities(members)
+            out[f] = np.sum(log_table[counts > 0] * counts[counts > 0])
+        return out
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × queried rows."""
+        partition = self._bench.partition
+        group = np.repeat(np.arange(partition.groups), partition.sizes)
+        out = np.empty((len(families), partition.queries))
+        for f, members in enumerate(families.each):
+            log_table, _, cells = self._log_probabilities(members)
+            out[f] = log_table.reshape(partition.groups, -1)[group, partition.queried(cells)]
+        return out
+
+    def _log_probabilities(self, members: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
+        """Return groups × configurations × levels, how often groups query each, and which every row has."""
+        partition = self._bench.partition
+        levels = len(partition.table.variables[members[-1]].levels)
+        found, places = self._bench.configurations(tuple(members[:-1].tolist()))
+        cells = places * levels + partition.table.columns[members[-1]].astype(np.int64)
+        train, test = partition.counted(cells, len(found) * levels)
+        shape = (partition.groups, len(found), levels)
+        with np.errstate(divide="ignore"):
+            log_table = np.log(_probabilities(train.reshape(shape), self._smoothing)[0])
+        return log_table, test.reshape(shape), cells
+
+
+def _counts(places: IntArray, codes: FloatArray, shape: tuple[int, int]) -> IntArray:
+    cells = places * shape[1] + codes.astype(np.int64)
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _probabilities(counts: IntArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities of levels, last axis, under the configurations that occur, and any other."""
+    levels = counts.shape[-1]
+    rows = counts.sum(axis=-1, keepdims=True)
+    overall = counts.sum(axis=-2, keepdims=True)
+    if smoothing > 0.0:
+        return (counts + smoothing / levels) / (rows + smoothing), np.full(levels, 1.0 / levels)
+    marginal = overall / overall.sum(axis=-1, keepdims=True)
+    return np.where(rows > 0, counts / np.maximum(rows, 1), marginal), marginal.reshape(-1, levels)[0]
+
+
+def write_variables(variables: Sequence[Variable]) -> list[dict[str, Any]]:
+    """Describe discrete parents in plain data."""
+    return [{"name": variable.name, "levels": list(variable.levels)} for variable in variables]
+
+
+def read_levels(name: str, levels: Any) -> tuple[str, ...]:
+    """Read the levels of a discrete variable."""
+    if not isinstance(levels, list) or not levels or not all(isinstance(level, str) for level in levels):
+        refuse(f"the levels of {name!r} must be a list of text. Got {levels!r:.200}.")
+    if len(set(levels)) < len(levels):
+        refuse(f"the levels of {name!r} must be distinct. Got {levels!r:.200}.")
+    return tuple(levels)
+
+
+def read_configurations(record: Mapping[str, Any], parents: Sequence[str]) -> Configurations:
+    """Read the discrete parents of a node, which are among these, and configurations of them."""
+    given, listed = record.get("given"), record.get("configurations")
+    if not isinstance(given, list) or not all(isinstance(entry, dict) for entry in given):
+        refuse(f"'given' must list the discrete parents. Got {given!r:.200}.")
+    names = [entry.get("name") for entry in given]
+    if len(set(names)) < len(names) or not set(names) <= set(parents):
+        refuse(f"'given' must name some of the parents {list(parents)!r:.200}. Got {names!r:.200}.")
+    variables = tuple(
+        Variable(str(entry["name"]), read_levels(entry["name"], entry.get("levels"))) for entry in given
+    )
+    possible = number_possible(variables)
+    if not isinstance(listed, list) or not all(_is_number(value, min(possible, MOST)) for value in listed):
+        refuse(f"'configurations' must hold numbers from 0 to {possible - 1}. Got {listed!r:.200}.")
+    codes = np.array(listed, dtype=np.int64)
+    if (np.diff(codes) <= 0).any():
+        refuse("'configurations' must ascend.")
+    return Configurations(variables, codes)
+
+
+def _is_number(value: Any, limit: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
