@@ -171,7 +171,12 @@ def test_every_argument_of_fit_reaches_the_densities():
     assert {exact.cpds[node].joint.engine for node in "bc"} == {"exact"}
     search = hill_climb(BIC(frame), Structure("abc"))
     assert BayesianNetwork.fit(FITTED, frame, search=search).search is search
-    tested = {"structure", "data", "bandwidth", "margins", "missing", "engine", "search"}
+    coins = {"a": ["heads", "heads", "heads", "tails"]}
+    rough = BayesianNetwork.fit(Structure("a", types="discrete"), coins, smoothing=0.0)
+    np.testing.assert_array_equal(rough.cpds["a"].probabilities, [[3 / 4, 1 / 4]])
+    smooth = BayesianNetwork.fit(Structure("a", types="discrete"), coins, smoothing=2.0)
+    np.testing.assert_array_equal(smooth.cpds["a"].probabilities, [[4 / 6, 2 / 6]])
+    tested = {"structure", "data", "bandwidth", "margins", "missing", "engine", "search", "smoothing"}
     assert set(inspect.signature(BayesianNetwork.fit).parameters) == tested
 
 

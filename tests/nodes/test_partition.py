@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spbn import Family, NodeType
-from spbn.nodes import densities
 from spbn.nodes.base import FitSettings
 from spbn.nodes.densities import SetDensities, VariableSet
 from spbn.nodes.families import FamilyBatch
@@ -202,11 +201,10 @@ def test_singular_sets_are_minus_infinity_throughout():
     np.testing.assert_array_equal(np.isneginf(prepared.rows(sets)).all(axis=(1, 2)), [True, False])
 
 
-def test_kept_rows_stay_within_their_bytes(monkeypatch):
+def test_kept_rows_stay_within_their_bytes():
     frame = nonlinear_frame(50, 6)
     partition = Partition.folds(as_table(frame), np.arange(50) % 5)
-    monkeypatch.setattr(densities, "KEPT_BYTES", 5 * 50 * 8)
-    prepared = SetDensities(partition, "scott", "auto")
+    prepared = SetDensities(partition, "scott", "auto", kept_bytes=5 * 50 * 8)
     sets = [VariableSet((i, j), 2) for i in range(6) for j in range(i + 1, 6)]
     expected = SetDensities(partition, "scott", "auto").rows(sets)
     for start in range(0, len(sets), 3):

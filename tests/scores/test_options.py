@@ -142,7 +142,7 @@ def test_missing_rows(make, options):
 
 
 def test_every_argument_is_tested_here():
-    elsewhere = {"missing", "engine"}
+    elsewhere = {"missing", "engine", "smoothing"}
     assert set(inspect.signature(spbn.CVLikelihood).parameters) == set(CV) | elsewhere
     assert set(inspect.signature(spbn.HoldoutLikelihood).parameters) == set(HOLDOUT) | elsewhere
     assert set(inspect.signature(spbn.ValidatedLikelihood).parameters) == set(CV) | set(HOLDOUT) | elsewhere

@@ -20,6 +20,7 @@ import numpy as np
 
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.numerics.compiling import compiled
+from spbn.numerics.normal import log_mass as log_mass_of
 from spbn.numerics.threads import started_threads
 
 #: Below this log-density of the parents, the difference of two log-densities loses
@@ -64,6 +65,27 @@ def choose_rows(train: FloatArray, queries: FloatArray, uniforms: FloatArray) ->
     out = np.empty(queries.shape[1], dtype=np.int64)
     _in_parts(_choose, train, queries, frozen(uniforms), out)
     return out
+
+
+def choose_rows_between(
+    train: FloatArray, queries: FloatArray, highs: FloatArray, uniforms: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Draw a training row for every query, with the weight that its kernel has in an interval.
+
+    Parameters
+    ----------
+    queries
+        The parents' coordinates and, last, the child's at the lower end.
+    highs
+        The child's coordinate at the upper end.
+
+    Returns
+    -------
+    The rows, and the log-probability that the child is in the interval.
+    """
+    rows, log_mass = np.empty(queries.shape[1], dtype=np.int64), np.empty(queries.shape[1])
+    _in_parts(_choose_between, train, queries, frozen(highs), frozen(uniforms), rows, log_mass)
+    return rows, log_mass
 
 
 def _in_parts(function: Callable[..., None], train: FloatArray, queries: FloatArray, *others: Any) -> None:
@@ -131,6 +153,48 @@ def _choose(
             if reached > target:
                 break
         out[i] = chosen
+
+
+@compiled()
+def _choose_between(
+    first: int,
+    end: int,
+    train: FloatArray,
+    queries: FloatArray,
+    highs: FloatArray,
+    uniforms: FloatArray,
+    rows: IntArray,
+    log_mass: FloatArray,
+) -> None:
+    child, n = len(train) - 1, train.shape[1]
+    logs = np.empty(n)
+    for i in range(first, end):
+        nearest = _nearest(train, queries, i)
+        weights = 0.0
+        greatest = -np.inf
+        for j in range(n):
+            excess = _excess(train, queries, i, j, nearest)
+            weights += math.exp(-0.5 * excess)
+            low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
+            logs[j] = log_mass_of(low, high) - 0.5 * excess
+            greatest = max(greatest, logs[j])
+        rows[i] = nearest
+        if greatest == -np.inf:
+            log_mass[i] = -np.inf
+            continue
+        total = 0.0
+        for j in range(n):
+            total += math.exp(logs[j] - greatest)
+        log_mass[i] = greatest + math.log(total / weights)
+        target = uniforms[i] * total
+        reached = 0.0
+        for j in range(n):
+            weight = math.exp(logs[j] - greatest)
+            reached += weight
+            if weight > 0.0:
+                rows[i] = j
+            if reached > target:
+                break
 
 
 @compiled()

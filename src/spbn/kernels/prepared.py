@@ -9,7 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from spbn import kernels
-from spbn.kernels.conditional import choose_rows, conditional_cdf, conditional_log_density, quotient
+from spbn.kernels.conditional import (
+    choose_rows,
+    choose_rows_between,
+    conditional_cdf,
+    conditional_log_density,
+    quotient,
+)
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.multiscale import SCALES
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
@@ -102,6 +108,17 @@ class PreparedKernels:
         """Draw a training row for every column of parents, weighted by its kernel there."""
         queries = np.vstack([self.whitened(parents), np.zeros(parents.shape[1])])
         return choose_rows(self.rows, queries, uniforms)
+
+    def choose_rows_between(
+        self, parents: FloatArray, low: float, high: float, uniforms: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Draw a training row for every column of parents, weighted by its kernel in an interval.
+
+        Also returns the log-probability of the interval.
+        """
+        ends = np.full((2, parents.shape[1]), [[low], [high]])
+        coordinates = [self.whitened(np.vstack([parents, end])) for end in ends]
+        return choose_rows_between(self.rows, coordinates[0], coordinates[1][-1], uniforms)
 
     def _log_density(self, whitened: FloatArray) -> FloatArray:
         d, rows = len(whitened), self.rows.shape[1]

@@ -20,6 +20,7 @@ from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.nodes.arrays import ArrayReader, ArrayWriter
 from spbn.nodes.fold_by_fold import FoldByFold
+from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed, require_count
 from spbn.tables.frames import as_table
@@ -208,6 +209,18 @@ class NodeType(ABC, metaclass=_Registered):
     def scorer(self, bench: Workbench) -> Scorer:
         """Return the scorer of families of this type; by default they are fitted fold by fold."""
         return FoldByFold(self, bench)
+
+    def log_mass(self, cpd: Any, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in a region, for every row of its parents."""
+        low, high = mass_by_cdf(cpd, require_interval(region), parents)
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(high - low, 0.0))
+
+    def draw_within(self, cpd: Any, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw a value within a region for every row of the parents."""
+        interval = require_interval(region)
+        low, high = mass_by_cdf(cpd, interval, parents)
+        return invert_cdf(cpd, interval, parents, low + rng.random(parents.rows) * (high - low))
 
     @abstractmethod
     def write(self, cpd: Any, arrays: ArrayWriter) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from spbn.nodes.families import FamilyBatch
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian, LinearScorer
 from spbn.nodes.partition import Partition
+from spbn.nodes.regions import Region
 from spbn.nodes.workbench import Workbench
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.mixing import mixing_weights
@@ -128,6 +129,12 @@ class Blend:
             return {}
         return {k: self.kernels.scaled(c) for k, c in enumerate(SCALES) if self.mixture[k] > 0.0}
 
+    @cached_property
+    def parts(self) -> dict[int, CKDE | LinearGaussian]:
+        """The components that have a weight, by their number."""
+        line = {} if self.line is None or self.mixture[-1] == 0.0 else {len(SCALES): self.line}
+        return {**self._scaled, **line}
+
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
         table = as_table(data, names=[*self.parents, self.node])
@@ -142,10 +149,8 @@ class Blend:
         """P(X ≤ x | parents), for every row."""
         table = as_table(data, names=[*self.parents, self.node])
         total = np.zeros(table.rows)
-        for k, kernels in self._scaled.items():
-            total += self.mixture[k] * kernels.cdf(table)
-        if self.line is not None and self.mixture[-1] > 0.0:
-            total += self.mixture[-1] * self.line.cdf(table)
+        for k, part in self.parts.items():
+            total += self.mixture[k] * part.cdf(table)
         return total
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
@@ -154,13 +159,18 @@ class Blend:
         rng = generator(seed)
         chosen = rng.choice(len(COMPONENTS), size=n, p=self.mixture)
         out = np.empty(n)
-        sources: dict[int, Any] = {**self._scaled, len(SCALES): self.line}
-        for k, source in sources.items():
+        for k, source in self.parts.items():
             mine = np.flatnonzero(chosen == k)
             if len(mine):
                 values = {name: parents[i, mine] for i, name in enumerate(self.parents)}
                 out[mine] = source.sample(len(mine), given=values or None, seed=rng)
         return out
+
+    def log_masses(self, region: Region, parents: Table) -> FloatArray:
+        """Return what every one of `parts` adds to the probability of a region, in logs: parts × rows."""
+        masses = np.stack([part.type.log_mass(part, region, parents) for part in self.parts.values()])
+        weights: FloatArray = np.log([self.mixture[k] for k in self.parts])[:, None]
+        return masses + weights
 
     def describe(self) -> Description:
         """Return the weights, greatest first, and the bandwidth of the kernels."""
@@ -212,6 +222,24 @@ class BlendType(NodeType):
     def scorer(self, bench: Workbench) -> BlendScorer:
         """Score from log-densities of sets of columns at all scales, which families share."""
         return BlendScorer(bench)
+
+    def log_mass(self, cpd: Blend, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in an interval, however far out that is."""
+        mixed: FloatArray = np.logaddexp.reduce(cpd.log_masses(region, parents), axis=0)
+        return mixed
+
+    def draw_within(self, cpd: Blend, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw a value in an interval for every row of the parents."""
+        logs = cpd.log_masses(region, parents)
+        weights = np.exp(logs - np.maximum(logs.max(axis=0), -1e300))
+        bounds = np.cumsum(weights, axis=0)
+        chosen = (rng.random(parents.rows) * bounds[-1] >= bounds).sum(axis=0)
+        out = np.empty(parents.rows)
+        for k, part in enumerate(cpd.parts.values()):
+            mine = np.flatnonzero(chosen == k)
+            if len(mine):
+                out[mine] = part.type.draw_within(part, region, parents.take(mine), rng)
+        return out
 
     def write(self, cpd: Blend, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the weights and the components."""

@@ -17,7 +17,9 @@ from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, 
 from spbn.nodes.densities import VariableSet
 from spbn.nodes.kde import KDE
 from spbn.nodes.partition import Partition
+from spbn.nodes.regions import Region, require_interval
 from spbn.numerics.arrays import FloatArray
+from spbn.numerics.normal import draw_between
 from spbn.numerics.random import Seed, generator
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.splits import fold_labels
@@ -122,6 +124,21 @@ class CKDE:
         shift = np.asarray(slopes) @ (parents - self.joint.points[:-1, rows])
         return self.joint.points[-1, rows] + (noise - shift) / precision
 
+    def within(
+        self, region: Region, parents: Table, uniforms: FloatArray
+    ) -> tuple[FloatArray, float, FloatArray]:
+        """Choose a kernel for every row of the parents, weighted by what it has in an interval.
+
+        Returns the mean of the child under that kernel, its standard deviation, and the log-probability of
+        the interval.
+        """
+        interval, given = require_interval(region), parents.select(self.parents).columns
+        prepared = self.joint.prepared
+        rows, log_mass = prepared.choose_rows_between(given, interval.low, interval.high, uniforms)
+        *slopes, precision = self.joint.whitener[-1]
+        shift = np.asarray(slopes) @ (given - self.joint.points[:-1, rows])
+        return self.joint.points[-1, rows] - shift / precision, 1.0 / precision, log_mass
+
     def describe(self) -> Description:
         """Say what the kernels describe, how many there are, and their bandwidth."""
         given = f" | {', '.join(self.parents)}" if self.parents else ""
@@ -154,6 +171,18 @@ class CKDEType(NodeType):
     def scorer(self, bench: Workbench) -> KernelScorer | ScaledKernelScorer:
         """Score from log-densities of sets of columns, which families share."""
         return ScaledKernelScorer(bench) if bench.settings.bandwidth == "cv" else KernelScorer(bench)
+
+    def log_mass(self, cpd: CKDE, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in an interval, however far out that is."""
+        return cpd.within(region, parents, np.zeros(parents.rows))[2]
+
+    def draw_within(self, cpd: CKDE, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw a value in an interval for every row of the parents."""
+        mean, deviation, _ = cpd.within(region, parents, rng.random(parents.rows))
+        interval = require_interval(region)
+        low, high = (interval.low - mean) / deviation, (interval.high - mean) / deviation
+        drawn = mean + deviation * draw_between(low, high, rng.random(parents.rows))
+        return np.clip(drawn, interval.low, interval.high)
 
     def write(self, cpd: CKDE, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the bandwidth and the rows."""

@@ -12,6 +12,7 @@ from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, require_smoothing
 from spbn.nodes.configurations import MOST, Configurations, number_possible
+from spbn.nodes.regions import Levels, Region
 from spbn.numerics.arrays import FloatArray, IntArray, frozen
 from spbn.numerics.random import Seed, generator, require_count
 from spbn.tables.frames import Missing, as_table, mixed_table
@@ -201,6 +202,20 @@ class DiscreteType(NodeType):
         """Return the node with its levels."""
         return Variable(cpd.node, cpd.levels)
 
+    def log_mass(self, cpd: ProbabilityTable, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node has one of some levels."""
+        with np.errstate(divide="ignore"):
+            return np.log(cpd.given(parents.select(cpd.parents).columns)[:, _places(region)].sum(axis=1))
+
+    def draw_within(
+        self, cpd: ProbabilityTable, region: Region, parents: Table, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw one of some levels for every row of the parents."""
+        places = _places(region)
+        bounds = np.cumsum(cpd.given(parents.select(cpd.parents).columns)[:, places], axis=1)
+        wanted = rng.random(parents.rows) * bounds[:, -1]
+        return np.array(places, dtype=np.float64)[(wanted[:, None] >= bounds[:, :-1]).sum(axis=1)]
+
     def write(self, cpd: ProbabilityTable, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the levels and the probabilities."""
         return {
@@ -268,6 +283,12 @@ class CountingScorer:
         with np.errstate(divide="ignore"):
             log_table = np.log(_probabilities(train.reshape(shape), self._smoothing)[0])
         return log_table, test.reshape(shape), cells
+
+
+def _places(region: Region) -> list[int]:
+    if not isinstance(region, Levels):
+        raise ArgumentError(f"a discrete variable has some of its levels. Got {region!r}.")
+    return list(region.places)
 
 
 def _counts(places: IntArray, codes: FloatArray, shape: tuple[int, int]) -> IntArray:

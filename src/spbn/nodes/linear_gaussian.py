@@ -13,8 +13,10 @@ from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, parent_columns
 from spbn.nodes.fold_by_fold import FoldByFold
+from spbn.nodes.regions import Region, require_interval
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.cholesky import SINGULAR
+from spbn.numerics.normal import draw_between, log_mass_between
 from spbn.numerics.random import Seed, generator
 from spbn.numerics.regression import ILL_CONDITIONED, log_likelihoods, residual_directions
 from spbn.tables.frames import Missing, as_table
@@ -131,6 +133,12 @@ class LinearGaussian:
             legend="N(0, v) is normal noise with variance v.",
         )
 
+    def ends(self, region: Region, parents: Table) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of an interval in standard deviations from the mean, for every row."""
+        interval, mean = require_interval(region), self._mean(parents.select(self.parents).columns)
+        deviation = math.sqrt(self.variance)
+        return (interval.low - mean) / deviation, (interval.high - mean) / deviation
+
     def _standardised(self, table: Table) -> FloatArray:
         return (table.columns[0] - self._mean(table.columns[1:])) / math.sqrt(self.variance)
 
@@ -160,6 +168,19 @@ class LinearGaussianType(NodeType):
     def scorer(self, bench: Workbench) -> LinearScorer:
         """Score from moments alone wherever they have the digits for it."""
         return LinearScorer(self, bench)
+
+    def log_mass(self, cpd: LinearGaussian, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in an interval, however far out that is."""
+        return log_mass_between(*cpd.ends(region, parents))
+
+    def draw_within(
+        self, cpd: LinearGaussian, region: Region, parents: Table, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw a value in an interval for every row of the parents."""
+        drawn = draw_between(*cpd.ends(region, parents), rng.random(parents.rows))
+        mean = cpd._mean(parents.select(cpd.parents).columns)
+        interval = require_interval(region)
+        return np.clip(mean + math.sqrt(cpd.variance) * drawn, interval.low, interval.high)
 
     def write(self, cpd: LinearGaussian, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the parameters."""

@@ -75,7 +75,7 @@ class Score(ABC):
     #: The columns of the data, and their names.
     variables: tuple[Variable, ...]
     nodes: tuple[str, ...]
-    #: The types of nodes that the score is defined for.
+    #: The types of nodes that the score is defined for, of those that these columns can have.
     node_types: frozenset[NodeType]
     #: A score of other rows by which a search decides when to stop; None if there is none.
     validation: Score | None = None
@@ -83,7 +83,9 @@ class Score(ABC):
     def __init__(self, nodes: Sequence[str | Variable], node_types: Iterable[NodeType]) -> None:
         self.variables = tuple(Variable(node) if isinstance(node, str) else node for node in nodes)
         self.nodes = tuple(variable.name for variable in self.variables)
-        self.node_types = frozenset(node_types)
+        self.node_types = frozenset(
+            node_type for node_type in node_types if any(node_type.admits(v, ()) for v in self.variables)
+        )
         self._cache = FamilyCache(self.nodes, self.node_types, self._compute)
 
     @abstractmethod
