@@ -19,7 +19,7 @@ LAYERS = [
     {"structure"},
     {"record", "metrics", "margins"},
     {"network", "datasets", "scores", "independence"},
-    {"search", "pc"},
+    {"search", "pc", "inference"},
     {"files", "app.progress"},
     {"learn"},
     {"explain", "interop", "app.comparison"},

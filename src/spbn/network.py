@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from spbn.inference.posterior import Posterior
+
 # Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
 FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500
 
@@ -181,7 +183,7 @@ class BayesianNetwork:
         import pandas as pd
 
         columns = self.draw(n, seed)
-        return pd.DataFrame({v.name: self._as_data(v, columns[v.name]) for v in self.variables})
+        return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
 
     def draw(self, n: int, seed: Seed = None) -> dict[str, FloatArray]:
         """Draw n rows in the units of the densities, discrete nodes as level codes; columns by node."""
@@ -197,13 +199,41 @@ class BayesianNetwork:
             columns[node] = self.cpds[node].sample(n, given=given, seed=rng)
         return columns
 
-    def _as_data(self, variable: Variable, values: FloatArray) -> Any:
+    def as_data(self, variable: Variable, values: FloatArray) -> Any:
         """Return drawn values as they are in data: numbers in their units, or categories."""
         import pandas as pd
 
         if variable.is_discrete:
             return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
         return self.in_data_units(variable.name, values)
+
+    def query(
+        self,
+        evidence: Mapping[str, Any] | None = None,
+        *,
+        do: Mapping[str, Any] | None = None,
+        n: int = 2000,
+        seed: Seed = 0,
+        method: str = "auto",
+    ) -> Posterior:
+        """Return what is likely for all other variables, given what is known about some.
+
+        Parameters
+        ----------
+        evidence
+            By variable: a value; an interval ``(low, high)``, None being open; or a set of levels.
+        do
+            Variables that are set from outside, which says nothing about their causes: the arcs into them
+            are cut.
+        n
+            How many draws to make.
+        method
+            "exact", "weighting", "smc", or "auto": exact where nodes are linear Gaussian, otherwise weighted
+            forward samples, and tempered sequential Monte Carlo where few of them carry all the weight.
+        """
+        from spbn.inference import query
+
+        return query(self, evidence, do=do, n=n, seed=seed, method=method)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""

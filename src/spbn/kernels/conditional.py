@@ -21,6 +21,7 @@ import numpy as np
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.numerics.compiling import compiled
 from spbn.numerics.normal import log_mass as log_mass_of
+from spbn.numerics.normal import mass as mass_of
 from spbn.numerics.threads import started_threads
 
 #: Below this log-density of the parents, the difference of two log-densities loses
@@ -28,6 +29,9 @@ from spbn.numerics.threads import started_threads
 FAR = -1e6
 PAIRS_A_CALL = 4e6  # some 0.1 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 1e4  # some 0.2 ms: waking up a thread for less does not pay
+#: Kernels whose weight, beside that of the nearest, or whose share in an interval is less than this, are left
+#: out of its probability, if that is not small itself.
+NEGLIGIBLE, OUTSIDE, LEAST_SHARE = 1e-18, 8.5, 1e-4  # OUTSIDE is in standard deviations
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
 
 
@@ -167,31 +171,40 @@ def _choose_between(
     log_mass: FloatArray,
 ) -> None:
     child, n = len(train) - 1, train.shape[1]
-    logs = np.empty(n)
+    shares = np.empty(n)
     for i in range(first, end):
         nearest = _nearest(train, queries, i)
         weights = 0.0
-        greatest = -np.inf
-        for j in range(n):
-            excess = _excess(train, queries, i, j, nearest)
-            weights += math.exp(-0.5 * excess)
-            low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
-            logs[j] = log_mass_of(low, high) - 0.5 * excess
-            greatest = max(greatest, logs[j])
-        rows[i] = nearest
-        if greatest == -np.inf:
-            log_mass[i] = -np.inf
-            continue
         total = 0.0
         for j in range(n):
-            total += math.exp(logs[j] - greatest)
+            weight = math.exp(-0.5 * _excess(train, queries, i, j, nearest))
+            low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
+            weights += weight
+            shares[j] = 0.0
+            if weight > NEGLIGIBLE and low < OUTSIDE and high > -OUTSIDE:
+                shares[j] = weight * mass_of(low, high)
+                total += shares[j]
+        greatest = 0.0
+        if total < LEAST_SHARE * weights:  # far out, where what was left out counts
+            greatest = -np.inf
+            for j in range(n):
+                low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
+                shares[j] = log_mass_of(low, high) - 0.5 * _excess(train, queries, i, j, nearest)
+                greatest = max(greatest, shares[j])
+            total = 0.0
+            for j in range(n):
+                shares[j] = math.exp(shares[j] - greatest) if greatest > -np.inf else 0.0
+                total += shares[j]
+        rows[i] = nearest
+        if total == 0.0:
+            log_mass[i] = -np.inf
+            continue
         log_mass[i] = greatest + math.log(total / weights)
         target = uniforms[i] * total
         reached = 0.0
         for j in range(n):
-            weight = math.exp(logs[j] - greatest)
-            reached += weight
-            if weight > 0.0:
+            reached += shares[j]
+            if shares[j] > 0.0:
                 rows[i] = j
             if reached > target:
                 break

@@ -109,7 +109,7 @@ class ByConfiguration:
                 f"given must have one row for each of the {n} samples. Got {table.rows} rows."
             )
         rng, out = generator(seed), np.empty(n)
-        for density, rows in self._parts(table):
+        for density, rows in self.parts_of(table):
             parents = table.take(rows).select(density.parents) if density.parents else None
             out[rows] = density.sample(len(rows), given=parents, seed=rng)
         return out
@@ -137,11 +137,11 @@ class ByConfiguration:
     def _by_row(self, data: Any, value: Callable[[CPD, Table], FloatArray]) -> FloatArray:
         table = as_table(data, variables=self.variables)
         out = np.empty(table.rows)
-        for density, rows in self._parts(table):
+        for density, rows in self.parts_of(table):
             out[rows] = value(density, table.take(rows).select([*density.parents, self.node]))
         return out
 
-    def _parts(self, table: Table) -> list[tuple[CPD, IntArray]]:
+    def parts_of(self, table: Table) -> list[tuple[CPD, IntArray]]:
         """Return the densities that rows need, each with its rows."""
         names = [variable.name for variable in self.configurations.variables]
         places = self.configurations.places(table.select(names).columns)

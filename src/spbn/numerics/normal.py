@@ -9,6 +9,7 @@ import numpy as np
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.compiling import compiled
 
+FARTHEST = 38.0  # standard deviations, beyond which there is nothing left
 ASYMPTOTIC = 8.0  # from here on the tail is a series, since erfc would lose its digits
 
 
@@ -36,6 +37,16 @@ def draw_between(low: FloatArray, high: FloatArray, uniforms: FloatArray) -> Flo
         drawn = ndtri_exp(upper + np.log1p((uniforms - 1.0) * -np.expm1(lower - upper)))
     drawn = np.clip(drawn, a, b)
     return np.where(turned, -drawn, drawn)
+
+
+@compiled()
+def mass(low: float, high: float) -> float:
+    """Return P(low ≤ Z ≤ high) of a standard normal Z; 0 where it is less than can be written."""
+    if low > 0.0:
+        low, high = -high, -low
+    if not high > -FARTHEST:
+        return 0.0
+    return 0.5 * (math.erfc(-high * math.sqrt(0.5)) - math.erfc(-low * math.sqrt(0.5)))
 
 
 @compiled()

@@ -54,13 +54,13 @@ def categories(values: Any) -> Categories:
     Levels are in the order of a categorical column; otherwise numbers ascend and text is sorted.
     """
     if isinstance(values, nw.Series) and values.dtype in (nw.Categorical, nw.Enum):
-        levels = [_as_text(level) for level in values.cat.get_categories().to_list()]
+        levels = [as_text(level) for level in values.cat.get_categories().to_list()]
         places, distinct = _factorised(np.array(values.to_list(), dtype=object))
         order = {level: place for place, level in enumerate(levels)}
-        return _relabelled([_as_text(value) for value in distinct], places, order, tuple(levels))
+        return _relabelled([as_text(value) for value in distinct], places, order, tuple(levels))
     array = values.to_numpy() if isinstance(values, nw.Series) else values
     places, distinct = _factorised(array)
-    texts = [_as_text(value) for value in distinct]
+    texts = [as_text(value) for value in distinct]
     is_text = any(isinstance(value, str) for value in distinct)
     key: Callable[[int], Any] = (lambda i: texts[i]) if is_text else (lambda i: distinct[i])
     levels = list(dict.fromkeys(texts[i] for i in sorted(range(len(texts)), key=key)))
@@ -114,7 +114,8 @@ def _factorised(array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
     return places.astype(np.int64), list(distinct)
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Write a value as a level."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     plain = value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,97 @@
+"""What is known: values, intervals and sets of levels, as people write them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spbn.errors import ArgumentError, quoted
+from spbn.network import BayesianNetwork
+from spbn.nodes.regions import Interval, Levels, Region
+from spbn.tables.levels import as_text
+from spbn.tables.table import Variable
+
+
+class Known(NamedTuple):
+    """Evidence in the units of the densities: values, level codes, and regions."""
+
+    points: dict[str, float]
+    regions: dict[str, Region]
+
+
+def read_evidence(network: BayesianNetwork, evidence: Mapping[str, Any] | None, what: str) -> Known:
+    """Read evidence or interventions, and refuse what makes no sense.
+
+    A number or a level is a value; a pair (low, high), either of which may be None, is an interval; a set
+    or a list of levels says that it is one of them.
+    """
+    if evidence is not None and not isinstance(evidence, Mapping):
+        raise ArgumentError(f"{what} must be a dict of variables and values. Got {evidence!r:.100}.")
+    variables = {variable.name: variable for variable in network.variables}
+    known = Known({}, {})
+    for name, value in (evidence or {}).items():
+        if name not in variables:
+            raise ArgumentError(
+                f"{what} names the unknown variable {name!r}. The network has {quoted(variables)}."
+            )
+        read = _levels if variables[name].is_discrete else _numbers
+        found = read(network, variables[name], value, what)
+        if isinstance(found, float):
+            known.points[name] = found
+        elif found is not None:
+            known.regions[name] = found
+    return known
+
+
+def _levels(network: BayesianNetwork, variable: Variable, value: Any, what: str) -> float | Levels | None:
+    several = isinstance(value, Set | list | tuple | np.ndarray)
+    wanted = [as_text(level) for level in (value if several else [value])]
+    unknown = [level for level in wanted if level not in variable.levels]
+    if unknown:
+        raise ArgumentError(
+            f"{what}: {variable.name!r} has no level {quoted(unknown)}. Its levels are "
+            f"{quoted(variable.levels)}."
+        )
+    places = tuple(sorted({variable.levels.index(level) for level in wanted}))
+    if not places:
+        raise ArgumentError(f"{what}: the set of levels of {variable.name!r} is empty.")
+    if len(places) == len(variable.levels) and several:
+        return None  # nothing is said
+    return float(places[0]) if len(places) == 1 else Levels(places)
+
+
+def _numbers(network: BayesianNetwork, variable: Variable, value: Any, what: str) -> float | Interval | None:
+    name = variable.name
+    if isinstance(value, tuple | list):
+        if len(value) != 2:
+            raise ArgumentError(f"{what}: an interval of {name!r} is a pair (low, high). Got {value!r}.")
+        low = -math.inf if value[0] is None else _number(name, value[0], what)
+        high = math.inf if value[1] is None else _number(name, value[1], what)
+        if not low < high:
+            raise ArgumentError(f"{what}: the interval of {name!r} is empty: {low:g} to {high:g}.")
+        if math.isinf(low) and math.isinf(high):
+            return None
+        return Interval(_moved(network, name, low), _moved(network, name, high))
+    number = _number(name, value, what)
+    if not math.isfinite(number):
+        raise ArgumentError(f"{what}: the value of {name!r} must be finite. Got {value!r}.")
+    return _moved(network, name, number)
+
+
+def _number(name: str, value: Any, what: str) -> float:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or math.isnan(value):
+        raise ArgumentError(
+            f"{what}: {name!r} is continuous and takes a number or an interval (low, high). Got {value!r}."
+        )
+    return float(value)
+
+
+def _moved(network: BayesianNetwork, name: str, value: float) -> float:
+    """Return a value in the units of the densities."""
+    if network.margins is None or not math.isfinite(value):
+        return value
+    return float(network.margins.columns[name].forward(np.array([value]))[0])

@@ -1,0 +1,287 @@
+"""Exact answers where nodes are linear Gaussian: a normal distribution, or a mixture of some.
+
+Given the levels of unknown discrete nodes, linear Gaussian nodes have a joint normal distribution. Its
+mean and covariance are built up in topological order; what is known is a condition on it. The answer is the
+mixture over the configurations of the unknown discrete nodes, while these are few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from spbn.inference.cases import Cases
+from spbn.nodes.by_configuration import ByConfiguration
+from spbn.nodes.discrete import ProbabilityTable
+from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.numerics.arrays import FloatArray, IntArray
+
+MOST_CONFIGURATIONS = 4_096
+DIGITS = 1e-12  # of a variance, which rounding may make negative
+
+
+@dataclass(frozen=True, eq=False)
+class NormalMixture:
+    """The distribution of some nodes given what is known: a mixture of normal distributions.
+
+    Attributes
+    ----------
+    nodes, levels
+        Places of the continuous and of the discrete nodes.
+    weights
+        Of the components.
+    means, covariances
+        Components × nodes, and components × nodes × nodes.
+    codes
+        Components × discrete nodes: their levels.
+    log_evidence
+        The log-density of what is known.
+    """
+
+    nodes: tuple[int, ...]
+    levels: tuple[int, ...]
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+    codes: IntArray
+    log_evidence: float
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Mean of every continuous node."""
+        return self.weights @ self.means
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Covariance matrix of the continuous nodes."""
+        deviations = self.means - self.mean
+        within = np.einsum("c,cij->ij", self.weights, self.covariances)
+        between: FloatArray = np.einsum("c,ci,cj->ij", self.weights, deviations, deviations)
+        return within + between
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw nodes × n values and discrete nodes × n level codes."""
+        component = rng.choice(len(self.weights), size=n, p=self.weights)
+        values = np.empty((len(self.nodes), n))
+        noise = rng.standard_normal((len(self.nodes), n))
+        for c in np.unique(component):
+            mine = component == c
+            values[:, mine] = self.means[c][:, None] + _root(self.covariances[c]) @ noise[:, mine]
+        return values, self.codes[component].T.astype(np.float64)
+
+    def cdf(self, node: int, x: FloatArray) -> FloatArray:
+        """Return P(X ≤ x) of one continuous node."""
+        from scipy.special import ndtr
+
+        k = self.nodes.index(node)
+        deviations = np.sqrt(self.covariances[:, k, k])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = (x[:, None] - self.means[:, k]) / deviations
+        z = np.where(np.isnan(z), 0.0, z)
+        found: FloatArray = ndtr(z) @ self.weights
+        return found
+
+    def quantile(self, node: int, q: FloatArray) -> FloatArray:
+        """Return quantiles of one continuous node."""
+        from scipy.special import ndtri
+
+        k = self.nodes.index(node)
+        means, deviations = self.means[:, k], np.sqrt(self.covariances[:, k, k])
+        if len(self.weights) == 1:
+            return means[0] + deviations[0] * ndtri(q)
+        ends = means[:, None] + deviations[:, None] * ndtri(q)[None]
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            below = self.cdf(node, middle) < q
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return 0.5 * (low + high)
+
+
+def solvable(cases: Cases, members: Sequence[int]) -> bool:
+    """Tell whether a group of unknown nodes, with all that is known about it, can be answered exactly."""
+    involved = _involved(cases, members)
+    if any(cases.nodes[k] in cases.regions for k in members):
+        return False
+    return (
+        all(_is_simple(cases, k) for k in involved) and _configurations(cases, members) <= MOST_CONFIGURATIONS
+    )
+
+
+def with_what_hangs_below(cases: Cases, members: Sequence[int]) -> tuple[int, ...]:
+    """Add unknown nodes of which nothing depends that is known, as long as the answer stays exact."""
+    unknown, relevant = cases.unknown[0], cases.relevant[0]
+    chosen = set(members)
+    for k in range(len(cases.nodes)):
+        above = all(parent in chosen or not unknown[parent] for parent in cases.parents[k])
+        if not unknown[k] or relevant[k] or not above or not _is_simple(cases, k):
+            continue
+        if _configurations(cases, [*chosen, k]) <= MOST_CONFIGURATIONS:
+            chosen.add(k)
+    return tuple(sorted(chosen))
+
+
+def solve(cases: Cases, members: Sequence[int]) -> list[NormalMixture]:
+    """Return the distribution of unknown nodes in every case; all have the same nodes unknown.
+
+    Parameters
+    ----------
+    members
+        Places of the unknown nodes.
+    """
+    discrete = tuple(k for k in members if cases.variables[k].is_discrete)
+    continuous = tuple(k for k in members if not cases.variables[k].is_discrete)
+    known = tuple(k for k in _involved(cases, members) if k not in members)
+    log_weights, means, covariances, codes = [], [], [], []
+    for levels in product(*(range(len(cases.variables[k].levels)) for k in discrete)):
+        values = cases.values.copy()
+        values[:, list(discrete)] = levels
+        log_weight = _log_levels(
+            cases, [k for k in (*discrete, *known) if cases.variables[k].is_discrete], values
+        )
+        lines = [k for k in known if not cases.variables[k].is_discrete]
+        log_density, mean, covariance = _conditioned(cases, continuous, lines, values)
+        log_weights.append(log_weight + log_density)
+        means.append(mean)
+        covariances.append(covariance)
+        codes.append(levels)
+    logs = np.stack(log_weights)  # components × cases
+    total = np.logaddexp.reduce(logs, axis=0)
+    found = []
+    for case in range(cases.number):
+        with np.errstate(invalid="ignore"):
+            weights = np.exp(logs[:, case] - total[case])
+        found.append(
+            NormalMixture(
+                continuous,
+                discrete,
+                weights,
+                np.stack([mean[:, case] for mean in means]),
+                np.stack([covariance[case] for covariance in covariances]),
+                np.array(codes, dtype=np.int64).reshape(len(codes), len(discrete)),
+                float(total[case]),
+            )
+        )
+    return found
+
+
+def _conditioned(
+    cases: Cases, unknown: Sequence[int], known: Sequence[int], values: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Condition normal nodes on known ones, given the levels of all discrete nodes, in every case.
+
+    Returns
+    -------
+    The log-density of the known nodes, the mean of the unknown ones (nodes × cases) and their covariance
+    (cases × nodes × nodes).
+    """
+    log_density = np.empty(cases.number)
+    means, covariances = (
+        np.empty((len(unknown), cases.number)),
+        np.empty((cases.number, len(unknown), len(unknown))),
+    )
+    for rows, lines in _lines(cases, sorted((*unknown, *known)), values):
+        part = _condition(lines, unknown, known, values[rows])
+        log_density[rows], means[:, rows], covariances[rows] = part
+    return log_density, means, covariances
+
+
+def _condition(
+    lines: dict[int, tuple[LinearGaussian, tuple[int, ...]]],
+    unknown: Sequence[int],
+    known: Sequence[int],
+    values: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Condition on the known nodes with one line for every node: the same in all cases."""
+    order = list(lines)
+    at = {k: i for i, k in enumerate(order)}
+    inside = set(unknown)
+    mean, covariance = np.zeros((len(order), len(values))), np.zeros((len(order), len(order)))
+    for i, k in enumerate(order):
+        line, parents = lines[k]
+        mean[i] = line.intercept
+        for slope, parent in zip(line.coefficients, parents, strict=True):
+            if parent in inside:
+                mean[i] += slope * mean[at[parent]]
+                covariance[i, :i] += slope * covariance[at[parent], :i]
+            else:
+                mean[i] += slope * values[:, parent]
+        covariance[:i, i] = covariance[i, :i]
+        covariance[i, i] = line.variance
+        for slope, parent in zip(line.coefficients, parents, strict=True):
+            if parent in inside:
+                covariance[i, i] += slope * covariance[i, at[parent]]
+    a, b = [at[k] for k in unknown], [at[k] for k in known]
+    if not b:
+        return np.zeros(len(values)), mean[a], covariance[np.ix_(a, a)]
+    residuals = values[:, list(known)].T - mean[b]
+    root = np.linalg.cholesky(covariance[np.ix_(b, b)])
+    whitened = np.linalg.solve(root, residuals)
+    across = np.linalg.solve(root, covariance[np.ix_(b, a)])
+    log_density = (
+        -0.5 * (whitened**2).sum(axis=0) - np.log(np.diag(root)).sum() - 0.5 * len(b) * math.log(2 * math.pi)
+    )
+    return log_density, mean[a] + across.T @ whitened, covariance[np.ix_(a, a)] - across.T @ across
+
+
+def _lines(
+    cases: Cases, nodes: Sequence[int], values: FloatArray
+) -> Iterator[tuple[IntArray, dict[int, tuple[LinearGaussian, tuple[int, ...]]]]]:
+    """Yield cases with the same configurations of discrete parents, and the lines of all nodes there."""
+    given = sorted({p for k in nodes for p in cases.parents[k] if cases.variables[p].is_discrete})
+    _, which = np.unique(values[:, given], axis=0, return_inverse=True)
+    for number in range(int(which.max()) + 1):
+        rows = np.flatnonzero(which.ravel() == number)
+        lines = {}
+        for k in nodes:
+            cpd = cases.cpd(cases.nodes[k])
+            if isinstance(cpd, ByConfiguration):
+                parents = cases.parents[k]
+                table = cases.table(parents, values[rows[:1]][:, list(parents)].T)
+                ((cpd, _),) = cpd.parts_of(table)
+            assert isinstance(cpd, LinearGaussian)
+            lines[k] = cpd, tuple(cases.place[parent] for parent in cpd.parents)
+        yield rows, lines
+
+
+def _log_levels(cases: Cases, nodes: Sequence[int], values: FloatArray) -> FloatArray:
+    """Log-probability of the levels of some discrete nodes, for every case."""
+    total = np.zeros(cases.number)
+    for k in nodes:
+        columns = (*cases.parents[k], k)
+        total += cases.cpd(cases.nodes[k]).logpdf(cases.table(columns, values[:, list(columns)].T))
+    return total
+
+
+def _involved(cases: Cases, members: Sequence[int]) -> list[int]:
+    """Return unknown nodes and the known ones that depend on them directly."""
+    inside = set(members)
+    known = [
+        k
+        for k in range(len(cases.nodes))
+        if not cases.unknown[0, k] and cases.nodes[k] not in cases.fixed and inside & set(cases.parents[k])
+    ]
+    return sorted({*members, *known})
+
+
+def _is_simple(cases: Cases, k: int) -> bool:
+    cpd = cases.cpd(cases.nodes[k])
+    if isinstance(cpd, ByConfiguration):
+        parts = (*cpd.densities, *([] if cpd.otherwise is None else [cpd.otherwise]))
+        return all(isinstance(part, LinearGaussian) for part in parts)
+    return isinstance(cpd, LinearGaussian | ProbabilityTable)
+
+
+def _configurations(cases: Cases, members: Sequence[int]) -> int:
+    return math.prod(max(1, len(cases.variables[k].levels)) for k in members)
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """Return a matrix whose product with its transpose is a covariance matrix, perhaps a singular one."""
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -1,0 +1,59 @@
+"""What nodes say about particles: densities, probabilities of regions, draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spbn.inference.cases import Cases
+from spbn.nodes.base import CPD
+from spbn.nodes.by_configuration import ByConfiguration
+from spbn.nodes.regions import Region
+from spbn.numerics.arrays import FloatArray
+from spbn.tables.table import Table
+
+
+def log_density(cases: Cases, k: int, particles: FloatArray) -> FloatArray:
+    """Return the log-density of a node given its parents, for nodes × particles."""
+    columns = (*cases.parents[k], k)
+    found: FloatArray = cases.cpd(cases.nodes[k]).logpdf(cases.table(columns, particles[list(columns)]))
+    return found
+
+
+def draw(cases: Cases, k: int, particles: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw a node's values given its parents, for nodes × particles."""
+    parents = _parents(cases, k, particles)
+    return cases.cpd(cases.nodes[k]).sample(particles.shape[1], given=parents, seed=rng)
+
+
+def log_mass_in(cases: Cases, k: int, region: Region, particles: FloatArray) -> FloatArray:
+    """Return the log-probability that a node is in a region given its parents, for nodes × particles."""
+    return _log_mass(cases.cpd(cases.nodes[k]), region, _parents(cases, k, particles))
+
+
+def draw_in(
+    cases: Cases, k: int, region: Region, particles: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draw a node's values within a region given its parents, for nodes × particles."""
+    return _draw_within(cases.cpd(cases.nodes[k]), region, _parents(cases, k, particles), rng)
+
+
+def _parents(cases: Cases, k: int, particles: FloatArray) -> Table:
+    return cases.table(cases.parents[k], particles[list(cases.parents[k])])
+
+
+def _log_mass(cpd: CPD, region: Region, parents: Table) -> FloatArray:
+    if not isinstance(cpd, ByConfiguration):
+        return cpd.type.log_mass(cpd, region, parents)
+    out = np.empty(parents.rows)
+    for density, rows in cpd.parts_of(parents):
+        out[rows] = density.type.log_mass(density, region, parents.take(rows))
+    return out
+
+
+def _draw_within(cpd: CPD, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+    if not isinstance(cpd, ByConfiguration):
+        return cpd.type.draw_within(cpd, region, parents, rng)
+    out = np.empty(parents.rows)
+    for density, rows in cpd.parts_of(parents):
+        out[rows] = density.type.draw_within(density, region, parents.take(rows), rng)
+    return out

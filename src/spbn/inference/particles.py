@@ -1,0 +1,205 @@
+"""Particles: weighted draws of what is unknown, many for each of many cases.
+
+They start as forward samples: every unknown node is drawn given its parents, or within its region, and what
+is known weighs them (likelihood weighting). Where few carry all the weight, `tempering` takes over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spbn.inference import factors
+from spbn.inference.cases import Cases
+from spbn.numerics.arrays import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What particles are for: some unknown nodes, and the nodes whose densities they have to match.
+
+    Attributes
+    ----------
+    cases
+        What is known.
+    active
+        Cases × nodes: the unknown nodes that particles stand for.
+    weighing
+        Cases × nodes: the known nodes, or those with a region, that weigh the particles.
+    """
+
+    cases: Cases
+    active: BoolArray
+    weighing: BoolArray
+
+    @classmethod
+    def whole(cls, cases: Cases) -> Part:
+        """Take everything that has a say."""
+        active = cases.unknown & cases.relevant & ~cases.ends
+        return cls(cases, active, cases.relevant & (~active | _regions(cases)))
+
+    @classmethod
+    def of(cls, cases: Cases, members: tuple[int, ...]) -> Part:
+        """Take one group of unknown nodes, and the known ones that depend on them directly."""
+        active = np.zeros_like(cases.unknown)
+        active[:, list(members)] = True
+        dependent = np.array([bool(set(members) & set(parents)) for parents in cases.parents])
+        weighing = (~cases.unknown | cases.ends) & cases.relevant & dependent
+        return cls(cases, active, weighing | (active & _regions(cases)))
+
+
+@dataclass(frozen=True, eq=False)
+class Particles:
+    """Draws of nodes for every case, and their weights.
+
+    Attributes
+    ----------
+    values
+        Nodes × cases × particles; nodes in topological order.
+    log_weights
+        Cases × particles.
+    log_evidence, error
+        Of every case: the log-density of what is known, and the standard error of that.
+    effective
+        To how many independent draws the particles of every case are worth.
+    method
+        How they were made.
+    """
+
+    values: FloatArray
+    log_weights: FloatArray
+    log_evidence: FloatArray
+    error: FloatArray
+    effective: FloatArray
+    method: str = field(default="weighting")
+
+
+def weighted(part: Part, n: int, rng: np.random.Generator) -> Particles:
+    """Draw forward samples, n for every case, and weigh them."""
+    cases = part.cases
+    flat = np.repeat(cases.values.T, n, axis=1)
+    in_a_row = np.zeros(cases.number * n)
+    for k in range(len(cases.nodes)):
+        _draw_node(part, k, flat, in_a_row, n, rng)
+    shape = (cases.number, n)
+    return _judged(flat.reshape(len(cases.nodes), *shape), in_a_row.reshape(shape))
+
+
+def joined(some: Particles, others: Particles) -> Particles:
+    """Put weighted forward samples together."""
+    values = np.concatenate([some.values, others.values], axis=2)
+    return _judged(values, np.concatenate([some.log_weights, others.log_weights], axis=1))
+
+
+def _judged(values: FloatArray, log_weights: FloatArray) -> Particles:
+    """Say what weighted forward samples are worth."""
+    effective = effective_size(log_weights)
+    share = 1.0 / np.maximum(effective, 1e-300) - 1.0 / log_weights.shape[1]
+    return Particles(values, log_weights, log_mean(log_weights), np.sqrt(np.maximum(share, 0.0)), effective)
+
+
+def draw_rest(cases: Cases, values: FloatArray, rng: np.random.Generator) -> None:
+    """Draw, in place, whatever is still unknown in nodes × cases × particles, given what is there."""
+    flat = values.reshape(len(values), -1)
+    for k in range(len(cases.nodes)):
+        empty = np.flatnonzero(np.isnan(flat[k]))
+        if not len(empty):
+            continue
+        region = cases.regions.get(cases.nodes[k])
+        if region is None:
+            flat[k, empty] = factors.draw(cases, k, flat[:, empty], rng)
+        else:
+            flat[k, empty] = factors.draw_in(cases, k, region, flat[:, empty], rng)
+
+
+def terms(part: Part, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the log-density that forward sampling gives to particles, and their weights: particles in a row.
+
+    Parameters
+    ----------
+    values
+        Nodes × (cases · particles).
+    """
+    cases, n = part.cases, values.shape[1] // part.cases.number
+    prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    for k, node in enumerate(cases.nodes):
+        region = cases.regions.get(node)
+        asked = part.active[:, k] | part.weighing[:, k]
+        if not asked.any():
+            continue
+        rows = np.flatnonzero(np.repeat(asked, n))
+        chosen = values if len(rows) == values.shape[1] else values[:, rows]
+        if region is None:
+            density = _changing_density(part, k, chosen, asked, n)
+            active = np.repeat(part.active[asked, k], n)
+            prior[rows] += np.where(active, density, 0.0)
+            weight[rows] += np.where(active, 0.0, density)
+            continue
+        mass = factors.log_mass_in(cases, k, region, chosen)
+        weight[rows] += mass
+        if part.active[:, k].any():
+            prior[rows] += factors.log_density(cases, k, chosen) - mass
+            prior[rows[~region.contains(chosen[k])]] = -np.inf
+    return prior, weight
+
+
+def effective_size(log_weights: FloatArray) -> FloatArray:
+    """Return to how many equal weights the weights of every row are worth; 0 if all are nothing."""
+    top = np.maximum(log_weights.max(axis=-1, keepdims=True), -1e300)
+    weights = np.exp(log_weights - top)
+    total = weights.sum(axis=-1)
+    found: FloatArray = np.where(total > 0.0, total**2 / np.maximum((weights**2).sum(axis=-1), 1e-300), 0.0)
+    return found
+
+
+def log_mean(log_weights: FloatArray) -> FloatArray:
+    """Return the logarithm of the mean weight of every row."""
+    top = np.maximum(log_weights.max(axis=-1, keepdims=True), -1e300)
+    with np.errstate(divide="ignore"):
+        found: FloatArray = top[..., 0] + np.log(np.exp(log_weights - top).mean(axis=-1))
+    return found
+
+
+def _draw_node(
+    part: Part, k: int, flat: FloatArray, log_weights: FloatArray, n: int, rng: np.random.Generator
+) -> None:
+    """Draw an active node, or weigh the particles by a known one, in all cases in which it is that."""
+    cases = part.cases
+    region = cases.regions.get(cases.nodes[k])
+    rows = np.flatnonzero(np.repeat(part.active[:, k], n))
+    if len(rows):
+        chosen = flat[:, rows]
+        if region is None:
+            flat[k, rows] = factors.draw(cases, k, chosen, rng)
+        else:
+            log_weights[rows] += factors.log_mass_in(cases, k, region, chosen)
+            flat[k, rows] = factors.draw_in(cases, k, region, chosen, rng)
+    asked = part.weighing[:, k] & ~part.active[:, k]
+    if asked.any():
+        rows = np.flatnonzero(np.repeat(asked, n))
+        if region is None:
+            log_weights[rows] += _changing_density(part, k, flat[:, rows], asked, n)
+        else:
+            log_weights[rows] += factors.log_mass_in(cases, k, region, flat[:, rows])
+
+
+def _changing_density(part: Part, k: int, chosen: FloatArray, asked: BoolArray, n: int) -> FloatArray:
+    """Log-density of a node; computed once for a case in which its whole family is known."""
+    cases = part.cases
+    family = [*cases.parents[k], k]
+    constant = ~cases.unknown[asked][:, family].any(axis=1)
+    if not constant.any():
+        return factors.log_density(cases, k, chosen)
+    out = np.empty(chosen.shape[1])
+    firsts = np.flatnonzero(constant) * n
+    out[np.repeat(constant, n)] = np.repeat(factors.log_density(cases, k, chosen[:, firsts]), n)
+    rest = np.flatnonzero(np.repeat(~constant, n))
+    if len(rest):
+        out[rest] = factors.log_density(cases, k, chosen[:, rest])
+    return out
+
+
+def _regions(cases: Cases) -> BoolArray:
+    has = np.array([node in cases.regions for node in cases.nodes])
+    return np.broadcast_to(has, cases.unknown.shape)

@@ -1,0 +1,203 @@
+"""One question: what is known about some variables, and what that says about the others.
+
+The question is cut to what matters. Unknown nodes that are neither known about nor ancestors of what is
+known are drawn at the end. The others fall into groups that are independent given what is known; each is
+answered in the simplest way that works: exactly, by weighted forward samples, or by tempered sequential
+Monte Carlo.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spbn.errors import ArgumentError, quoted
+from spbn.inference import exact
+from spbn.inference.cases import Cases, components
+from spbn.inference.evidence import Known, read_evidence
+from spbn.inference.factors import log_density, log_mass_in
+from spbn.inference.particles import Part, Particles, draw_rest, joined, weighted
+from spbn.inference.posterior import Posterior
+from spbn.inference.tempering import resampled, tempered
+from spbn.network import BayesianNetwork
+from spbn.numerics.arrays import FloatArray
+from spbn.numerics.random import Seed, generator, require_count
+
+METHODS = ("auto", "exact", "weighting", "smc")
+ENOUGH = 0.5  # of the draws, which weighting must be worth
+#: If a forward sample is worth this much, more of them cost less than anything else; a few more than needed.
+WORTH_MORE, MARGIN = 0.04, 1.2
+FEWEST = 50  # independent draws that a posterior should be worth
+
+
+def query(
+    network: BayesianNetwork,
+    evidence: Mapping[str, Any] | None = None,
+    *,
+    do: Mapping[str, Any] | None = None,
+    n: int = 2000,
+    seed: Seed = 0,
+    method: str = "auto",
+) -> Posterior:
+    """Return what is likely, given evidence and interventions; see `BayesianNetwork.query`."""
+    require_count(n)
+    if method not in METHODS:
+        raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}. Got {method!r} instead.")
+    known, set_to = read_evidence(network, evidence, "evidence"), read_evidence(network, do, "do")
+    _require_sense(known, set_to)
+    cases = _cases(network, known, set_to)
+    return answer(cases, n, generator(seed), method, evidence=evidence or {}, do=do or {})
+
+
+def answer(
+    cases: Cases,
+    n: int,
+    rng: np.random.Generator,
+    method: str,
+    *,
+    evidence: Mapping[str, Any],
+    do: Mapping[str, Any],
+) -> Posterior:
+    """Answer one case."""
+    solved, sampled = _shared_out(cases, method)
+    if method == "exact" and sampled:
+        raise ArgumentError(
+            "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
+            "Use method='auto'."
+        )
+    log_evidence, variance, effective = _log_constants(cases), 0.0, float(n)
+    found = [_sampled(Part.of(cases, group), n, rng, method) for group in sampled]
+    methods = dict.fromkeys(part.method for part in found)
+    # One group keeps the weights of its draws. Several are drawn anew by theirs, to have as many each.
+    draws = found[0].log_weights.shape[1] if len(found) == 1 else n
+    values, weights = np.repeat(cases.values.T, draws, axis=1), np.full(draws, 1.0 / draws)
+    for group, part in zip(sampled, found, strict=True):
+        log_evidence += float(part.log_evidence[0])
+        variance += float(part.error[0]) ** 2
+        effective = min(effective, float(part.effective[0]))
+        _require_possible(part, evidence)
+        if len(found) == 1:
+            values[list(group)] = part.values[list(group), 0]
+            weights = np.exp(part.log_weights[0] - part.log_weights[0].max())
+            weights /= weights.sum()
+        else:
+            values[list(group)] = part.values[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
+    mixture = exact.solve(cases, solved)[0] if solved else None
+    if mixture is not None:
+        drawn, codes = mixture.draw(draws, rng)
+        values[list(mixture.nodes)], values[list(mixture.levels)] = drawn, codes
+        log_evidence += mixture.log_evidence
+        methods = {"exact": None, **methods}
+    if not np.isfinite(log_evidence):
+        raise ArgumentError(_impossible(evidence))
+    draw_rest(cases, values[:, None], rng)
+    if effective < FEWEST:
+        warnings.warn(
+            f"the answer rests on only {effective:.0f} independent draws: what is known is far from what the "
+            f"network expects. Ask for more draws (n), or check the evidence for values outside the data.",
+            stacklevel=4,
+        )
+    log_evidence += _log_slopes(cases)
+    variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
+    named = " and ".join(methods) or "exact"
+    return Posterior(
+        dict(evidence),
+        dict(do),
+        variables,
+        named,
+        effective,
+        log_evidence,
+        math.sqrt(variance),
+        cases,
+        values,
+        weights,
+        mixture,
+    )
+
+
+def _sampled(part: Part, n: int, rng: np.random.Generator, method: str) -> Particles:
+    """Answer a group by particles, and by tempering where forward samples are worth little."""
+    found = weighted(part, n, rng)
+    worth = found.effective[0] / n
+    if method == "weighting" or (method != "smc" and worth >= ENOUGH):
+        return found
+    if method != "smc" and worth >= WORTH_MORE:
+        return joined(found, weighted(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng))
+    return tempered(part, found, rng)
+
+
+def _shared_out(cases: Cases, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Return the unknown nodes that are answered exactly, all together, and the groups that are not."""
+    solved: tuple[int, ...] = ()
+    sampled = []
+    for group in components(cases):
+        together = tuple(sorted((*solved, *group)))
+        if method in ("auto", "exact") and exact.solvable(cases, together):
+            solved = together
+        else:
+            sampled.append(group)
+    if method in ("auto", "exact"):
+        solved = exact.with_what_hangs_below(cases, solved)
+    return solved, sampled
+
+
+def _log_constants(cases: Cases) -> float:
+    """Log-density of what is known about nodes whose parents are all known."""
+    total = 0.0
+    for k, node in enumerate(cases.nodes):
+        if not cases.relevant[0, k] or cases.unknown[0, list(cases.parents[k])].any():
+            continue
+        if cases.ends[0, k]:
+            total += float(log_mass_in(cases, k, cases.regions[node], cases.values.T)[0])
+        elif not cases.unknown[0, k]:
+            total += float(log_density(cases, k, cases.values.T)[0])
+    return total
+
+
+def _log_slopes(cases: Cases) -> float:
+    """Return what the margins add to the log-density of known values."""
+    network = cases.network
+    if network.margins is None:
+        return 0.0
+    total = 0.0
+    for k, node in enumerate(cases.nodes):
+        if node in network.margins.columns and not cases.unknown[0, k] and node not in cases.fixed:
+            margin = network.margins.columns[node]
+            total += float(margin.log_slope(margin.inverse(cases.values[:, k]))[0])
+    return total
+
+
+def _cases(network: BayesianNetwork, known: Known, set_to: Known) -> Cases:
+    nodes = network.structure.dag.topological_order()
+    values: FloatArray = np.full((1, len(nodes)), np.nan)
+    for name, value in {**known.points, **set_to.points}.items():
+        values[0, nodes.index(name)] = value
+    return Cases(network, values, known.regions, frozenset(set_to.points))
+
+
+def _require_sense(known: Known, set_to: Known) -> None:
+    if set_to.regions:
+        raise ArgumentError(
+            f"do sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
+        )
+    both = [name for name in set_to.points if name in known.points or name in known.regions]
+    if both:
+        raise ArgumentError(
+            f"{quoted(both)} is in evidence and in do: it is either observed or set from outside."
+        )
+
+
+def _require_possible(found: Particles, evidence: Mapping[str, Any]) -> None:
+    if not np.isfinite(found.log_evidence[0]) or not found.effective[0] > 0.0:
+        raise ArgumentError(_impossible(evidence))
+
+
+def _impossible(evidence: Mapping[str, Any]) -> str:
+    return (
+        f"the evidence is impossible under the network, or too far outside for any method to reach it: "
+        f"{dict(evidence)!r:.200}. Check its values against the data."
+    )

@@ -1,0 +1,189 @@
+"""Tempered sequential Monte Carlo: particles that are led from forward samples to what is known.
+
+The weights of forward samples are raised to a power β that grows from 0 to 1, as fast as half of the
+particles keep their worth. After every step they are drawn anew by their weights, and then moved: by
+differences of other particles, at several scales, which follow the shape of the distribution and jump between
+its modes; and discrete nodes by drawing their levels given everything else. Each move is accepted by the rule
+of Metropolis, so it leaves the distribution of that step as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spbn.inference.particles import Part, Particles, effective_size, log_mean, terms
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+
+KEPT = 0.5  # share of the particles' worth that a step keeps
+MOST_STEPS = 300
+HALVINGS = 50
+#: How far moves go, relative to the best scale of a normal distribution; None jumps by a whole difference.
+SCALES = (1.0, 0.5, None, 0.25, 0.1)
+LAST_ROUNDS = 3  # of moves, after the last step
+JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
+
+
+def tempered(part: Part, start: Particles, rng: np.random.Generator) -> Particles:
+    """Lead forward samples to the posterior of every case."""
+    cases, n = part.cases, start.log_weights.shape[1]
+    chain = _Chain(part, start.values, rng)
+    beta = np.zeros(cases.number)
+    log_evidence, variance, clustering = (np.zeros(cases.number) for _ in range(3))
+    clustering += 1.0
+    for _ in range(MOST_STEPS):
+        going = (beta < 1.0) & np.isfinite(log_evidence)
+        if not going.any():
+            break
+        step = np.where(going, _next_step(chain.weight, beta), 0.0)
+        tilted = step[:, None] * np.where(going[:, None], chain.weight, 0.0)
+        tilted = np.where(np.isnan(tilted), -np.inf, tilted)
+        worth = np.maximum(effective_size(tilted), 1.0)
+        log_evidence += log_mean(tilted)
+        variance += clustering * (1.0 / worth - 1.0 / n)
+        beta = np.where(going, np.minimum(beta + step, 1.0), beta)
+        chosen = resampled(tilted, n, rng)
+        copies = np.stack([np.bincount(row, minlength=n) for row in chosen])
+        clustering *= (copies**2).sum(axis=1) / n
+        chain.take(chosen)
+        rounds = LAST_ROUNDS if (beta[going] >= 1.0).any() else 1
+        left = chain.move(beta, rounds, going)
+        clustering = np.where(going, 1.0 + (clustering - 1.0) * left, clustering)
+    reached = beta >= 1.0
+    values = chain.values.reshape(len(cases.nodes), cases.number, n)
+    return Particles(
+        values,
+        np.zeros((cases.number, n)),
+        np.where(reached, log_evidence, -np.inf),
+        np.sqrt(np.maximum(variance, 0.0)),
+        np.where(reached, n / clustering, 0.0),
+        "smc",
+    )
+
+
+def resampled(log_weights: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+    """Draw n particles of every case by their weights, evenly spread: cases × n."""
+    cases, there = log_weights.shape
+    top = np.maximum(log_weights.max(axis=1, keepdims=True), -1e300)
+    bounds = np.cumsum(np.exp(log_weights - top), axis=1)
+    wanted = (rng.random((cases, 1)) + np.arange(n)) / n * bounds[:, -1:]
+    chosen = np.stack([np.searchsorted(b, w, side="right") for b, w in zip(bounds, wanted, strict=True)])
+    return np.minimum(chosen, there - 1)
+
+
+class _Chain:
+    """The particles of all cases, in a row, with what forward sampling and what is known say about them."""
+
+    def __init__(self, part: Part, values: FloatArray, rng: np.random.Generator) -> None:
+        self._part = part
+        self._rng = rng
+        self._cases, self._n = values.shape[1:]
+        self.values = values.reshape(len(values), -1).copy()
+        discrete = np.array([variable.is_discrete for variable in part.cases.variables])
+        self._moved = part.active & ~discrete
+        self._drawn = [k for k in np.flatnonzero(discrete) if part.active[:, k].any()]
+        self._prior, self._weight = terms(part, self.values)
+
+    @property
+    def weight(self) -> FloatArray:
+        """The log-weight of every particle: cases × particles."""
+        return self._weight.reshape(self._cases, self._n)
+
+    def take(self, chosen: IntArray) -> None:
+        """Keep these particles of every case."""
+        flat = (chosen + self._n * np.arange(self._cases)[:, None]).ravel()
+        self.values = self.values[:, flat]
+        self._prior, self._weight = self._prior[flat], self._weight[flat]
+
+    def move(self, beta: FloatArray, rounds: int, going: BoolArray) -> FloatArray:
+        """Move all particles; return how much copies of one still have in common, for every case."""
+        before = self.values.copy()
+        power = np.repeat(beta, self._n)
+        for _ in range(rounds):
+            for scale in SCALES:
+                if self._moved[going].any():
+                    self._step(scale, power, going)
+            for k in self._drawn:
+                self._draw_levels(int(k), power)
+        return self._in_common(before)
+
+    def _step(self, scale: float | None, power: FloatArray, going: BoolArray) -> None:
+        """Add differences of one half of the particles to the other half, where that is accepted."""
+        n, rng = self._n, self._rng
+        dimensions = np.maximum(self._moved.sum(axis=1), 1)
+        length = np.ones(self._cases) if scale is None else scale * 2.38 / np.sqrt(2.0 * dimensions)
+        spread = self.values.reshape(-1, self._cases, n).std(axis=2)
+        moved = (self._moved & going[:, None]).T
+        first = n * np.arange(self._cases)[:, None]
+        halves = [np.arange(n // 2), np.arange(n // 2, n)]
+        for mine, others in (halves, halves[::-1]):
+            rows = (first + mine).ravel()
+            a, b = ((first + rng.choice(others, (self._cases, len(mine)))).ravel() for _ in range(2))
+            by_case = [np.repeat(array, len(mine), axis=-1) for array in (length, spread, moved)]
+            noise = JITTER * by_case[1] * rng.standard_normal((len(self.values), len(rows)))
+            change = by_case[0] * (self.values[:, a] - self.values[:, b]) + noise
+            self._accept(rows, self.values[:, rows] + np.where(by_case[2], change, 0.0), power[rows])
+
+    def _accept(self, rows: IntArray, proposed: FloatArray, power: FloatArray) -> None:
+        """Put proposed values in the place of some particles, by the rule of Metropolis."""
+        prior, weight = terms(self._part, proposed)
+        with np.errstate(invalid="ignore"):
+            gain = (prior - self._prior[rows]) + power * (weight - self._weight[rows])
+        accepted = np.log(self._rng.random(len(gain))) < np.where(np.isnan(gain), -np.inf, gain)
+        taken = rows[accepted]
+        self.values[:, taken] = proposed[:, accepted]
+        self._prior[taken], self._weight[taken] = prior[accepted], weight[accepted]
+
+    def _draw_levels(self, k: int, power: FloatArray) -> None:
+        """Draw the levels of a discrete node given everything else."""
+        cases = self._part.cases
+        active = np.repeat(self._part.active[:, k], self._n)
+        rows = np.flatnonzero(active)
+        values = self.values.copy()
+        found = []
+        for level in range(len(cases.variables[k].levels)):
+            values[k, rows] = level
+            found.append(terms(self._part, values))
+        logs = np.stack([prior + power * weight for prior, weight in found])[:, rows]
+        logs = np.where(np.isnan(logs), -np.inf, logs)
+        bounds = np.cumsum(np.exp(logs - np.maximum(logs.max(axis=0), -1e300)), axis=0)
+        chosen = np.minimum((self._rng.random(len(rows)) * bounds[-1] >= bounds).sum(axis=0), len(bounds) - 1)
+        self.values[k, rows] = chosen
+        for target, number in ((self._prior, 0), (self._weight, 1)):
+            target[rows] = np.stack([terms_[number] for terms_ in found])[chosen, rows]
+
+    def _in_common(self, before: FloatArray) -> FloatArray:
+        """Return the greatest squared correlation of a node before and after, for every case."""
+        shape = (-1, self._cases, self._n)
+        x, y = before.reshape(shape), self.values.reshape(shape)
+        x, y = x - x.mean(axis=2, keepdims=True), y - y.mean(axis=2, keepdims=True)
+        scale = np.sqrt((x**2).sum(axis=2) * (y**2).sum(axis=2))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            correlation = (x * y).sum(axis=2) / scale
+        stuck = self._part.active.T & ~(scale > 0.0) & (np.abs(x - y).max(axis=2) == 0.0)
+        found = np.where(self._part.active.T, np.where(scale > 0.0, correlation, 0.0), 0.0)
+        found = np.where(stuck, 1.0, found)
+        return np.clip(found, 0.0, 1.0).max(axis=0) ** 2
+
+
+def _next_step(weight: FloatArray, beta: FloatArray) -> FloatArray:
+    """Return by how much β of every case can grow."""
+    n = weight.shape[1]
+    possible = np.isfinite(weight).sum(axis=1)
+    target = np.minimum(KEPT * n, 0.9 * possible)
+    low, high = np.zeros(len(beta)), 1.0 - beta
+
+    def keeps(step: FloatArray) -> BoolArray:
+        tilted = np.where(
+            np.isfinite(weight), step[:, None] * np.where(np.isfinite(weight), weight, 0.0), -np.inf
+        )
+        return effective_size(tilted) >= target
+
+    whole = keeps(high)
+    for _ in range(HALVINGS):
+        middle = np.where(low > 0.0, np.sqrt(np.maximum(low, 1e-300) * high), high * 2.0**-10)
+        enough = keeps(middle)
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+        if (high <= 1.01 * low).all():
+            break
+    step = np.where(low > 0.0, low, high)
+    return np.where(whole, 1.0 - beta, np.minimum(step, 1.0 - beta))
