@@ -130,6 +130,14 @@ def test_rows_and_columns_to_leave_out():
     assert table[columns].equals(expected[columns])
 
 
+def test_columns_that_are_named_as_discrete():
+    counts = FRAME[["a"]].assign(n=np.arange(60) % 3)
+    table = compare_models(counts, folds=2, discrete=["n"])
+    assert (table["Discrete share"] == 0.5).all()
+    named = compare_models(counts.assign(n=counts["n"].map({0: "x", 1: "y", 2: "z"})), folds=2)
+    np.testing.assert_allclose(table["log-density"], named["log-density"])
+
+
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ArgumentError, match="compare_models learns every model"):
         compare_models(FRAME, model="gbn")

@@ -54,6 +54,7 @@ def compare_models(
     seed: Seed = 0,
     missing: Missing = "error",
     drop: Sequence[str] = (),
+    discrete: Sequence[str] = (),
     progress: bool = False,
     **options: Any,
 ) -> pd.DataFrame:
@@ -68,8 +69,8 @@ def compare_models(
         learned with "yeo-johnson".
     seed
         Decides which row goes into which fold, and is the seed of `learn` in every fold.
-    missing, drop
-        Rows and columns to leave out, as in `learn`.
+    missing, drop, discrete
+        Rows and columns to leave out, and columns to take as discrete, as in `learn`.
     options
         Further arguments of `learn`, for all models and folds.
 
@@ -91,7 +92,7 @@ def compare_models(
     candidates = _candidates(margins)
     # What can be read only once is needed for every model and fold.
     options = {name: list(o) if isinstance(o, Iterator) else o for name, o in options.items()}
-    table = training_table(data, missing, drop=drop)
+    table = training_table(data, missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed))
     trials = []
