@@ -13,7 +13,10 @@ from experiments.page import move_tables
 from experiments.results_file import ResultsError
 from experiments.runner import run_experiment
 
-NAMES = ("synthetic", "progress", "bearings", "times", "gaussian", "uci", "limits", "densities")
+#: Experiments on the data of the paper, which "all" runs, and on other data.
+PAPER_DATA = ("synthetic", "progress", "bearings", "times", "gaussian", "uci", "limits", "densities")
+OTHER_DATA = ("anomalies",)
+NAMES = (*PAPER_DATA, *OTHER_DATA)
 #: Folders of the authors' repository that experiments read.
 FOLDERS = {
     "bearings": ["BearingsDegradation"],
@@ -24,17 +27,17 @@ FOLDERS = {
 }
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
-PAGES = {"densities": ROOT / "docs" / "densities.md"}  # all others are on the page of the paper
+#: All others are on the page of the paper.
+PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("densities", "anomalies")}
 PAPER = ROOT / "docs" / "paper.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run or render experiments; the exit code is 2 if the arguments are wrong and 1 if a cell failed."""
     options = _parser().parse_args(arguments)
-    names = NAMES if options.name == "all" else (options.name,)
-    needed = [options.data / folder for name in names for folder in FOLDERS.get(name, [""])]
-    if absent := [folder for folder in needed if not folder.is_dir()]:
-        print(f"{absent[0]} is not a folder: --data takes a clone of SPBN-Experiments.", file=sys.stderr)
+    names = PAPER_DATA if options.name == "all" else (options.name,)
+    if complaint := next(filter(None, (_complaint(name, options.data) for name in names)), None):
+        print(complaint, file=sys.stderr)
         return 2
     if options.jobs < 1:
         print(f"--jobs must be 1 or more. Got {options.jobs}.", file=sys.stderr)
@@ -60,6 +63,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
+def _complaint(name: str, data: Path) -> str | None:
+    """Say what an experiment lacks in the folder that --data names."""
+    if name in OTHER_DATA:
+        found = any(data.glob("*.npz"))
+        return None if found else f"{data} has no .npz files: for {name}, --data takes tables of ADBench."
+    absent = [data / folder for folder in FOLDERS.get(name, [""]) if not (data / folder).is_dir()]
+    return f"{absent[0]} is not a folder: --data takes a clone of SPBN-Experiments." if absent else None
+
+
 def run_quickly(name: str, data: Path, jobs: int) -> int:
     """Run and render a few cells, always from scratch and away from the real results."""
     results = RESULTS / "quick" / f"{name}.csv"
@@ -80,10 +92,20 @@ def render(name: str, results: Path, data: Path, out: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments", description="Reproduce the experiments of the paper."
+        prog="python -m experiments", description="Reproduce the experiments of the paper, and run others."
     )
-    parser.add_argument("name", choices=(*NAMES, "all"), metavar="NAME", help=f"{', '.join(NAMES)} or all")
-    parser.add_argument("--data", type=Path, required=True, help="a clone of the authors' SPBN-Experiments")
+    parser.add_argument(
+        "name",
+        choices=(*NAMES, "all"),
+        metavar="NAME",
+        help=f"{', '.join(NAMES)} or all (all but {' and '.join(OTHER_DATA)}, which have other data)",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        help="a clone of the authors' SPBN-Experiments; for anomalies, a folder with tables of ADBench",
+    )
     parser.add_argument("--quick", action="store_true", help="a few cells of each, into results/quick")
     parser.add_argument(
         "--jobs", type=int, default=1, help="number of processes; if more than one, each has one thread"

@@ -7,7 +7,7 @@ from scipy import integrate, stats
 from sklearn.preprocessing import PowerTransformer
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, ModelFileError, Structure
+from spbn import ArgumentError, BayesianNetwork, DataError, ModelFileError, Structure
 from spbn.margins import YeoJohnson, from_plain, to_plain
 
 from strategies import nonlinear_frame
@@ -128,6 +128,33 @@ def test_what_makes_no_sense_is_refused():
             spbn.learn(frame, margins=margins)
         with pytest.raises(ArgumentError, match="margins must be"):
             BayesianNetwork.fit(Structure("ab"), frame, margins=margins)
+
+
+def test_columns_that_cannot_be_transformed_are_refused():
+    frame = nonlinear_frame(50, 2)
+    far = frame.assign(b=[*frame["b"][:-1], 1e100])
+    for work in (spbn.learn, lambda data, **options: BayesianNetwork.fit(Structure("ab"), data, **options)):
+        with pytest.raises(DataError, match=r"'b' cannot be transformed: .* beside 1e\+100 \(row 50"):
+            work(far, margins="yeo-johnson")
+        with pytest.raises(DataError, match="'b' is constant"):
+            work(frame.assign(b=2.0), margins="yeo-johnson")
+        with pytest.raises(DataError, match="'b' varies too much"):
+            work(frame.assign(b=[*frame["b"][:-1], 1e308]), margins="yeo-johnson")
+    half_tied = frame.assign(b=np.where(np.arange(50) < 40, 0.0, frame["b"]))  # ties alone are no obstacle
+    assert np.isfinite(spbn.learn(half_tied, margins="yeo-johnson").logpdf(half_tied)).all()
+
+
+@pytest.mark.parametrize("model", ["gbn", "spbn", "blend"])
+def test_values_that_the_transform_cannot_bear_are_refused(model):
+    frame = pd.DataFrame({"a": -np.exp(4 * RNG.random(100)), "b": RNG.normal(size=100)})
+    frame["a"] **= 3
+    network = spbn.learn(frame, margins="yeo-johnson", model=model)
+    assert network.margins.columns["a"].exponent == 2.0
+    rows = {"a": [-1.0, 1e308], "b": [0.0, 0.0]}
+    for ask in (network.logpdf, network.logpdf_by_node, network.loglik):
+        with pytest.raises(DataError, match=r"'a' .* cannot transform: 1e\+308 \(row 2, counted from 1\)"):
+            ask(rows)
+    assert np.isfinite(network.logpdf({"a": [-1e308], "b": [0.0]})).all()  # logarithmic on this side
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ def learn(
     fit_settings = FitSettings(bandwidth, engine, smoothing)
     require_kind(margins)
     choices = _choices(model, types)
+    _require_use(bandwidth, choices)
     table = training_table(data, missing, drop=drop, discrete=discrete)
     require_distinct(table)
     original, transforms = table, fitted_margins(margins, table)
@@ -201,6 +202,15 @@ def _choices(model: str, types: Iterable[NodeType | str] | None) -> tuple[NodeTy
     if not chosen:
         raise ArgumentError("types must name at least one node type.")
     return chosen
+
+
+def _require_use(bandwidth: BandwidthRule, choices: tuple[NodeType, ...]) -> None:
+    """Refuse to choose the scale of CKDE nodes where there will be none."""
+    if bandwidth == "cv" and NodeType.CKDE not in choices:
+        types = " or ".join(node_type.label for node_type in choices)
+        raise ArgumentError(
+            f"bandwidth='cv' chooses the scale of CKDE nodes, and all nodes will be {types}: leave it out."
+        )
 
 
 def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:

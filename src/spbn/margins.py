@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from spbn.errors import ArgumentError, ModelFileError
+from spbn.errors import ArgumentError, DataError, ModelFileError
 from spbn.numerics.arrays import FloatArray
 from spbn.tables.table import Table
 
@@ -80,9 +80,12 @@ class Margins:
 
     @classmethod
     def fit(cls, table: Table) -> Margins:
-        """Fit a transform to every continuous column."""
+        """Fit a transform to every continuous column, which must not have one value only."""
         names = [variable.name for variable in table.variables if not variable.is_discrete]
-        return cls({name: YeoJohnson.fit(table.column(name)) for name in names})
+        margins = cls({name: YeoJohnson.fit(table.column(name)) for name in names})
+        for name, transform in margins.columns.items():
+            _require_resolution(name, table.column(name), transform)
+        return margins
 
     def transformed(self, table: Table) -> Table:
         """Return the table in the units of the network."""
@@ -93,11 +96,34 @@ class Margins:
         return np.stack([self._log_slope(table, name) for name in names])
 
     def _moved(self, table: Table, name: str) -> FloatArray:
-        return self.columns[name].forward(table.column(name)) if name in self.columns else table.column(name)
+        column = table.column(name)
+        if name not in self.columns:
+            return column
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+            moved = self.columns[name].forward(column)
+        bad = np.flatnonzero(~np.isfinite(moved))
+        if len(bad):
+            raise DataError(
+                f"column {name!r} has a value that its margin cannot transform: {column[bad[0]]:.3g} "
+                f"(row {bad[0] + 1}, counted from 1) is too far from the rows that the margin was fitted to. "
+                f"Leave that row out, or learn with margins='none'."
+            )
+        return moved
 
     def _log_slope(self, table: Table, name: str) -> FloatArray:
         return (
             self.columns[name].log_slope(table.column(name)) if name in self.columns else np.zeros(table.rows)
+        )
+
+
+def _require_resolution(name: str, column: FloatArray, transform: YeoJohnson) -> None:
+    """Refuse a column whose rows look the same beside the farthest of them."""
+    before, after = (np.quantile(values, [0.25, 0.75]) for values in (column, transform.forward(column)))
+    if before[0] < before[1] and not after[0] < after[1]:
+        row = int(np.argmax(np.abs(column - np.median(column))))
+        raise DataError(
+            f"column {name!r} cannot be transformed: its values look the same beside {column[row]:.3g} "
+            f"(row {row + 1}, counted from 1). Leave that row out, or learn with margins='none'."
         )
 
 

@@ -178,17 +178,23 @@ def _(run):
 
 
 def compared(run, *arguments):
-    """Compare models, and return their log-densities and how many arcs they have, as they are printed."""
+    """Compare models, and return what is printed of each: densities, differences and arcs."""
     code, out, err = run("compare", *arguments)
     assert code == 0, err
-    lines = [line.split() for line in out.splitlines() if line.strip().split(" ")[0] in MODELS]
-    return {line[0]: (line[1], line[3]) for line in lines}
+    table = [line.replace("±", " ").split() for line in out.splitlines()]
+    lines = [words for words in table if words and words[0] in MODELS]
+    return [tuple(line[:5] if k == 0 else line[:7]) for k, line in enumerate(lines)]
 
 
 def comparison(data, **options):
-    """Return the same of the function."""
-    table = spbn.compare_models(data, **options).set_index("model")
-    return {model: (f"{row['log-density']:.4f}", f"{row['arcs']:.1f}") for model, row in table.iterrows()}
+    """Return the same of the function; the best model differs from none."""
+    table = spbn.compare_models(data, **options)
+    errors = ["log-density", "standard error", "difference", "difference error"]
+    found = []
+    for k, row in table.iterrows():
+        numbers = [f"{row[name]:.4f}" for name in (errors if k else errors[:2])]
+        found.append((row["model"], row["margins"], *numbers, f"{row['arcs']:.1f}"))
+    return found
 
 
 @checks("compare", "--folds")
@@ -202,6 +208,13 @@ def _(run):
 def _(run):
     found = compared(run, "frame.csv", "--columns", "a,b", "--folds", 2, "--seed", 4)
     assert found == comparison(FRAME[["a", "b"]], folds=2, seed=4) != comparison(FRAME[["a", "b"]], folds=2)
+
+
+@checks("compare", "--margins")
+def _(run):
+    found = compared(run, "frame.csv", "--columns", "a,b", "--folds", 2, "--margins", "yeo-johnson")
+    assert found == comparison(FRAME[["a", "b"]], folds=2, margins="yeo-johnson")
+    assert {line[1] for line in found} == {"yeo-johnson"}
 
 
 @checks("compare", "--columns")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 import spbn
-from spbn import Blend, FitError, ModelFileError
+from spbn import ArgumentError, Blend, FitError, ModelFileError
 from spbn.nodes.blend import COMPONENTS, in_words
 from spbn.tables.splits import fold_labels
 
@@ -132,6 +132,36 @@ def test_a_function_as_bandwidth():
     named = spbn.CVLikelihood(HEAVY, folds=labels)
     assert np.isfinite(score.local("a", ["b"], "blend"))
     assert score.local("a", ["b"], "blend") != named.local("a", ["b"], "blend")
+
+
+def test_the_weights_are_those_of_the_kernels_they_weigh():
+    """Where the best scale is not 1, choosing it before the blend would apply it twice."""
+    rng = np.random.default_rng(0)
+    lumps = {"a": np.append(rng.normal(0, 0.01, 100), rng.normal(50, 0.01, 100))}
+    chosen, plain = (Blend.fit(lumps, "a", bandwidth=rule) for rule in ("cv", "scott"))
+    assert spbn.CKDE.fit(lumps, "a", bandwidth="cv").bandwidth < plain.kernels.bandwidth / 10
+    assert chosen.weights == plain.weights
+    np.testing.assert_array_equal(chosen.kernels.bandwidth, plain.kernels.bandwidth)
+
+
+@pytest.mark.parametrize("model", ["blend", "gbn"])
+def test_a_choice_of_scale_without_ckde_nodes_is_refused(model):
+    not_even_read = None
+    with pytest.raises(ArgumentError, match="bandwidth='cv' chooses the scale of CKDE nodes, and all nodes"):
+        spbn.learn(not_even_read, model=model, bandwidth="cv")
+    with pytest.raises(ArgumentError, match="all nodes will be linear Gaussian or blend"):
+        spbn.learn(not_even_read, types=("lg", "blend"), bandwidth="cv")
+    for neither in (["cv", np.cov], np.eye(2), ("cv",)):
+        with pytest.raises(ArgumentError, match="bandwidth must be 'scott', 'silverman', 'cv' or a function"):
+            spbn.learn(not_even_read, bandwidth=neither)
+
+
+def test_beyond_all_numbers_the_density_is_zero():
+    blend = Blend.fit(HEAVY, "a")
+    with np.errstate(over="ignore"):
+        found = blend.logpdf({"a": [0.0, 1e200, -1e308]})
+    assert np.isfinite(found[0])
+    assert (found[1:] == -np.inf).all()
 
 
 def test_the_engines_agree():

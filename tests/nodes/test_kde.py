@@ -125,3 +125,8 @@ print(status("VmHWM") - before)
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     )
     assert 1 < used < 200
+
+
+def test_a_joint_density_has_no_child_to_choose_a_scale_for(rng):
+    with pytest.raises(ArgumentError, match="bandwidth='cv' is for CKDE nodes"):
+        KDE.fit({"a": rng.normal(size=20)}, bandwidth="cv")

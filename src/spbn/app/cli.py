@@ -236,20 +236,36 @@ def sample(
 def compare(
     data: Data,
     folds: Annotated[int, typer.Option(help="Outer folds.")] = 10,
+    margins: Annotated[
+        Literal["none", "yeo-johnson"] | None,
+        typer.Option(
+            help="Transform of every column, for all models. "
+            "By default none, and blend also with 'yeo-johnson'.",
+            show_default=False,
+        ),
+    ] = None,
     columns: Columns = None,
     drop: Drop = None,
     missing: MissingRows = "error",
     seed: Seed = 0,
 ) -> None:
-    """Compare Gaussian, KDE and semiparametric networks on rows that they have not seen.
+    """Compare Gaussian, KDE, semiparametric and blend networks on rows that they have not seen.
 
     [dim]spbn compare wine.csv --folds 5[/]
     """
     from spbn.app.comparison import compare_models
 
     frame = training_frame(data, columns, drop, missing)
-    table = compare_models(frame, folds=folds, seed=seed, missing=missing, progress=sys.stderr.isatty())
-    print_comparison(table)
+    print_comparison(
+        compare_models(
+            frame,
+            folds=folds,
+            margins=margins,
+            seed=seed,
+            missing=missing,
+            progress=sys.stderr.isatty(),
+        )
+    )
 
 
 @app.command()

@@ -1,10 +1,12 @@
-"""Gaussian, KDE and semiparametric networks side by side, on rows that they have not seen."""
+"""Gaussian, KDE, semiparametric and blend networks side by side, on rows that they have not seen."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +14,11 @@ import numpy as np
 from spbn.app.progress import counting_progress
 from spbn.errors import ArgumentError
 from spbn.learn import MODELS, learn
+from spbn.margins import require_kind
 from spbn.nodes.base import NodeType
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
+from spbn.structure import Structure
 from spbn.tables.frames import Missing, require_distinct, training_table
 from spbn.tables.splits import fold_labels
 
@@ -22,13 +26,35 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+#: A model that is learned with margins too, unless margins are asked for.
+ALSO = ("blend", "yeo-johnson")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What became of one model: the log-density of every row by the network learned without its fold."""
+
+    model: str
+    margins: str
+    logpdf: FloatArray
+    structures: tuple[Structure, ...]
+    seconds: float
+
+    def share(self, node_type: NodeType) -> float:
+        """Return which part of the nodes is of a type, over all folds."""
+        types = Counter(t for structure in self.structures for t in structure.types.values())
+        return types[node_type] / types.total()
+
+
 def compare_models(
     data: Any,
     *,
     folds: int = 10,
+    margins: str | None = None,
     seed: Seed = 0,
     missing: Missing = "error",
     drop: Sequence[str] = (),
+    discrete: Sequence[str] = (),
     progress: bool = False,
     **options: Any,
 ) -> pd.DataFrame:
@@ -38,53 +64,93 @@ def compare_models(
     ----------
     folds
         The number of outer folds. Inside of `learn`, the cross-validated likelihood has its own 10.
+    margins
+        The margins of all models, "none" or "yeo-johnson". By default none have any, and blend is also
+        learned with "yeo-johnson".
     seed
         Decides which row goes into which fold, and is the seed of `learn` in every fold.
-    missing, drop
-        Rows and columns to leave out, as in `learn`.
+    missing, drop, discrete
+        Rows and columns to leave out, and columns to take as discrete, as in `learn`.
     options
         Further arguments of `learn`, for all models and folds.
 
     Returns
     -------
-    One row per model: the mean log-density of a row and its standard error over the folds, the mean
-    number of arcs and the share of CKDE nodes, and the seconds it took. The best model comes first.
+    One row per model, the best first:
+
+    - "log-density": its mean over all rows, each scored by a network that was learned without it, and
+      its "standard error";
+    - "difference": how far that is from the best model, and "difference error": the standard error of the
+      differences row by row, which is often far smaller than that of either model, since rows that are
+      unlikely under one are mostly unlikely under the other;
+    - "arcs" (their mean number), the share of every node type, and the "seconds" that it took.
     """
     import pandas as pd
 
     if "model" in options:
         raise ArgumentError(f"compare_models learns every model. Leave out model={options['model']!r}.")
+    candidates = _candidates(margins)
     # What can be read only once is needed for every model and fold.
     options = {name: list(o) if isinstance(o, Iterator) else o for name, o in options.items()}
-    table = training_table(data, missing, drop=drop)
+    table = training_table(data, missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed))
-    rows = []
-    with counting_progress(progress, "learning", total=folds * len(MODELS)) as advance:
-        for model in MODELS:
+    trials = []
+    with counting_progress(progress, "learning", total=folds * len(candidates)) as advance:
+        for model, kind in candidates:
             start = time.perf_counter()
-            means, arcs, kernels = [], [], []
-            for fold in range(folds):
-                train, test = (
-                    table.take(np.flatnonzero(labels != fold)),
-                    table.take(np.flatnonzero(labels == fold)),
+            logpdf, structures = np.empty(table.rows), []
+            for train, test in _splits(labels):
+                network = learn(
+                    table.take(train), model=model, margins=kind, seed=seed, **_meant_for(model, options)
                 )
-                network = learn(train, model=model, seed=seed, **options)
-                means.append(network.logpdf(test).mean())
-                arcs.append(len(network.structure.arcs))
-                kernels.append(np.mean([t is NodeType.CKDE for t in network.structure.types.values()]))
+                logpdf[test] = network.logpdf(table.take(test))
+                structures.append(network.structure)
                 advance()
-            rows.append(
-                {
-                    "model": model,
-                    "log-density": np.mean(means),
-                    "standard error": _standard_error(np.array(means)),
-                    "arcs": np.mean(arcs),
-                    "CKDE share": np.mean(kernels),
-                    "seconds": time.perf_counter() - start,
-                }
-            )
-    return pd.DataFrame(rows).sort_values("log-density", ascending=False, ignore_index=True)
+            trials.append(Trial(model, kind, logpdf, tuple(structures), time.perf_counter() - start))
+    trials.sort(key=lambda trial: -trial.logpdf.mean())
+    return pd.DataFrame(_rows(trials))
+
+
+def _candidates(margins: str | None) -> list[tuple[str, str]]:
+    """Return the models to learn, each with its margins."""
+    if margins is None:
+        return [*((model, "none") for model in MODELS), ALSO]
+    require_kind(margins)
+    return [(model, margins) for model in MODELS]
+
+
+def _meant_for(model: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a model: the scale of CKDE nodes is chosen where there are some."""
+    rule = options.get("bandwidth")
+    if NodeType.CKDE in MODELS[model] or not (isinstance(rule, str) and rule == "cv"):
+        return options
+    return {name: option for name, option in options.items() if name != "bandwidth"}
+
+
+def _splits(labels: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the rows to learn from and those to score, fold by fold."""
+    for fold in range(labels.max() + 1):
+        yield np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
+
+
+def _rows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """Describe trials, the best first."""
+    types = [t for t in NodeType if any(trial.share(t) for trial in trials)]
+    return [
+        {
+            "model": trial.model,
+            "margins": trial.margins,
+            "log-density": trial.logpdf.mean(),
+            "standard error": _standard_error(trial.logpdf),
+            "difference": (trial.logpdf - trials[0].logpdf).mean(),
+            "difference error": _standard_error(trial.logpdf - trials[0].logpdf),
+            "arcs": np.mean([len(structure.arcs) for structure in trial.structures]),
+            **{f"{t.short_label} share": trial.share(t) for t in types},
+            "seconds": trial.seconds,
+        }
+        for trial in trials
+    ]
 
 
 def _standard_error(values: FloatArray) -> float:

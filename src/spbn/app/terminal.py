@@ -6,7 +6,7 @@ control characters as escapes instead of sending them to the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -81,16 +81,38 @@ def show_network(network: BayesianNetwork, *, details: bool = False) -> None:
 
 def print_comparison(table: pd.DataFrame) -> None:
     """Print models side by side."""
-    formats: dict[str, Callable[[Any], str]] = {
-        "log-density": "{:.4f}".format,
-        "standard error": "{:.4f}".format,
-        "arcs": "{:.1f}".format,
-        "CKDE share": "{:.0%}".format,
-        "seconds": "{:.1f}".format,
-    }
-    say_lines(table.to_string(index=False, formatters=formats))
+    import pandas as pd
+
+    shares = [name for name in table.columns if name.endswith(" share")]
+    shown = pd.DataFrame(
+        {
+            "model": table["model"],
+            "margins": table["margins"],
+            "log-density": _with_error(table["log-density"], table["standard error"]),
+            "difference": _with_error(table["difference"], table["difference error"]),
+            "arcs": table["arcs"].map("{:.1f}".format),
+            "nodes": [_in_words(row) for _, row in table[shares].iterrows()],
+            "seconds": table["seconds"].map("{:.1f}".format),
+        }
+    )
+    shown.loc[shown.index[0], "difference"] = ""
+    say_lines(shown.to_string(index=False))
     say()
-    say("Mean log-density of a row that was not learned from: greater is better.", style="dim")
+    say(
+        "Mean log-density of a row that was not learned from, and how far it is from that of the best model, "
+        "each ± its standard error: greater is better.",
+        style="dim",
+    )
+
+
+def _with_error(values: pd.Series, errors: pd.Series) -> list[str]:
+    return [f"{value:.4f} ± {error:.4f}" for value, error in zip(values, errors, strict=True)]
+
+
+def _in_words(shares: pd.Series) -> str:
+    """Say which part of the nodes is of which type, the largest part first."""
+    found = shares[shares > 0].sort_values(ascending=False, kind="stable")
+    return ", ".join(f"{share:.0%} {str(name).removesuffix(' share')}" for name, share in found.items())
 
 
 def print_unusual(found: UnusualRows, labels: Sequence[object], *, by_node: bool = False) -> None:

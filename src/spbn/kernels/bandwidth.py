@@ -33,7 +33,7 @@ RULES = ("scott", "silverman", "cv")
 
 def require_rule(rule: BandwidthRule) -> None:
     """Refuse anything that is not a bandwidth rule."""
-    if not callable(rule) and rule not in RULES:
+    if not callable(rule) and not (isinstance(rule, str) and rule in RULES):
         known = ", ".join(map(repr, RULES))
         raise ArgumentError(f"bandwidth must be {known} or a function. Got {rule!r} instead.")
 

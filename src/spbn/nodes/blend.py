@@ -82,7 +82,11 @@ class Blend:
         engine: str = "auto",
         folds: int = FOLDS,
     ) -> Blend:
-        """Fit the components to all rows, and their weights by cross-validation."""
+        """Fit the components to all rows, and their weights by cross-validation.
+
+        With "cv" as with "scott" the scales are multiples of Scott's bandwidth: all of them are in the blend.
+        """
+        bandwidth = "scott" if isinstance(bandwidth, str) and bandwidth == "cv" else bandwidth
         settings = FitSettings(bandwidth, engine)
         table = as_table(data, names=[*parents, node], missing=missing, min_rows=2)
         if table.rows < FEWEST_ROWS:
@@ -198,8 +202,9 @@ def in_words(weights: Mapping[str, float]) -> str:
 def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:
     """Return log Σ_k w_k f_k for components × rows."""
     weighted = log_densities[weights > 0.0] + np.log(weights[weights > 0.0])[:, None]
-    peaks = weighted.max(axis=0)
-    mixed: FloatArray = peaks + np.log(np.exp(weighted - peaks).sum(axis=0))
+    peaks = np.maximum(weighted.max(axis=0), np.finfo(np.float64).min)
+    with np.errstate(divide="ignore"):  # so far away that even the logarithm of the density overflows
+        mixed: FloatArray = peaks + np.log(np.exp(weighted - peaks).sum(axis=0))
     return mixed
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn import kernels
-from spbn.errors import FitError, quoted
+from spbn.errors import ArgumentError, FitError, quoted
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.kernels.prepared import PreparedKernels
@@ -64,6 +64,11 @@ class KDE:
     ) -> KDE:
         """Estimate the joint density of the named columns; of all of them by default."""
         bandwidths.require_rule(bandwidth)
+        if bandwidth == "cv":
+            raise ArgumentError(
+                "bandwidth='cv' is for CKDE nodes, whose density given parents is what it maximises. "
+                "Use 'scott', 'silverman' or a function."
+            )
         kernels.require_engine(engine)
         table = as_table(data, names=names, missing=missing, min_rows=2)
         kde = cls(table.names, table.columns, bandwidths.matrix(bandwidth, table.columns), engine)
