@@ -101,7 +101,7 @@ class Margins:
             return column
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
             moved = self.columns[name].forward(column)
-        bad = np.flatnonzero(~np.isfinite(moved))
+        bad = np.flatnonzero(~np.isfinite(moved) & ~np.isnan(column))
         if len(bad):
             raise DataError(
                 f"column {name!r} has a value that its margin cannot transform: {column[bad[0]]:.3g} "

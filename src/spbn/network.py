@@ -24,7 +24,14 @@ from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed, generator
 from spbn.record import Record, current_versions, plain_settings
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, as_table, frame_index, mixed_table, require_variation
+from spbn.tables.frames import (
+    Missing,
+    as_table,
+    frame_index,
+    mixed_table,
+    require_variation,
+    table_with_holes,
+)
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table, Variable
 
@@ -163,9 +170,19 @@ class BayesianNetwork:
         """Names of the nodes."""
         return self.structure.nodes
 
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-density of every row."""
-        return self.contributions(self._table(data)).sum(axis=0)
+    def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> FloatArray:
+        """Log-density of every row.
+
+        With ``missing="integrate"``, rows may have holes: what is returned is the log-density of what is
+        there, exact where nodes are linear Gaussian, and otherwise by simulation with this seed.
+        """
+        if missing not in ("error", "integrate"):
+            raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {missing!r} instead.")
+        if missing == "error":
+            return self.contributions(self._table(data)).sum(axis=0)
+        from spbn.inference.holes import log_density_of_observed
+
+        return log_density_of_observed(self, table_with_holes(data, self.variables), seed=seed)
 
     def loglik(self, data: Any) -> float:
         """Log-likelihood: the sum of the rows' log-densities."""
@@ -234,6 +251,34 @@ class BayesianNetwork:
         from spbn.inference import query
 
         return query(self, evidence, do=do, n=n, seed=seed, method=method)
+
+    def predict(
+        self, data: Any, targets: Sequence[str], *, statistic: str = "mean", seed: Seed = 0
+    ) -> pd.DataFrame:
+        """Predict columns, row by row, from whatever else the data has.
+
+        Parameters
+        ----------
+        data
+            A table; columns that it lacks and values that are missing are unknown, and so are the targets.
+        targets
+            The variables to predict.
+        statistic
+            "mean", "median" or "mode". A discrete variable is predicted by its most probable level.
+        """
+        from spbn.inference.holes import predict
+
+        return predict(self, data, targets, statistic=statistic, seed=seed)
+
+    def impute(self, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
+        """Fill holes with draws from what is likely, given what is there in the same row.
+
+        Returns a frame like the data, or with several `draws` a list of frames: each is filled
+        differently, and how much they differ tells how much is unknown.
+        """
+        from spbn.inference.holes import impute
+
+        return impute(self, data, draws=draws, seed=seed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""

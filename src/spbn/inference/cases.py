@@ -11,7 +11,7 @@ import numpy as np
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD
 from spbn.nodes.regions import Region
-from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.tables.table import Table, Variable
 
 
@@ -103,7 +103,7 @@ class Cases:
         """Return the density of a node."""
         return self.network.cpds[node]
 
-    def only(self, cases: Sequence[int] | BoolArray) -> Cases:
+    def only(self, cases: IntArray) -> Cases:
         """Return some of the cases."""
         return Cases(self.network, self.values[cases], self.regions, self.fixed)
 

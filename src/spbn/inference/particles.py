@@ -55,7 +55,7 @@ class Particles:
 
     Attributes
     ----------
-    values
+    states
         Nodes × cases × particles; nodes in topological order.
     log_weights
         Cases × particles.
@@ -67,7 +67,7 @@ class Particles:
         How they were made.
     """
 
-    values: FloatArray
+    states: FloatArray
     log_weights: FloatArray
     log_evidence: FloatArray
     error: FloatArray
@@ -88,7 +88,7 @@ def weighted(part: Part, n: int, rng: np.random.Generator) -> Particles:
 
 def joined(some: Particles, others: Particles) -> Particles:
     """Put weighted forward samples together."""
-    values = np.concatenate([some.values, others.values], axis=2)
+    values = np.concatenate([some.states, others.states], axis=2)
     return _judged(values, np.concatenate([some.log_weights, others.log_weights], axis=1))
 
 

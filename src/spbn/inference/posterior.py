@@ -13,6 +13,7 @@ from spbn.errors import ArgumentError, quoted
 from spbn.inference.cases import Cases
 from spbn.inference.evidence import read_evidence
 from spbn.inference.exact import NormalMixture
+from spbn.network import BayesianNetwork
 from spbn.nodes.regions import Interval
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed, generator, require_count
@@ -62,6 +63,16 @@ class Posterior:
         import pandas as pd
 
         return pd.DataFrame({v.name: self._in_data_units(v) for v in self.variables})
+
+    @property
+    def network(self) -> BayesianNetwork:
+        """The network that was asked."""
+        return self._cases.network
+
+    @cached_property
+    def prior(self) -> pd.DataFrame:
+        """As many draws of all variables as nothing is known of."""
+        return self.network.sample(len(self._weights), seed=0)
 
     @property
     def weights(self) -> FloatArray:
@@ -145,7 +156,7 @@ class Posterior:
                     f"an event must be true or false for each of the {len(self._weights)} draws."
                 )
             return float(self._weights[happened].sum())
-        known = read_evidence(self._cases.network, event, "the event")
+        known = read_evidence(self.network, event, "the event")
         for name in {**known.points, **known.regions}:
             self._named(name)
         exact = self._exact_probability(known.points, known.regions)
@@ -184,7 +195,7 @@ class Posterior:
     @property
     def _is_plain(self) -> bool:
         """Whether the distribution of all continuous variables is known in the units of the data."""
-        return self._cases.network.margins is None and all(self._is_exact(v) for v in self._continuous)
+        return self.network.margins is None and all(self._is_exact(v) for v in self._continuous)
 
     def _is_exact(self, variable: Variable) -> bool:
         return self._exact is not None and self._cases.place[variable.name] in self._exact.nodes
@@ -214,19 +225,17 @@ class Posterior:
         points, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
         k = self._exact.nodes.index(self._cases.place[variable.name])
         means, deviations = self._exact.means[:, k], np.sqrt(self._exact.covariances[:, k, k])
-        if self._cases.network.margins is None:
+        if self.network.margins is None:
             moments = means if power == 1 else means**2 + deviations**2
             return float(self._exact.weights @ moments)
-        values = self._cases.network.in_data_units(
-            variable.name, means[:, None] + deviations[:, None] * points
-        )
+        values = self.network.in_data_units(variable.name, means[:, None] + deviations[:, None] * points)
         return float(self._exact.weights @ (values**power @ (weights / weights.sum())))
 
     def _quantile(self, variable: Variable, q: FloatArray) -> FloatArray:
         place = self._cases.place[variable.name]
         if self._is_exact(variable):
             assert self._exact is not None
-            return self._cases.network.in_data_units(variable.name, self._exact.quantile(place, q))
+            return self.network.in_data_units(variable.name, self._exact.quantile(place, q))
         return np.quantile(
             np.asarray(self._in_data_units(variable), dtype=float),
             q,
@@ -250,4 +259,4 @@ class Posterior:
         return float(high - low)
 
     def _in_data_units(self, variable: Variable) -> Any:
-        return self._cases.network.as_data(variable, self._values[self._cases.place[variable.name]])
+        return self.network.as_data(variable, self._values[self._cases.place[variable.name]])

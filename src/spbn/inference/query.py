@@ -69,7 +69,7 @@ def answer(
             "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
             "Use method='auto'."
         )
-    log_evidence, variance, effective = _log_constants(cases), 0.0, float(n)
+    log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
     found = [_sampled(Part.of(cases, group), n, rng, method) for group in sampled]
     methods = dict.fromkeys(part.method for part in found)
     # One group keeps the weights of its draws. Several are drawn anew by theirs, to have as many each.
@@ -81,11 +81,11 @@ def answer(
         effective = min(effective, float(part.effective[0]))
         _require_possible(part, evidence)
         if len(found) == 1:
-            values[list(group)] = part.values[list(group), 0]
+            values[list(group)] = part.states[list(group), 0]
             weights = np.exp(part.log_weights[0] - part.log_weights[0].max())
             weights /= weights.sum()
         else:
-            values[list(group)] = part.values[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
+            values[list(group)] = part.states[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
     mixture = exact.solve(cases, solved)[0] if solved else None
     if mixture is not None:
         drawn, codes = mixture.draw(draws, rng)
@@ -127,7 +127,7 @@ def _sampled(part: Part, n: int, rng: np.random.Generator, method: str) -> Parti
         return found
     if method != "smc" and worth >= WORTH_MORE:
         return joined(found, weighted(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng))
-    return tempered(part, found, rng)
+    return tempered(part, found.states, rng)
 
 
 def _shared_out(cases: Cases, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -145,16 +145,16 @@ def _shared_out(cases: Cases, method: str) -> tuple[tuple[int, ...], list[tuple[
     return solved, sampled
 
 
-def _log_constants(cases: Cases) -> float:
-    """Log-density of what is known about nodes whose parents are all known."""
-    total = 0.0
+def log_constants(cases: Cases) -> FloatArray:
+    """Log-density of what is known about nodes whose parents are known; in all cases the same ones."""
+    total = np.zeros(cases.number)
     for k, node in enumerate(cases.nodes):
         if not cases.relevant[0, k] or cases.unknown[0, list(cases.parents[k])].any():
             continue
         if cases.ends[0, k]:
-            total += float(log_mass_in(cases, k, cases.regions[node], cases.values.T)[0])
+            total += log_mass_in(cases, k, cases.regions[node], cases.values.T)
         elif not cases.unknown[0, k]:
-            total += float(log_density(cases, k, cases.values.T)[0])
+            total += log_density(cases, k, cases.values.T)
     return total
 
 

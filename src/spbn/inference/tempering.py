@@ -23,10 +23,10 @@ LAST_ROUNDS = 3  # of moves, after the last step
 JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
 
-def tempered(part: Part, start: Particles, rng: np.random.Generator) -> Particles:
-    """Lead forward samples to the posterior of every case."""
-    cases, n = part.cases, start.log_weights.shape[1]
-    chain = _Chain(part, start.values, rng)
+def tempered(part: Part, start: FloatArray, rng: np.random.Generator) -> Particles:
+    """Lead forward samples, nodes × cases × particles, to the posterior of every case."""
+    cases, n = part.cases, start.shape[2]
+    chain = _Chain(part, start, rng)
     beta = np.zeros(cases.number)
     log_evidence, variance, clustering = (np.zeros(cases.number) for _ in range(3))
     clustering += 1.0

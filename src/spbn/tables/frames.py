@@ -114,6 +114,25 @@ def _checked(table: Table, missing: Missing | None, min_rows: int) -> Table:
     return table
 
 
+def table_with_holes(data: Any, variables: Sequence[Variable], *, may_be_absent: bool = False) -> Table:
+    """Read a table in which values may be missing, or whole columns if they may be absent: they are NaN."""
+    if isinstance(data, Table):
+        return _conforming(data.select([variable.name for variable in variables]), variables)
+    columns = _series(data)
+    there = [v for v in variables if not may_be_absent or v.name in columns]
+    if not there:
+        raise DataError(f"the data has none of the columns {quoted(v.name for v in variables)}.")
+    levels = {variable.name: variable.levels for variable in variables if variable.levels}
+    found = _Reader(data, can_drop=False, levels=levels).table([variable.name for variable in there])
+    if np.isinf(found.columns).any():
+        raise DataError(f"{_missing_message(found, ~np.isinf(found.columns))}: drop or fill those rows.")
+    rows = np.full((len(variables), found.rows), np.nan)
+    for place, variable in enumerate(variables):
+        if variable in there:
+            rows[place] = found.column(variable.name)
+    return Table(tuple(variable.name for variable in variables), rows, levels)
+
+
 def require_variation(table: Table) -> None:
     """Refuse columns with one value only, or with numbers that cannot be squared: they have no density."""
     with np.errstate(over="ignore", invalid="ignore"):
