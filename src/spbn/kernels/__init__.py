@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from spbn.errors import ArgumentError
-from spbn.kernels import exact, multiscale, pruned
+from spbn.kernels import estimates, exact, multiscale, pruned
 from spbn.kernels.estimates import training_rows
 from spbn.kernels.spectral import engine as spectral
 from spbn.numerics.arrays import FloatArray, IntArray
@@ -43,6 +43,12 @@ FEW_PAIRS = 5e6  # below this no grid pays: see the least time of a span
 # Rows from which pruning pays, by dimension: see docs/large-data.md.
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
 PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
+
+SHARED_GRID = (
+    2  # dimensions up to which all scales share a grid: one fine enough for the narrowest is small there
+)
+RATIO_OF_WIDTHS = float(np.sqrt(max(multiscale.SCALES) / min(multiscale.SCALES)))
+NARROW_TRAIN = 20_000  # rows from which narrow kernels are pruned
 
 
 def require_engine(engine: str) -> None:
@@ -73,16 +79,33 @@ def log_density_by_scale(
 ) -> FloatArray:
     """Return the log-density of rows at every scale of `multiscale.SCALES`: sets × scales × rows.
 
-    All scales together where the sums are made pair by pair; else the engine is chosen for each.
+    All scales together where the sums are made pair by pair, and in Fourier space where a grid fine enough for
+    the narrowest is small; else the engine is chosen for each. Narrow kernels have few rows within their reach, so
+    pruning suits them best.
     """
     require_engine(engine)
     d = columns.shape[1]
     asked = engine == "spectral" and d <= spectral.DIMENSIONS
     if engine == "exact" or not (asked or spectral_pays(d, spans) or pruning_pays(d, spans)):
         return multiscale.log_density(points, columns, whiteners, spans)
+    scaled = [whiteners / np.sqrt(scale) for scale in multiscale.SCALES]
+    if d <= SHARED_GRID:
+        sets, scales = len(columns), len(scaled)
+        joined = np.concatenate(scaled)
+        found = spectral.log_density(
+            points,
+            np.tile(columns, (scales, 1)),
+            joined,
+            spans,
+            thrifty=engine == "auto",
+            alike=estimates.ALIKE * RATIO_OF_WIDTHS,
+        )
+        return found.reshape(scales, sets, -1).swapaxes(0, 1)
     by_scale = [
-        log_density(points, columns, whiteners / np.sqrt(scale), spans, engine=engine)
-        for scale in multiscale.SCALES
+        pruned.log_density(points, columns, narrowed, spans)
+        if engine == "auto" and scale_pruning_pays(d, scale, spans)
+        else log_density(points, columns, narrowed, spans, engine=engine)
+        for scale, narrowed in zip(multiscale.SCALES, scaled, strict=True)
     ]
     return np.stack(by_scale, axis=1)
 
@@ -117,3 +140,10 @@ def pruning_pays(d: int, spans: IntArray) -> bool:
         return False
     many = (training_rows(spans) >= PRUNING_TRAIN[d]) & (spans[:, 1] - spans[:, 0] >= PRUNING_QUERIES)
     return bool(many.all())
+
+
+def scale_pruning_pays(d: int, scale: float, spans: IntArray) -> bool:
+    """Tell whether leaving out pairs is expected to be the quickest way for kernels of a scale."""
+    train, queries = training_rows(spans), spans[:, 1] - spans[:, 0]
+    many = (train >= NARROW_TRAIN) & (queries >= PRUNING_QUERIES // 5)
+    return scale < 1.0 and 3 <= d <= max(PRUNING_TRAIN) and bool(many.all())
