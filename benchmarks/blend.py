@@ -27,13 +27,13 @@ def family_costs(runs: int) -> None:
     print("  rows  parents      CKDE     blend   ratio  wanted")
     for rows, parents in product(SIZES, range(4)):
         frame = synthetic(rows, seed=0)
-        child, given = "E", list("ABCD"[:parents])
+        given = list("ABCD"[:parents])
         seconds = {"ckde": float("inf"), "blend": float("inf")}
         for _ in range(runs):
             for node_type in seconds:
                 score = spbn.CVLikelihood(frame)
                 score.local("A", [], "lg")  # prepares what does not depend on the family
-                taken, _ = best(lambda s=score, t=node_type: s.local(child, given, t), runs=1)
+                taken, _ = best(lambda s=score, t=node_type, p=given: s.local("E", p, t), runs=1)
                 seconds[node_type] = min(seconds[node_type], taken)
         ratio = seconds["blend"] / seconds["ckde"]
         print(

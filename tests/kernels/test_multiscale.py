@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.large import SHAPES, cross_validation, table
 
+from kernels.large import SHAPES, cross_validation, table
 from spbn import kernels
 from spbn.kernels import exact, multiscale, pruned
 from spbn.numerics import cholesky

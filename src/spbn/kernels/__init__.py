@@ -44,9 +44,7 @@ FEW_PAIRS = 5e6  # below this no grid pays: see the least time of a span
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
 PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
 
-SHARED_GRID = (
-    2  # dimensions up to which all scales share a grid: one fine enough for the narrowest is small there
-)
+SHARED_GRID = 2  # dimensions up to which a grid for all scales, fine enough for the narrowest, is small
 RATIO_OF_WIDTHS = float(np.sqrt(max(multiscale.SCALES) / min(multiscale.SCALES)))
 NARROW_TRAIN = 20_000  # rows from which narrow kernels are pruned
 
@@ -79,9 +77,9 @@ def log_density_by_scale(
 ) -> FloatArray:
     """Return the log-density of rows at every scale of `multiscale.SCALES`: sets × scales × rows.
 
-    All scales together where the sums are made pair by pair, and in Fourier space where a grid fine enough for
-    the narrowest is small; else the engine is chosen for each. Narrow kernels have few rows within their reach, so
-    pruning suits them best.
+    All scales together where the sums are made pair by pair, and in Fourier space where a grid
+    fine enough for the narrowest is small; else the engine is chosen for each. Narrow kernels have
+    few rows within their reach, so pruning suits them best.
     """
     require_engine(engine)
     d = columns.shape[1]

@@ -79,8 +79,8 @@ def exp2_negative(q: float) -> float:
 def exp2_negative_short(q: float) -> float:
     """Return the same to 6e-16, by a shorter chain of operations that wait for one another.
 
-    Two more multiplications let the polynomial be summed in pairs (Estrin's scheme). That is quicker where the
-    processor has little else to do meanwhile: in a loop with one such chain, but not with four.
+    Two more multiplications let the polynomial be summed in pairs (Estrin's scheme). That is quicker where
+    the processor has little else to do meanwhile: in a loop with one such chain, but not with four.
     """
     q = q if q < LIMIT else LIMIT
     rounded = _ROUND - q

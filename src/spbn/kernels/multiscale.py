@@ -1,12 +1,13 @@
 """Direct Gaussian sums at several scales at once: the bandwidths c·H for c = 1/16, 1/4, 1 and 4.
 
 With q the squared distance of two rows under H and t = exp(-q/8), the kernels of the four scales are
-t⁶⁴, t¹⁶, t⁴ and t: one exponential and six multiplications (`adding`). There t is raised to 2^-15.9 before its
-powers are taken, because numbers too small to be normal would slow the processor down. That does not matter
-if a row's sum at scale 1 exceeds 2^-20 per training row, far more than the (2^-15.9)⁴ which a pair then has too much.
+t⁶⁴, t¹⁶, t⁴ and t: one exponential and six multiplications (`adding`). There t is raised to 2^-15.9
+before its powers are taken, because numbers too small to be normal would slow the processor down. That
+adds at most 2^-63.6 per training row at scale 1, and nothing in comparison at the narrower ones: too
+little to matter if a row's sum at scale 1 exceeds 2^-20 per training row.
 
-The sums of other rows, which are isolated, are made with the smallest q taken out, and rescaled when a smaller one
-turns up, so that none of them underflows: each has a term that is 1. Beside it the least t does not matter either.
+The sums of other rows, which are isolated, are made with the smallest q taken out, and rescaled when a
+smaller one turns up, so that none of them underflows: each has a term that is 1.
 """
 
 from __future__ import annotations

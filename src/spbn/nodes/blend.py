@@ -321,8 +321,8 @@ class BlendScorer:
     def _components(self, families: FamilyBatch) -> Iterator[tuple[list[int], FloatArray]]:
         """Yield families, some at a time, and their log-densities: families × components × queried rows.
 
-        Families of the same variables follow one another, because the rows that they share are not kept for long
-        if there are very many.
+        Families of the same variables follow one another, because the rows that they share are not
+        kept for long if there are very many.
         """
         joints, _ = family_sets(families)
         order = sorted(range(len(families)), key=joints.__getitem__)
