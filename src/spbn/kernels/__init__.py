@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from spbn.errors import ArgumentError
-from spbn.kernels import estimates, exact, multiscale, pruned
+from spbn.kernels import exact, multiscale, pruned
 from spbn.kernels.estimates import training_rows
 from spbn.kernels.spectral import engine as spectral
 from spbn.numerics.arrays import FloatArray, IntArray
@@ -44,9 +44,13 @@ FEW_PAIRS = 5e6  # below this no grid pays: see the least time of a span
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
 PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
 
-SHARED_GRID = 2  # dimensions up to which a grid for all scales, fine enough for the narrowest, is small
-RATIO_OF_WIDTHS = float(np.sqrt(max(multiscale.SCALES) / min(multiscale.SCALES)))
+# Scales share a grid if their widths differ by less than this factor, by dimension: all four, two and two.
+SHARED_GRID = {1: 16.0, 2: 4.0}
+ADVANTAGE_OF_SCALES = (
+    3.0  # how much faster than all pairs a scale has to be: all pairs of four cost 1.5 times one
+)
 NARROW_TRAIN = 20_000  # rows from which narrow kernels are pruned
+NARROW_QUERIES = 1_000  # of every span
 
 
 def require_engine(engine: str) -> None:
@@ -84,27 +88,24 @@ def log_density_by_scale(
     require_engine(engine)
     d = columns.shape[1]
     asked = engine == "spectral" and d <= spectral.DIMENSIONS
-    if engine == "exact" or not (asked or spectral_pays(d, spans) or pruning_pays(d, spans)):
+    pays = spectral_pays(d, spans, ADVANTAGE_OF_SCALES) or pruning_pays(d, spans)
+    if engine == "exact" or not (asked or pays):
         return multiscale.log_density(points, columns, whiteners, spans)
     scaled = [whiteners / np.sqrt(scale) for scale in multiscale.SCALES]
-    if d <= SHARED_GRID:
-        sets, scales = len(columns), len(scaled)
-        joined = np.concatenate(scaled)
+    if d in SHARED_GRID:
+        repeated, thrifty = np.tile(columns, (len(scaled), 1)), engine == "auto"
         found = spectral.log_density(
-            points,
-            np.tile(columns, (scales, 1)),
-            joined,
-            spans,
-            thrifty=engine == "auto",
-            alike=estimates.ALIKE * RATIO_OF_WIDTHS,
+            points, repeated, np.concatenate(scaled), spans, thrifty=thrifty, alike=SHARED_GRID[d]
         )
-        return found.reshape(scales, sets, -1).swapaxes(0, 1)
-    by_scale = [
-        pruned.log_density(points, columns, narrowed, spans)
-        if engine == "auto" and scale_pruning_pays(d, scale, spans)
-        else log_density(points, columns, narrowed, spans, engine=engine)
-        for scale, narrowed in zip(multiscale.SCALES, scaled, strict=True)
-    ]
+        return found.reshape(len(scaled), len(columns), -1).swapaxes(0, 1)
+    by_scale = []
+    for scale, narrowed in zip(multiscale.SCALES, scaled, strict=True):
+        if scale < 1.0 and narrow_pruning_pays(d, spans):
+            by_scale.append(pruned.log_density(points, columns, narrowed, spans))
+        elif scale > 1.0 and d > spectral.DIMENSIONS:  # too many rows are within reach of wide kernels
+            by_scale.append(exact.log_density(points, columns, narrowed, spans))
+        else:
+            by_scale.append(log_density(points, columns, narrowed, spans, engine=engine))
     return np.stack(by_scale, axis=1)
 
 
@@ -121,15 +122,15 @@ def is_exact(d: int, span: tuple[int, ...], engine: str) -> bool:
     return not spectral_pays(d, spans) and not pruning_pays(d, spans)
 
 
-def spectral_pays(d: int, spans: IntArray) -> bool:
-    """Tell whether Fourier space is expected to be faster than all pairs, by the numbers of rows."""
+def spectral_pays(d: int, spans: IntArray, advantage: float = ADVANTAGE) -> bool:
+    """Tell whether Fourier space is expected to be so much faster than all pairs, by the numbers of rows."""
     if d > spectral.DIMENSIONS:
         return False
     queries, train = spans[:, 1] - spans[:, 0], training_rows(spans)
     rows = int(queries.sum() + train.max(initial=0))
     through_grid = SECONDS_A_SPAN[d] * len(spans) + SECONDS_A_ROW[d] * rows / 2
     pair_by_pair = SECONDS_A_PAIR[d] * float((queries * train).sum())
-    return ADVANTAGE * through_grid < pair_by_pair
+    return advantage * through_grid < pair_by_pair
 
 
 def pruning_pays(d: int, spans: IntArray) -> bool:
@@ -140,8 +141,7 @@ def pruning_pays(d: int, spans: IntArray) -> bool:
     return bool(many.all())
 
 
-def scale_pruning_pays(d: int, scale: float, spans: IntArray) -> bool:
-    """Tell whether leaving out pairs is expected to be the quickest way for kernels of a scale."""
-    train, queries = training_rows(spans), spans[:, 1] - spans[:, 0]
-    many = (train >= NARROW_TRAIN) & (queries >= PRUNING_QUERIES // 5)
-    return scale < 1.0 and 3 <= d <= max(PRUNING_TRAIN) and bool(many.all())
+def narrow_pruning_pays(d: int, spans: IntArray) -> bool:
+    """Tell whether leaving out pairs is expected to be the quickest way for narrow kernels."""
+    many = (training_rows(spans) >= NARROW_TRAIN) & (spans[:, 1] - spans[:, 0] >= NARROW_QUERIES)
+    return spectral.DIMENSIONS <= d <= max(PRUNING_TRAIN) and bool(many.all())
