@@ -50,6 +50,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/hill_climbing.py
 	$(BIN)/python benchmarks/pc.py
 	$(BIN)/python benchmarks/independence.py
+	$(BIN)/python benchmarks/blend.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/nonuniform.py
 

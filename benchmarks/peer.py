@@ -35,11 +35,12 @@ def split_of(score: Any) -> Split:
     return Split(train, validation, labels)
 
 
-def climb(score: Any, nodes: list[str], start: str, patience: int) -> Any:
-    """Run PyBNesian's hill climbing over arcs and node types."""
+def climb(score: Any, nodes: list[str], start: str, patience: int, *, types: bool = True) -> Any:
+    """Run PyBNesian's hill climbing over arcs, and over node types unless they stay."""
     node_type = pybnesian.CKDEType() if start == "ckde" else pybnesian.LinearGaussianCPDType()
     network = pybnesian.SemiparametricBN(nodes, [(node, node_type) for node in nodes])
-    operators = pybnesian.OperatorPool([pybnesian.ArcOperatorSet(), pybnesian.ChangeNodeTypeSet()])
+    changes = [pybnesian.ChangeNodeTypeSet()] if types else []
+    operators = pybnesian.OperatorPool([pybnesian.ArcOperatorSet(), *changes])
     return pybnesian.GreedyHillClimbing().estimate(operators, score, network, patience=patience)
 
 

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spbn.kernels import exact, multiscale
+from kernels.large import SHAPES, cross_validation, table
+from spbn import kernels
+from spbn.kernels import exact, multiscale, pruned
 from spbn.numerics import cholesky
 
 
@@ -47,3 +49,58 @@ def test_far_rows_are_finite_and_right(distance):
     nearest = -0.5 * (distance - 1.0) ** 2 / np.array(multiscale.SCALES)
     expected = nearest - np.log(2) - 0.5 * np.log(2 * np.pi * np.array(multiscale.SCALES))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_rows_that_are_isolated_at_scale_one_are_right_at_every_scale(rng):
+    """Some near, some in between and some far: the wide kernels reach them, the narrow ones do not."""
+    distances = np.geomspace(0.1, 60.0, 200)
+    points = np.concatenate([rng.normal(size=500) * 0.1, distances])[None]
+    spans = np.array([[500, 700, 0, 500, 0, 0]])
+    arrays = points, np.array([[0]]), np.ones((1, 1, 1, 1)), spans
+    found = multiscale.log_density(*arrays)[0, :, 500:]
+    pairs = (points[0, 500:, None] - points[0, None, :500]) ** 2
+    for k, scale in enumerate(multiscale.SCALES):
+        heights = -0.5 * pairs / scale - 0.5 * np.log(2 * np.pi * scale)
+        expected = np.logaddexp.reduce(heights, axis=1) - np.log(500)
+        np.testing.assert_allclose(found[k], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Make small tables count as large."""
+    monkeypatch.setattr(kernels, "spectral_pays", lambda d, *_: d <= 3)
+    monkeypatch.setattr(kernels, "pruning_pays", lambda d, spans: d in (4, 5))
+    monkeypatch.setattr(kernels, "NARROW_TRAIN", 1)
+    monkeypatch.setattr(kernels, "NARROW_QUERIES", 1)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_engines_for_large_data_keep_their_promise_at_every_scale(large, shape, d):
+    arrays = cross_validation(table(shape, d, 1500), folds=3, widened=(1.0, 1.3))
+    found = kernels.log_density_by_scale(*arrays)
+    np.testing.assert_allclose(found, multiscale.log_density(*arrays), rtol=1e-14, atol=1e-6)
+
+
+def test_several_sets_share_the_call_but_not_their_numbers(large, rng):
+    points = rng.normal(size=(3, 900)) * [[1.0], [3.0], [10.0]]
+    _, _, whiteners, spans = cross_validation(points[:2].T, folds=3)
+    columns = np.array([[0, 1], [1, 2], [0, 2]])
+    arrays = points, columns, np.concatenate([whiteners, 0.5 * whiteners, 0.7 * whiteners]), spans
+    found = kernels.log_density_by_scale(*arrays)
+    np.testing.assert_allclose(found, multiscale.log_density(*arrays), rtol=1e-14, atol=1e-6)
+
+
+@pytest.mark.parametrize("d", [3, 4, 5])
+def test_narrow_kernels_are_pruned_where_rows_are_many(large, monkeypatch, d):
+    asked = []
+
+    def log_density(points, columns, whiteners, spans):
+        asked.append(whiteners[0, 0, 0, 0])
+        return exact.log_density(points, columns, whiteners, spans)
+
+    monkeypatch.setattr(pruned, "log_density", log_density)
+    arrays = cross_validation(table("normal", d, 600), folds=2)
+    kernels.log_density_by_scale(*arrays)
+    scales = [scale for scale in multiscale.SCALES if scale < 1.0 or (scale == 1.0 and d > 3)]
+    np.testing.assert_allclose(asked, arrays[2][0, 0, 0, 0] / np.sqrt(scales))

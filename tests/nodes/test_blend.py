@@ -6,6 +6,7 @@ from scipy import integrate, special, stats
 
 import spbn
 from spbn import ArgumentError, Blend, FitError, ModelFileError
+from spbn.nodes import blend
 from spbn.nodes.blend import COMPONENTS, in_words
 from spbn.tables.splits import fold_labels
 
@@ -209,3 +210,13 @@ def test_words():
     cpd = Blend.fit(HEAVY, "a", ["b"])
     assert cpd.describe().shares == cpd.weights
     assert repr(cpd).startswith("a | b ~ ")
+
+
+def test_scores_do_not_depend_on_how_many_families_are_computed_at_a_time(monkeypatch):
+    frame = nonlinear_frame(40, 3)
+    asked = [("a", ["b"], "blend"), ("c", ["a", "b"], "blend"), ("b", [], "blend"), ("b", ["a"], "blend")]
+    at_once = spbn.CVLikelihood(frame).local_many(asked)
+    monkeypatch.setattr(blend, "LARGEST_PART", 2 * 5 * 40)
+    np.testing.assert_array_equal(spbn.CVLikelihood(frame).local_many(asked), at_once)
+    alone = [spbn.CVLikelihood(frame).local(*family) for family in asked]
+    np.testing.assert_allclose(at_once, alone, rtol=1e-13)

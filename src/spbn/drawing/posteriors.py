@@ -53,7 +53,7 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
 
 
 def _draw_panel(ax: Axes, posterior: Posterior, variable: Variable, before: Any) -> None:
-    after = posterior.draws[variable.name] if variable.name in posterior.draws else None
+    after = posterior.draws.get(variable.name)
     mark = posterior.evidence.get(variable.name, posterior.do.get(variable.name))
     if variable.is_discrete:
         _draw_levels(ax, posterior, variable, before, mark)
@@ -73,7 +73,7 @@ def _draw_numbers(ax: Axes, before: FloatArray, after: Any, weights: FloatArray,
         high = max(high, float(np.quantile(values, 0.998, weights=weights, method="inverted_cdf")))
     ends = [end for end in (mark if isinstance(mark, tuple | list) else [mark]) if end is not None]
     low, high = min([low, *ends]), max([high, *ends])
-    edges = np.linspace(low, high, BINS + 1)
+    edges = np.linspace(low, high, BINS + 1).tolist()
     ax.hist(before, edges, density=True, color=BEFORE, linewidth=0)
     if values is not None:
         ax.hist(values, edges, weights=weights, density=True, color=AFTER, alpha=0.75, linewidth=0)

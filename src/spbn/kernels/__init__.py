@@ -44,6 +44,14 @@ FEW_PAIRS = 5e6  # below this no grid pays: see the least time of a span
 PRUNING_TRAIN = {4: 200_000, 5: 500_000}
 PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
 
+# Scales share a grid if their widths differ by less than this factor, by dimension: all four, two and two.
+SHARED_GRID = {1: 16.0, 2: 4.0}
+ADVANTAGE_OF_SCALES = (
+    3.0  # how much faster than all pairs a scale has to be: all pairs of four cost 1.5 times one
+)
+NARROW_TRAIN = 20_000  # rows from which narrow kernels are pruned
+NARROW_QUERIES = 1_000  # of every span
+
 
 def require_engine(engine: str) -> None:
     """Refuse unknown engines."""
@@ -73,17 +81,31 @@ def log_density_by_scale(
 ) -> FloatArray:
     """Return the log-density of rows at every scale of `multiscale.SCALES`: sets × scales × rows.
 
-    All scales together where the sums are made pair by pair; else the engine is chosen for each.
+    All scales together where the sums are made pair by pair, and in Fourier space where a grid
+    fine enough for the narrowest is small; else the engine is chosen for each. Narrow kernels have
+    few rows within their reach, so pruning suits them best.
     """
     require_engine(engine)
     d = columns.shape[1]
     asked = engine == "spectral" and d <= spectral.DIMENSIONS
-    if engine == "exact" or not (asked or spectral_pays(d, spans) or pruning_pays(d, spans)):
+    pays = spectral_pays(d, spans, ADVANTAGE_OF_SCALES) or pruning_pays(d, spans)
+    if engine == "exact" or not (asked or pays):
         return multiscale.log_density(points, columns, whiteners, spans)
-    by_scale = [
-        log_density(points, columns, whiteners / np.sqrt(scale), spans, engine=engine)
-        for scale in multiscale.SCALES
-    ]
+    scaled = [whiteners / np.sqrt(scale) for scale in multiscale.SCALES]
+    if d in SHARED_GRID:
+        repeated, thrifty = np.tile(columns, (len(scaled), 1)), engine == "auto"
+        found = spectral.log_density(
+            points, repeated, np.concatenate(scaled), spans, thrifty=thrifty, alike=SHARED_GRID[d]
+        )
+        return found.reshape(len(scaled), len(columns), -1).swapaxes(0, 1)
+    by_scale = []
+    for scale, narrowed in zip(multiscale.SCALES, scaled, strict=True):
+        if scale < 1.0 and narrow_pruning_pays(d, spans):
+            by_scale.append(pruned.log_density(points, columns, narrowed, spans))
+        elif scale > 1.0 and d > spectral.DIMENSIONS:  # too many rows are within reach of wide kernels
+            by_scale.append(exact.log_density(points, columns, narrowed, spans))
+        else:
+            by_scale.append(log_density(points, columns, narrowed, spans, engine=engine))
     return np.stack(by_scale, axis=1)
 
 
@@ -100,15 +122,15 @@ def is_exact(d: int, span: tuple[int, ...], engine: str) -> bool:
     return not spectral_pays(d, spans) and not pruning_pays(d, spans)
 
 
-def spectral_pays(d: int, spans: IntArray) -> bool:
-    """Tell whether Fourier space is expected to be faster than all pairs, by the numbers of rows."""
+def spectral_pays(d: int, spans: IntArray, advantage: float = ADVANTAGE) -> bool:
+    """Tell whether Fourier space is expected to be so much faster than all pairs, by the numbers of rows."""
     if d > spectral.DIMENSIONS:
         return False
     queries, train = spans[:, 1] - spans[:, 0], training_rows(spans)
     rows = int(queries.sum() + train.max(initial=0))
     through_grid = SECONDS_A_SPAN[d] * len(spans) + SECONDS_A_ROW[d] * rows / 2
     pair_by_pair = SECONDS_A_PAIR[d] * float((queries * train).sum())
-    return ADVANTAGE * through_grid < pair_by_pair
+    return advantage * through_grid < pair_by_pair
 
 
 def pruning_pays(d: int, spans: IntArray) -> bool:
@@ -117,3 +139,9 @@ def pruning_pays(d: int, spans: IntArray) -> bool:
         return False
     many = (training_rows(spans) >= PRUNING_TRAIN[d]) & (spans[:, 1] - spans[:, 0] >= PRUNING_QUERIES)
     return bool(many.all())
+
+
+def narrow_pruning_pays(d: int, spans: IntArray) -> bool:
+    """Tell whether leaving out pairs is expected to be the quickest way for narrow kernels."""
+    many = (training_rows(spans) >= NARROW_TRAIN) & (spans[:, 1] - spans[:, 0] >= NARROW_QUERIES)
+    return spectral.DIMENSIONS <= d <= max(PRUNING_TRAIN) and bool(many.all())

@@ -4,10 +4,13 @@ To be fast, it has to know the dimension when it is compiled; the code around it
 is compiled for every dimension that is needed, on plain memory, and the rest is compiled once and calls it
 by its address. That cuts compiling to a quarter.
 
+There are two such loops: for kernels of one scale, and for those of several, all from one exponential
+(`multiscale`).
+
 Workspace
 ---------
-Everything that the loop works on is in one array of 2d + 2 rows of `WIDTH` numbers: d rows of whitened
-queries, d rows of whitened training rows, the sums of the queries, and scratch.
+Everything that a loop works on is in one array of rows of `WIDTH` numbers: d rows of whitened queries, d rows
+of whitened training rows, the sums of the queries (one row, or one for every scale), and scratch.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spbn.kernels.exp2 import exp2_negative
+from spbn.kernels.exp2 import exp2_negative, exp2_negative_short
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.compiling import REORDER, compiled_address
 
@@ -30,20 +33,28 @@ TILE = 256  # queries at most
 LANES = 4  # queries that share a load of a training row; up to that many extra ones are computed
 UNROLLED = 5  # dimensions up to which the loop is compiled for each
 WIDTH = BLOCK + LANES
+LEAST = 2.0**-15.9  # what the widest kernel is raised to, before its powers: t⁶⁴ is then a normal number
 
 _NUMBERS: Any = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
 _SIGNATURE = types.void(_NUMBERS, types.int64, types.int64, types.int64)
 
 
-def workspace(d: int) -> FloatArray:
+def workspace(d: int, *, sums: int = 1) -> FloatArray:
     """Return an empty workspace."""
-    return np.zeros((2 * d + 2, WIDTH))
+    return np.zeros((2 * d + sums + 1, WIDTH))
 
 
 @cache
 def adder(d: int) -> int:
     """Return the address of the loop for a dimension, to pass to `add_block`."""
     loop = _unrolled((0,) * d) if d <= UNROLLED else _any_dimension
+    return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
+
+
+@cache
+def scales_adder(d: int) -> int:
+    """Return the address of the loop that adds t⁶⁴, t¹⁶, t⁴ and t to four sums, with t = 2^-|distance|²."""
+    loop = _unrolled_scales((0,) * d) if d <= UNROLLED else _any_dimension_scales
     return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
 
 
@@ -108,3 +119,62 @@ def _any_dimension(work: Any, d: int, width: int, count: int) -> None:
         for j in range(width):
             total += exp2_negative(work[squares + j])
         work[sums + i] += total
+
+
+def _unrolled_scales(dimensions: tuple[int, ...]) -> Callable[..., None]:
+    def add(work: Any, d: int, width: int, count: int) -> None:
+        block, sums = len(dimensions) * WIDTH, 2 * len(dimensions) * WIDTH
+        for i in range(count):
+            s0 = s1 = s2 = s3 = 0.0
+            for j in range(width):
+                q = 0.0
+                for k in range(len(dimensions)):
+                    z = work[k * WIDTH + i] - work[block + k * WIDTH + j]
+                    q += z * z
+                t = exp2_negative_short(q)
+                s3 += t
+                t = t if t > LEAST else LEAST
+                t = t * t
+                t = t * t
+                s2 += t
+                t = t * t
+                t = t * t
+                s1 += t
+                t = t * t
+                s0 += t * t
+            work[sums + i] += s0
+            work[sums + WIDTH + i] += s1
+            work[sums + 2 * WIDTH + i] += s2
+            work[sums + 3 * WIDTH + i] += s3
+
+    return add
+
+
+def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
+    """Use a buffer of squared distances."""
+    sums, squares = 2 * d * WIDTH, (2 * d + 4) * WIDTH
+    for i in range(count):
+        for j in range(width):
+            work[squares + j] = 0.0
+        for k in range(d):
+            x, block = work[k * WIDTH + i], (d + k) * WIDTH
+            for j in range(width):
+                z = x - work[block + j]
+                work[squares + j] += z * z
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(width):
+            t = exp2_negative_short(work[squares + j])
+            s3 += t
+            t = t if t > LEAST else LEAST
+            t = t * t
+            t = t * t
+            s2 += t
+            t = t * t
+            t = t * t
+            s1 += t
+            t = t * t
+            s0 += t * t
+        work[sums + i] += s0
+        work[sums + WIDTH + i] += s1
+        work[sums + 2 * WIDTH + i] += s2
+        work[sums + 3 * WIDTH + i] += s3

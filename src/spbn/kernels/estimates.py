@@ -42,8 +42,8 @@ class Group:
     widest: float
 
 
-def grouped(estimates: list[Estimate]) -> list[Group]:
-    """Put estimates together whose bandwidths differ by less than `ALIKE` in every direction."""
+def grouped(estimates: list[Estimate], alike: float = ALIKE) -> list[Group]:
+    """Put estimates together whose bandwidths differ by less than the factor `alike` in every direction."""
     members: list[list[tuple[Estimate, FloatArray]]] = []
     ranges: list[tuple[float, float]] = []  # of the widths of a group, relative to its first member
     for estimate in estimates:
@@ -51,7 +51,7 @@ def grouped(estimates: list[Estimate]) -> list[Group]:
             relative = group[0][0].whitener @ np.linalg.inv(estimate.whitener)
             widths = np.linalg.svd(relative, compute_uv=False)
             narrow, wide = min(ranges[number][0], widths.min()), max(ranges[number][1], widths.max())
-            if wide < ALIKE * narrow:
+            if wide < alike * narrow:
                 group.append((estimate, relative))
                 ranges[number] = narrow, wide
                 break

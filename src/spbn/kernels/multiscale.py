@@ -1,12 +1,13 @@
 """Direct Gaussian sums at several scales at once: the bandwidths c·H for c = 1/16, 1/4, 1 and 4.
 
 With q the squared distance of two rows under H and t = exp(-q/8), the kernels of the four scales are
-t⁶⁴, t¹⁶, t⁴ and t: one exponential and six multiplications. Of every row the smallest q so far is
-taken out, and sums are rescaled when a smaller one turns up, so that none of them underflows: each
-has a term that is 1.
+t⁶⁴, t¹⁶, t⁴ and t: one exponential and six multiplications (`adding`). There t is raised to 2^-15.9
+before its powers are taken, because numbers too small to be normal would slow the processor down. That
+adds at most 2^-63.6 per training row at scale 1, and nothing in comparison at the narrower ones: too
+little to matter if a row's sum at scale 1 exceeds 2^-20 per training row.
 
-Beside a term that is 1, powers of a t below 2^-16 do not matter (2^-64 for t⁴, less for the others).
-There t is cut off, because numbers too small to be normal would slow the processor down.
+The sums of other rows, which are isolated, are made with the smallest q taken out, and rescaled when a
+smaller one turns up, so that none of them underflows: each has a term that is 1.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 
 import numpy as np
 
+from spbn.kernels.adding import BLOCK, LEAST, TILE, add_block, scales_adder, workspace
 from spbn.kernels.exp2 import exp2_negative
 from spbn.numerics.arrays import FloatArray, IntArray, frozen
 from spbn.numerics.compiling import CONTRACT, REORDER, compiled
@@ -23,11 +25,9 @@ from spbn.numerics.threads import started_threads
 #: What the bandwidth matrix is multiplied by. The kernel below is made for just these.
 SCALES = (1.0 / 16.0, 1.0 / 4.0, 1.0, 4.0)
 
-TILE = 128  # query rows that share a whitened block
-BLOCK = 256  # training rows of a block
+SPARSE = 2.0**-20  # of a row's sum at scale 1 to the number of its training rows
 
 _TO_BASE_2 = math.sqrt(0.125 / math.log(2.0))  # exp(-|z|²/8) = 2^-|z·_TO_BASE_2|²
-_SMALLEST = 2.0**-15.9
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -42,19 +42,20 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     """
     out = np.full((len(columns), len(SCALES), points.shape[1]), np.nan)
     points, columns, whiteners, spans = map(frozen, (points, columns, whiteners, spans))
+    adder = scales_adder(columns.shape[1])
     tasks = [
-        (points, columns[s], whiteners[s, span], spans[span], start, min(start + TILE, stop), out[s])
+        (adder, points, columns[s], whiteners[s, span], spans[span], start, min(start + TILE, stop), out[s])
         for s in range(len(columns))
         for span, (first, stop) in enumerate(spans[:, :2].tolist())
         for start in range(first, stop, TILE)
     ]
     with started_threads() as threads:
-        threads.run(_tile, tasks)
+        threads.run(_add_up, tasks)
     return out
 
 
-@compiled()
-def _tile(
+def _add_up(
+    adder: int,
     points: FloatArray,
     columns: IntArray,
     whitener: FloatArray,
@@ -63,39 +64,98 @@ def _tile(
     stop: int,
     out: FloatArray,
 ) -> None:
-    d = len(columns)
+    """Put the log-densities of a tile of rows: scales × rows."""
+    work = workspace(len(columns), sums=len(SCALES))
+    logarithms = np.empty((len(SCALES), stop - start))
+    if _add_pairs(adder, points, columns, whitener, span, start, stop, work, logarithms):
+        _add_isolated(points, columns, whitener, span, start, stop, work, logarithms)
+    _normalise(whitener, span, logarithms)
+    out[:, start:stop] = logarithms
+
+
+@compiled()
+def _add_pairs(
+    adder: int,
+    points: FloatArray,
+    columns: IntArray,
+    whitener: FloatArray,
+    span: IntArray,
+    start: int,
+    stop: int,
+    work: FloatArray,
+    out: FloatArray,
+) -> bool:
+    """Put the logarithms of sums, and say whether there are isolated rows: theirs are infinite."""
+    d, count = len(columns), stop - start
     scaled = whitener * _TO_BASE_2
-    queries = np.empty((d, stop - start))
-    _whiten(points, columns, scaled, start, stop, queries)
-    sums = np.zeros((4, stop - start))
-    nearest = np.full(stop - start, np.inf)
-    block, squares = np.empty((d, BLOCK)), np.empty(BLOCK)
+    _whiten(points, columns, scaled, start, stop, work[:d])
     for part in range(2):
         end = span[3 + 2 * part]
         for first in range(span[2 + 2 * part], end, BLOCK):
             width = min(BLOCK, end - first)
-            _whiten(points, columns, scaled, first, first + width, block)
-            for i in range(stop - start):
-                least = _squared_distances(queries, i, block, width, squares)
+            _whiten(points, columns, scaled, first, first + width, work[d:])
+            add_block(adder, work, d, width, count)  # type: ignore[call-arg]
+    least = SPARSE * (span[3] - span[2] + span[5] - span[4])
+    isolated = False
+    for i in range(count):
+        dense = work[2 * d + 2, i] > least
+        for scale in range(4):
+            out[scale, i] = math.log(work[2 * d + scale, i]) if dense else np.inf
+        isolated |= not dense
+    return isolated
+
+
+@compiled()
+def _add_isolated(
+    points: FloatArray,
+    columns: IntArray,
+    whitener: FloatArray,
+    span: IntArray,
+    start: int,
+    stop: int,
+    work: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Put the logarithms of those sums that are infinite."""
+    d, count = len(columns), stop - start
+    scaled = whitener * _TO_BASE_2
+    sums, squares = np.zeros((4, count)), np.empty(BLOCK)
+    nearest = np.full(count, np.inf)
+    _whiten(points, columns, scaled, start, stop, work[:d])
+    for part in range(2):
+        end = span[3 + 2 * part]
+        for first in range(span[2 + 2 * part], end, BLOCK):
+            width = min(BLOCK, end - first)
+            _whiten(points, columns, scaled, first, first + width, work[d:])
+            for i in range(count):
+                if out[0, i] < np.inf:
+                    continue
+                least = _squared_distances(work, d, i, width, squares)
                 if least < nearest[i]:
                     if nearest[i] < np.inf:
                         _rescale(sums, i, nearest[i] - least)
                     nearest[i] = least
                 _add(squares, width, nearest[i], sums, i)
-    train = span[3] - span[2] + span[5] - span[4]
+    for i in range(count):
+        if out[0, i] == np.inf:
+            factor = 64.0  # the power of t
+            for scale in range(4):
+                out[scale, i] = math.log(sums[scale, i]) - nearest[i] * factor * math.log(2.0)
+                factor *= 0.25
+
+
+@compiled()
+def _normalise(whitener: FloatArray, span: IntArray, out: FloatArray) -> None:
+    """Make log-densities of the logarithms of sums."""
+    d, train = len(whitener), span[3] - span[2] + span[5] - span[4]
     log_scale = -math.log(train) - 0.5 * d * _LOG_2PI if train > 0 else -np.inf
     for k in range(d):
         log_scale += math.log(whitener[k, k])
-    for i in range(stop - start):
-        factor = 64.0  # the power of t, and 16 over the scale
-        for scale in range(4):
-            out[scale, start + i] = (
-                math.log(sums[scale, i])
-                - nearest[i] * factor * math.log(2.0)
-                + log_scale
-                + 0.5 * d * math.log(factor / 4.0)
-            )
-            factor *= 0.25
+    factor = 16.0  # 1 over the scale
+    for scale in range(4):
+        for i in range(out.shape[1]):
+            out[scale, i] += log_scale + 0.5 * d * math.log(factor)
+        factor *= 0.25
 
 
 @compiled(fastmath=CONTRACT)
@@ -112,18 +172,16 @@ def _whiten(
 
 
 @compiled(fastmath=CONTRACT)
-def _squared_distances(
-    queries: FloatArray, i: int, block: FloatArray, width: int, squares: FloatArray
-) -> float:
+def _squared_distances(work: FloatArray, d: int, i: int, width: int, squares: FloatArray) -> float:
     """Put the squared distances of a query from the rows of a block; return the least."""
-    x = queries[0, i]
+    x = work[0, i]
     for j in range(width):
-        z = x - block[0, j]
+        z = x - work[d, j]
         squares[j] = z * z
-    for k in range(1, len(block)):
-        x = queries[k, i]
+    for k in range(1, d):
+        x = work[k, i]
         for j in range(width):
-            z = x - block[k, j]
+            z = x - work[d + k, j]
             squares[j] += z * z
     least = squares[0]
     for j in range(1, width):
@@ -146,7 +204,7 @@ def _add(squares: FloatArray, width: int, nearest: float, sums: FloatArray, i: i
     for j in range(width):
         t = exp2_negative(squares[j] - nearest)
         s3 += t
-        t = t if t > _SMALLEST else _SMALLEST
+        t = t if t > LEAST else LEAST
         t = t * t
         t = t * t
         s2 += t

@@ -323,15 +323,19 @@ class BlendScorer:
         if len(self._weights) > MOST_WEIGHTS:
             self._weights.pop(next(iter(self._weights)))
 
-    def _components(self, families: FamilyBatch) -> Iterator[tuple[range, FloatArray]]:
-        """Yield families, some at a time, and their log-densities: families × components × queried rows."""
+    def _components(self, families: FamilyBatch) -> Iterator[tuple[list[int], FloatArray]]:
+        """Yield families, some at a time, and their log-densities: families × components × queried rows.
+
+        Families of the same variables follow one another, because the rows that they share are not
+        kept for long if there are very many.
+        """
+        joints, _ = family_sets(families)
+        order = sorted(range(len(families)), key=joints.__getitem__)
         queries = self._bench.partition.queries
         at_a_time = max(1, LARGEST_PART // (len(COMPONENTS) * queries))
         for start in range(0, len(families), at_a_time):
-            part = range(start, min(start + at_a_time, len(families)))
-            chosen = np.zeros(len(families), dtype=bool)
-            chosen[part] = True
-            batch = families.only(chosen)
+            part = order[start : start + at_a_time]
+            batch = families.only(np.array(part))
             yield part, np.concatenate([self._kernels(batch), self._line.rows(batch)[:, None]], axis=1)
 
     def _kernels(self, families: FamilyBatch) -> FloatArray:

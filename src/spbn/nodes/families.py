@@ -84,7 +84,7 @@ class FamilyBatch:
         return len(self.nodes)
 
     def only(self, chosen: BoolArray | IntArray) -> FamilyBatch:
-        """Return some of the families."""
+        """Return some of the families: those that are marked, or those with these numbers, in their order."""
         return FamilyBatch(self.columns, self.nodes[chosen], self.parents[chosen], self.types[chosen])
 
     def without_parents(self, columns: BoolArray) -> FamilyBatch:

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spbn.kernels.estimates import Estimate, Group, grouped, training_rows, whitened
+from spbn.kernels.estimates import ALIKE, Estimate, Group, grouped, training_rows, whitened
 from spbn.kernels.spectral import boxes
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.completing import complete
@@ -76,6 +76,7 @@ def log_density(
     spans: IntArray,
     *,
     thrifty: bool = False,
+    alike: float = ALIKE,
 ) -> FloatArray:
     """Return the log-density of rows under kernel density estimates made of other rows.
 
@@ -87,6 +88,8 @@ def log_density(
     ----------
     thrifty
         Use the exact kernel where a grid would cost more.
+    alike
+        Sets of the same variables share a grid if their bandwidths differ by less than this factor.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def log_density(
                 for number in np.flatnonzero((columns == variables).all(axis=1)).tolist()
                 for span in np.flatnonzero(spans[:, 0] < spans[:, 1]).tolist()
             ]
-            for group in grouped(estimates):
+            for group in grouped(estimates, alike):
                 heights = _heights(rows, spans, group, thrifty, threads)
                 complete(rows, spans, group.estimates, heights, THRESHOLD, out)
     return out
