@@ -25,7 +25,7 @@ class Cases:
     ----------
     network
         The network.
-    values
+    given
         What is known; NaN elsewhere.
     regions
         What is known of nodes whose values are not, in all cases.
@@ -34,7 +34,7 @@ class Cases:
     """
 
     network: BayesianNetwork
-    values: FloatArray
+    given: FloatArray
     regions: Mapping[str, Region] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
 
@@ -65,12 +65,12 @@ class Cases:
     @property
     def number(self) -> int:
         """How many cases there are."""
-        return len(self.values)
+        return len(self.given)
 
     @cached_property
     def unknown(self) -> BoolArray:
         """Which values are not known."""
-        return np.isnan(self.values)
+        return np.isnan(self.given)
 
     @cached_property
     def relevant(self) -> BoolArray:
@@ -105,7 +105,7 @@ class Cases:
 
     def only(self, cases: IntArray) -> Cases:
         """Return some of the cases."""
-        return Cases(self.network, self.values[cases], self.regions, self.fixed)
+        return Cases(self.network, self.given[cases], self.regions, self.fixed)
 
     def table(self, columns: Sequence[int], values: FloatArray) -> Table:
         """Return columns × rows of some nodes as a table."""

@@ -139,7 +139,7 @@ def solve(cases: Cases, members: Sequence[int]) -> list[NormalMixture]:
     known = tuple(k for k in _involved(cases, members) if k not in members)
     log_weights, means, covariances, codes = [], [], [], []
     for levels in product(*(range(len(cases.variables[k].levels)) for k in discrete)):
-        values = cases.values.copy()
+        values = cases.given.copy()
         values[:, list(discrete)] = levels
         log_weight = _log_levels(
             cases, [k for k in (*discrete, *known) if cases.variables[k].is_discrete], values

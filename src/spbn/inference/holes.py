@@ -157,8 +157,7 @@ def _solved(cases: Cases) -> tuple[int, ...] | None:
 
 
 def _exactly(cases: Cases, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
-    known: FloatArray = cases.values
-    states = np.tile(known.T[:, :, None], n)
+    states = np.tile(cases.given.T[:, :, None], n)
     log_evidence = log_constants(cases)
     for case, mixture in enumerate(exact.solve(cases, solved)):
         drawn, codes = mixture.draw(n, rng)

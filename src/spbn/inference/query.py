@@ -74,7 +74,7 @@ def answer(
     methods = dict.fromkeys(part.method for part in found)
     # One group keeps the weights of its draws. Several are drawn anew by theirs, to have as many each.
     draws = found[0].log_weights.shape[1] if len(found) == 1 else n
-    values, weights = np.repeat(cases.values.T, draws, axis=1), np.full(draws, 1.0 / draws)
+    values, weights = np.repeat(cases.given.T, draws, axis=1), np.full(draws, 1.0 / draws)
     for group, part in zip(sampled, found, strict=True):
         log_evidence += float(part.log_evidence[0])
         variance += float(part.error[0]) ** 2
@@ -152,9 +152,9 @@ def log_constants(cases: Cases) -> FloatArray:
         if not cases.relevant[0, k] or cases.unknown[0, list(cases.parents[k])].any():
             continue
         if cases.ends[0, k]:
-            total += log_mass_in(cases, k, cases.regions[node], cases.values.T)
+            total += log_mass_in(cases, k, cases.regions[node], cases.given.T)
         elif not cases.unknown[0, k]:
-            total += log_density(cases, k, cases.values.T)
+            total += log_density(cases, k, cases.given.T)
     return total
 
 
@@ -167,7 +167,7 @@ def _log_slopes(cases: Cases) -> float:
     for k, node in enumerate(cases.nodes):
         if node in network.margins.columns and not cases.unknown[0, k] and node not in cases.fixed:
             margin = network.margins.columns[node]
-            total += float(margin.log_slope(margin.inverse(cases.values[:, k]))[0])
+            total += float(margin.log_slope(margin.inverse(cases.given[:, k]))[0])
     return total
 
 
