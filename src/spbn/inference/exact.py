@@ -105,12 +105,12 @@ class NormalMixture:
 
 def solvable(cases: Cases, members: Sequence[int]) -> bool:
     """Tell whether a group of unknown nodes, with all that is known about it, can be answered exactly."""
-    involved = _involved(cases, members)
-    if any(cases.nodes[k] in cases.regions for k in members):
-        return False
-    return (
-        all(_is_simple(cases, k) for k in involved) and _configurations(cases, members) <= MOST_CONFIGURATIONS
-    )
+    inside = set(members)
+    for node in cases.regions:
+        if inside & {cases.place[node], *cases.parents[cases.place[node]]}:
+            return False
+    simple = all(_is_simple(cases, k) for k in _involved(cases, members))
+    return simple and _configurations(cases, members) <= MOST_CONFIGURATIONS
 
 
 def with_what_hangs_below(cases: Cases, members: Sequence[int]) -> tuple[int, ...]:

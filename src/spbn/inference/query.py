@@ -31,7 +31,7 @@ METHODS = ("auto", "exact", "weighting", "smc")
 ENOUGH = 0.5  # of the draws, which weighting must be worth
 #: If a forward sample is worth this much, more of them cost less than anything else; a few more than needed.
 WORTH_MORE, MARGIN = 0.04, 1.2
-FEWEST = 50  # independent draws that a posterior should be worth
+FEWEST, FEWEST_SHARE = 50, 0.1  # independent draws that a posterior should be worth, at least one of these
 
 
 def query(
@@ -95,7 +95,7 @@ def answer(
     if not np.isfinite(log_evidence):
         raise ArgumentError(_impossible(evidence))
     draw_rest(cases, values[:, None], rng)
-    if effective < FEWEST:
+    if found and effective < min(FEWEST, FEWEST_SHARE * n):
         warnings.warn(
             f"the answer rests on only {effective:.0f} independent draws: what is known is far from what the "
             f"network expects. Ask for more draws (n), or check the evidence for values outside the data.",
