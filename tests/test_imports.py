@@ -20,7 +20,7 @@ LAYERS = [
     {"record", "metrics", "margins"},
     {"network", "datasets", "scores", "independence"},
     {"search", "pc", "inference"},
-    {"files", "app.progress"},
+    {"files", "app.progress", "structural_em"},
     {"learn"},
     {"explain", "interop", "app.comparison"},
     {"drawing"},

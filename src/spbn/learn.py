@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from spbn.app.progress import search_progress
 from spbn.errors import ArgumentError, quoted
@@ -16,14 +19,14 @@ from spbn.margins import fitted as fitted_margins
 from spbn.margins import require_kind
 from spbn.network import BayesianNetwork, fit_what_can_be, typical_logpdf
 from spbn.nodes.base import FitSettings, NodeType
-from spbn.numerics.random import Seed
+from spbn.numerics.random import Seed, generator
 from spbn.pc import PCResult, pc
 from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
 from spbn.search.constraints import impossible_arcs, refuse_impossible
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, require_distinct, training_table
+from spbn.tables.frames import Missing, require_distinct, training_table, training_table_with_holes
 from spbn.tables.table import Table
 
 #: The models, and the types that their nodes may have.
@@ -36,6 +39,7 @@ MODELS = {
 ALGORITHMS = ("hc", "pc")
 TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
 SCORES = ("cv", "bic", "bge")
+MISSING = ("error", "drop", "impute")
 
 
 def learn(
@@ -59,7 +63,7 @@ def learn(
     margins: str = "none",
     seed: Seed = 0,
     progress: bool = False,
-    missing: Missing = "error",
+    missing: str = "error",
     drop: Sequence[str] = (),
     discrete: Sequence[str] = (),
     smoothing: float = 1.0,
@@ -98,7 +102,8 @@ def learn(
     progress
         Show a progress line on the terminal.
     missing
-        "error" refuses missing and infinite values, "drop" leaves their rows out.
+        "error" refuses missing and infinite values, "drop" leaves their rows out, and "impute" learns from
+        what is there: searches and draws for what is missing take turns (see `spbn.structural_em`).
     drop
         Columns to leave out.
     discrete
@@ -112,9 +117,14 @@ def learn(
     A network fitted to all rows. Its `record` says how it was learned; `search` is the `SearchResult` or the
     `PCResult`, and after PC `type_search` is the `SearchResult` of the node types.
     """
-    settings = plain_settings(locals() | {"data": None})
+    given = dict(locals())
+    settings = plain_settings(given | {"data": None})
     del settings["data"], settings["progress"]
     began = time.perf_counter()
+    _require_choice("missing", missing, MISSING)
+    if missing == "impute":
+        return _learn_from_holes(given, settings, began)
+    complete: Missing = "drop" if missing == "drop" else "error"
     _require_choice("model", model, tuple(MODELS))
     _require_choice("algorithm", algorithm, ALGORITHMS)
     _require_choice("test", test, tuple(TESTS))
@@ -123,7 +133,7 @@ def learn(
     require_kind(margins)
     choices = _choices(model, types)
     _require_use(bandwidth, choices)
-    table = training_table(data, missing, drop=drop, discrete=discrete)
+    table = training_table(data, complete, drop=drop, discrete=discrete)
     require_distinct(table)
     original, transforms = table, fitted_margins(margins, table)
     if transforms is not None:
@@ -134,7 +144,7 @@ def learn(
         "validation": validation,
         "seed": seed,
         "bandwidth": bandwidth,
-        "missing": missing,
+        "missing": complete,
         "engine": engine,
         "smoothing": smoothing,
     }
@@ -190,6 +200,35 @@ def learn(
         type_search=type_search,
     )
     return BayesianNetwork(structure, cpds, margins=transforms, record=record)
+
+
+def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: float) -> BayesianNetwork:
+    """Learn from what is there, with the arguments of `learn`."""
+    from spbn.structural_em import learn_from_holes
+
+    table = training_table_with_holes(given["data"], drop=given["drop"], discrete=given["discrete"])
+    options = {**given, "missing": "error", "drop": (), "discrete": ()}
+    del options["data"]
+    if not np.isnan(table.columns).any():
+        return learn(table, **options)
+
+    def learn_again(filled: Table, structure: Structure | None) -> BayesianNetwork:
+        goes_on = structure is not None and given["algorithm"] == "hc"
+        return learn(filled, **(options | {"start": structure} if goes_on else options))
+
+    def learn_lines(filled: Table) -> BayesianNetwork:
+        kept = ("max_parents", "required_arcs", "forbidden_arcs", "margins", "seed", "smoothing")
+        return learn(filled, model="gbn", **{name: given[name] for name in kept})
+
+    network, scores = learn_from_holes(table, learn_again, learn_lines, generator(given["seed"]))
+    record = replace(
+        network.record,
+        settings=settings,
+        data_hash=table.digest,
+        seconds=time.perf_counter() - began,
+        rounds=tuple(scores),
+    )
+    return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
 
 
 def _choices(model: str, types: Iterable[NodeType | str] | None) -> tuple[NodeType, ...]:

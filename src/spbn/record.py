@@ -36,6 +36,8 @@ class Record:
         what unusual rows are measured against.
     search, type_search
         The search for the structure, and the one for the node types of PC's graph.
+    rounds
+        If values were missing and drawn: the score that the search of every round reached.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class Record:
     typical: Mapping[str, float] = field(default_factory=dict)
     search: Any = None
     type_search: Any = None
+    rounds: tuple[float, ...] = ()
 
     @property
     def seed(self) -> Any:
@@ -79,6 +82,7 @@ def to_plain(record: Record) -> dict[str, Any]:
         "data_hash": record.data_hash,
         "seconds": record.seconds,
         "typical": dict(record.typical),
+        **({"rounds": list(record.rounds)} if record.rounds else {}),
     }
 
 
@@ -92,7 +96,10 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
         "data_hash": lambda value: value is None or isinstance(value, str),
         "seconds": lambda value: value is None or _is_number(value),
         "typical": lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
+        "rounds": lambda value: isinstance(value, list) and all(map(_is_number, value)),
     }
+    if isinstance(document, dict):
+        document = {"rounds": [], **document}
     if not isinstance(document, dict) or set(document) != set(expected):
         raise ModelFileError(
             f"its record of learning must have {', '.join(expected)}. Got {document!r:.200}."
@@ -103,7 +110,9 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
                 f"{key!r} in its record of learning makes no sense. Got {document[key]!r:.200}."
             )
     return Record(
-        **{**document, "columns": tuple(document["columns"])}, search=search, type_search=type_search
+        **{**document, "columns": tuple(document["columns"]), "rounds": tuple(document["rounds"])},
+        search=search,
+        type_search=type_search,
     )
 
 

@@ -2,11 +2,11 @@ import itertools
 
 import numpy as np
 import pytest
+from experiments.sources import gaussian_network
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from experiments.sources import gaussian_network
 from inference.questions import chain, joint_normal, mixed
 from spbn import BayesianNetwork, LinearGaussian, Structure
 

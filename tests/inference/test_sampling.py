@@ -106,7 +106,7 @@ def test_intervals_of_normal_variables():
     ids=["spbn", "blend", "mixed"],
 )
 def test_ranks_of_true_values_are_uniform(make, names):
-    """Simulation-based calibration: a row of the network, some of it known, and where the rest of it falls."""
+    """Simulation-based calibration: draw a row, tell some of it, and see where the rest of it falls."""
     network = make()
     rows = network.sample(60, seed=3)
     rng = np.random.default_rng(4)
@@ -233,10 +233,6 @@ def test_impossible_evidence_is_refused():
 def test_evidence_that_is_hard_to_reach_warns(paper):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            posterior = paper.query({"D": 60.0, "A": 2.0}, n=200, method="weighting")
-        except ArgumentError as error:
-            assert "too far outside" in str(error)
-            return
+        posterior = paper.query({"D": 30.0, "A": 3.0}, n=200, method="weighting")
     assert posterior.effective_size < 20
     assert any("independent draws" in str(warning.message) for warning in caught)

@@ -184,6 +184,13 @@ def training_table(
     return table
 
 
+def training_table_with_holes(data: Any, *, drop: Sequence[str] = (), discrete: Sequence[str] = ()) -> Table:
+    """Read data to learn from in which values may be missing or infinite: both become NaN."""
+    names = _kept(data, drop) if len(drop) else None
+    table = data if isinstance(data, Table) else _Reader(data, can_drop=True, discrete=discrete).table(names)
+    return table.with_columns(np.where(np.isfinite(table.columns), table.columns, np.nan))
+
+
 def require_continuous(table: Table, what: str, remedy: str) -> None:
     """Refuse discrete columns where only numbers make sense."""
     wrong = [variable.name for variable in table.variables if variable.is_discrete]
