@@ -14,7 +14,17 @@ from experiments.results_file import ResultsError
 from experiments.runner import run_experiment
 
 #: Experiments on the data of the paper, which "all" runs, and on other data.
-PAPER_DATA = ("synthetic", "progress", "bearings", "times", "gaussian", "uci", "limits", "densities")
+PAPER_DATA = (
+    "synthetic",
+    "progress",
+    "bearings",
+    "times",
+    "gaussian",
+    "uci",
+    "limits",
+    "densities",
+    "missing",
+)
 OTHER_DATA = ("anomalies",)
 NAMES = (*PAPER_DATA, *OTHER_DATA)
 #: Folders of the authors' repository that experiments read.
@@ -24,11 +34,12 @@ FOLDERS = {
     "uci": ["UCI data"],
     "limits": ["UCI data", "GaussianNetworks"],
     "densities": ["UCI data"],
+    "missing": ["UCI data"],
 }
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 #: All others are on the page of the paper.
-PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("densities", "anomalies")}
+PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("densities", "anomalies", "missing")}
 PAPER = ROOT / "docs" / "paper.md"
 
 
