@@ -128,11 +128,10 @@ def render(results: pd.DataFrame, data: Path, out: Path) -> None:
     """Write the table."""
     from experiments.page import signed, table
 
-    by = ["data", "rate"]
-    size = results.assign(size=results["rows"] * results["nodes"])
-    sums = size.groupby([*by, "method"])[["loglik", "size"]].sum(min_count=1)
-    loglik = (sums["loglik"] / sums["size"]).unstack("method")
-    score = results.pivot_table("crps", index=by, columns="method")
+    by = {"index": ["data", "rate"], "columns": "method"}
+    sizes = results.assign(size=results["rows"] * results["nodes"])
+    loglik = sizes.pivot_table("loglik", **by, aggfunc="sum") / sizes.pivot_table("size", **by, aggfunc="sum")
+    score = results.pivot_table("crps", **by)
     rows = []
     for key in score.index:
         cells_ = [f"{score.loc[key].get(m, np.nan):.3f}" for m in METHODS]

@@ -6,49 +6,88 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.densities import METHODS, VERSIONS
+from experiments.densities import COMPARED, METHODS, PAPER, VERSIONS
 from experiments.figures.drawing import save_critical_difference
 from experiments.page import signed, table
 from experiments.sources import OUTER_FOLDS, published_uci
 from experiments.statistics import mean_ranks
 
 FEWEST_TABLES = 3  # for a diagram of ranks
+UCI = Path(__file__).resolve().parents[1] / "results" / "uci.csv"
 
 
 def draw(results: pd.DataFrame, data: Path, out: Path) -> None:
-    """Write a table and a diagram of ranks for each version of the tables."""
-    published = published_uci(data)
+    """Write a table and a diagram of ranks of all methods for each version, and the published values."""
+    results = pd.concat([results, from_uci(pd.read_csv(UCI), results)])
     for version in VERSIONS:
         values = per_row_and_variable(results[results["version"] == version])
         name = version.replace(" ", "-")
-        best = published.loc[values.index].max(axis=1) if version == "raw" else None
-        (out / f"densities-{name}.md").write_text(_table(values, results, best), "utf-8")
-        if len(values) >= FEWEST_TABLES:
-            save_critical_difference(values, out / f"densities-{name}.svg")
+        (out / f"densities-{name}.md").write_text(_table(values), "utf-8")
+        if len(values.dropna()) >= FEWEST_TABLES:
+            save_critical_difference(values.dropna(), out / f"densities-{name}.svg")
+    (out / "densities-published.md").write_text(_published_table(results, data), "utf-8")
+
+
+def from_uci(uci: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """Return what the paper's models reach on the raw tables and folds that are there."""
+    there = results.loc[results["version"] == "raw", ["data", "fold"]].drop_duplicates()
+    parts = []
+    for method, (algorithm, model, patience) in PAPER.items():
+        chosen = uci[
+            (uci["algorithm"] == algorithm)
+            & (uci["model"] == model)
+            & (uci["patience"] == patience)
+            & (uci["split"] == 0)
+        ]
+        parts.append(chosen.merge(there).assign(version="raw", method=method))
+    return pd.concat(parts)[["data", "version", "fold", "method", "loglik", "rows", "nodes"]]
 
 
 def per_row_and_variable(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over all test rows and variables; tables on which all folds of all methods have run."""
-    by_table = {"index": "data", "columns": "method"}
-    logliks = results.pivot_table("loglik", **by_table, aggfunc="sum").reindex(columns=list(METHODS))
-    sizes = results.assign(size=results["rows"] * results["nodes"])
-    numbers = sizes.pivot_table("size", **by_table, aggfunc="sum").reindex(columns=list(METHODS))
-    done = results.pivot_table("fold", **by_table, aggfunc="count").reindex(columns=list(METHODS))
-    folds = min(OUTER_FOLDS, int(results["fold"].max()) + 1)
-    return (logliks / numbers).loc[(done == folds).all(axis=1)]
+    """Return the mean over test rows and variables: one row per table, one column per method.
+
+    Methods are compared on the folds that all of them have run on. Those that have not run on a table at
+    all have no value there, and tables on which fewer than all but two have run are left out.
+    """
+    logliks = results.pivot_table("loglik", index=["data", "fold"], columns="method").reindex(columns=METHODS)
+    sizes = results.assign(size=results["rows"] * results["nodes"]).groupby(["data", "fold"])["size"].first()
+    rows = {}
+    for name, values in logliks.groupby(level="data"):
+        ran = values.columns[values.notna().any()]
+        common = values[ran].dropna()
+        if len(ran) >= len(METHODS) - 2 and len(common):
+            rows[name] = common.sum() / sizes.loc[common.index].sum()
+    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=list(METHODS))
 
 
-def _table(values: pd.DataFrame, results: pd.DataFrame, published: pd.Series | None) -> str:
-    sizes = results.groupby(["data", "fold", "method"])["rows"].first().groupby(["data", "method"]).sum()
+def _table(values: pd.DataFrame) -> str:
     rows = []
     for name, found in values.iterrows():
-        cells = [f"**{signed(v, 3)}**" if v == found.max() else signed(v, 3) for v in found]
-        if published is not None:
-            nodes = results.loc[results["data"] == name, "nodes"].iloc[0]
-            cells.append(signed(published[name] / (sizes[name].max() * nodes), 3))
-        rows.append([name, *cells])
-    ranks = mean_ranks(values)
-    last = [f"{ranks[method]:.2f}" for method in values.columns]
-    rows.append(["*mean rank*", *last, *([""] if published is not None else [])])
-    heads = ["table", *values.columns, *(["best published"] if published is not None else [])]
-    return table(heads, rows)
+        best = found.max()
+        rows.append(
+            [name, *("–" if v != v else f"**{signed(v, 3)}**" if v == best else signed(v, 3) for v in found)]
+        )
+    whole = values.dropna()
+    for title, part in (
+        (f"*mean rank, {len(whole)} tables*", whole),
+        ("*without vines*", values.dropna(axis=1)),
+    ):
+        ranks = mean_ranks(part)
+        rows.append([title, *(f"{ranks[m]:.2f}" if m in ranks else "–" for m in values.columns)])
+    return table(["table", *values.columns], rows)
+
+
+def _published_table(results: pd.DataFrame, data: Path) -> str:
+    """Put the best published value of the paper beside ours, on all ten folds."""
+    best = published_uci(data).max(axis=1)
+    ours = results[(results["version"] == "raw") & (results["method"] == COMPARED)]
+    rows, better = [], 0
+    for name, part in ours.groupby("data"):
+        if len(part) < OUTER_FOLDS:
+            continue
+        size = float((part["rows"] * part["nodes"]).sum())
+        value, published = part["loglik"].sum() / size, best[name] / size
+        better += value > published
+        rows.append([name, signed(published, 3), signed(value, 3), signed(value - published, 3)])
+    rows.append([f"*better on {better} of {len(rows)}*", "", "", ""])
+    return table(["table", "best published", COMPARED, "difference"], rows)
