@@ -23,7 +23,7 @@ from spbn.structure import Structure
 from spbn.tables.table import Table
 
 ROUNDS = 4
-FEWEST_ROWS, ROWS_A_COLUMN = 100, 10  # without holes, for a first network of them alone
+FEWEST_ROWS, ROWS_A_COLUMN = 30, 5  # without holes, for a first network of them alone
 LARGEST_SHARE = 0.5  # of a column, that may be missing without a warning
 
 #: Learns from a complete table, from a structure on if there is one.
