@@ -64,7 +64,7 @@ def test_imputed_values_follow_the_exact_conditional():
     network = chain()
     row = pd.DataFrame({"A": [np.nan], "B": [1.0], "C": [4.0]})
     drawn = np.array([frame["A"].iloc[0] for frame in network.impute(row, draws=400, seed=3)])
-    names, mean, covariance, _ = conditioned(network, {"B": 1.0, "C": 4.0})
+    _, mean, covariance, _ = conditioned(network, {"B": 1.0, "C": 4.0})
     assert stats.kstest(drawn, stats.norm(mean[0], covariance[0, 0] ** 0.5).cdf).pvalue > 1e-3
 
 
