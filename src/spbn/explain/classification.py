@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Smaller probabilities count as this much, so that one row cannot make the log loss infinite.
 LEAST_PROBABILITY = 1e-15
 BINS = 10
+SHOWN_ROWS = 10
+#: Columns of an explanation that come before those of the features.
+FACTS = ("predicted", "probability", "runner_up")
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ def assess(probabilities: FloatArray, truth: IntArray) -> Assessment:
     )
 
 
-def _reliability(probability: FloatArray, correct: FloatArray) -> tuple[Bin | None, ...]:
+def _reliability(probability: FloatArray, correct: BoolArray) -> tuple[Bin | None, ...]:
     places = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
     found: list[Bin | None] = []
     for place in range(BINS):
@@ -85,3 +94,68 @@ def _reliability(probability: FloatArray, correct: FloatArray) -> tuple[Bin | No
             else None
         )
     return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a classifier says about some rows, and the truth as far as it is known.
+
+    Attributes
+    ----------
+    classes
+        The classes, in the order of the probabilities.
+    probabilities
+        Rows × classes.
+    explanation
+        What `SPBNClassifier.explain` says: a frame with a row for each.
+    truth
+        The class of every row; None if that is not known.
+    """
+
+    classes: npt.NDArray[Any]
+    probabilities: FloatArray
+    explanation: pd.DataFrame
+    truth: npt.NDArray[Any] | None
+
+    @cached_property
+    def known(self) -> BoolArray:
+        """Tell which rows are of a class that the classifier knows."""
+        if self.truth is None:
+            return np.zeros(len(self.probabilities), dtype=np.bool_)
+        return np.isin(self.truth, self.classes)
+
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        """How good the probabilities are, for rows of known classes; None if there are none."""
+        if self.truth is None or not self.known.any():
+            return None
+        labels = np.searchsorted(self.classes, self.truth[self.known])
+        return assess(self.probabilities[self.known], labels)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The predictions as a table: the class if it is known, the prediction, and all probabilities."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {} if self.truth is None else {"truth": self.truth}
+        columns |= {name: self.explanation[name].to_numpy() for name in ("predicted", "probability")}
+        columns |= {f"P({name})": p for name, p in zip(self.classes, self.probabilities.T, strict=True)}
+        return pd.DataFrame(columns, index=self.explanation.index)
+
+    def wrong_rows(self) -> IntArray:
+        """Return rows that are predicted wrongly, those that seemed most certain first."""
+        if self.truth is None:
+            return np.empty(0, dtype=np.int64)
+        wrong = np.flatnonzero(self.explanation["predicted"].to_numpy() != self.truth)
+        certainty = self.explanation["probability"].to_numpy()[wrong]
+        return wrong[np.argsort(-certainty, kind="stable")][:SHOWN_ROWS]
+
+    def uncertain_rows(self) -> IntArray:
+        """Return the rows whose most likely class is least likely."""
+        return np.argsort(self.explanation["probability"].to_numpy(), kind="stable")[:SHOWN_ROWS]
+
+    def reasons(self, row: int, most: int = 5) -> list[tuple[str, float]]:
+        """Return what speaks most for a row's predicted class against the runner-up, or against it."""
+        ratios = self.explanation.drop(columns=list(FACTS)).iloc[row]
+        largest = ratios.abs().sort_values(ascending=False, kind="stable").index[:most]
+        return [(str(name), float(ratios[name])) for name in largest]
