@@ -107,7 +107,7 @@ def classify(
     )
     if test is None:
         found = cross_validated(classifier, features, classes, folds, seed)
-        how = f"Rows of {data.name}, each predicted by a model that was learned without its fold of {folds}."
+        how = f"Rows of {data.name}, predicted in a cross-validation with {folds} folds."
     else:
         with busy("learning"):
             classifier.fit(features, classes)

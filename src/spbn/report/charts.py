@@ -170,7 +170,7 @@ def density_histogram(unusual: UnusualRows) -> Html:
 
 def reliability_diagram(assessment: Assessment) -> Html:
     """Draw how often predictions are right, by the probability that they were given."""
-    size, left, right, top, bottom = 240.0, 44.0, 14.0, 10.0, 56.0
+    size, left, right, top, bottom = 240.0, 44.0, 24.0, 10.0, 56.0
     width, height = left + size + right, top + size + bottom
     parts = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from spbn.drawing.markup import Html, join, tag
-from spbn.explain.classification import Assessment, Predictions
+from spbn.explain.classification import FACTS, Assessment, Predictions
 from spbn.files.atomic import replacing
 from spbn.numerics.arrays import IntArray
 from spbn.report.charts import reliability_diagram
@@ -135,13 +135,13 @@ def _rows(found: Predictions, rows: IntArray) -> Html:
 def _lines(found: Predictions, rows: IntArray) -> Iterable[Html]:
     explanation = found.explanation
     for row in rows.tolist():
-        facts = explanation.iloc[row]
-        probability = f"{facts['probability']:.1%}".replace("%", " %")
+        predicted, share, runner_up = (explanation[name].iloc[row] for name in FACTS)
+        probability = f"{share:.1%}".replace("%", " %")
         cells = [tag("td", str(explanation.index[row]))]
         if found.truth is not None:
             cells.append(tag("td", str(found.truth[row])))
-        cells.append(tag("td", f"{facts['predicted']} ", tag("span", probability, class_="small")))
-        cells.append(tag("td", str(facts["runner_up"])))
+        cells.append(tag("td", f"{predicted} ", tag("span", probability, class_="small")))
+        cells.append(tag("td", str(runner_up)))
         reasons = [_reason(name, ratio) for name, ratio in found.reasons(row)]
         yield tag("tr", *cells, tag("td", tag("ul", *reasons, class_="reasons")))
 
