@@ -34,9 +34,6 @@ METHODS = (*MODELS, *PEERS)
 #: Folds that are run of tables with at least so many numbers.
 FEWER_FOLDS = {150_000: 2, 100_000: 3, 40_000: 5}
 QUICK = ("Iris",)
-#: What a method costs, roughly, beside a blend; the order of the cells follows it.
-RELATIVE_COST = {"blend": 1.0, "SPBN": 0.9, "GBN": 0.02}
-PEER_COST = 0.001
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class Cell:
 
 
 def cells(data: Path, quick: bool) -> list[Cell]:
-    """Return all cells, those that cost least first."""
+    """Return all cells, those of the smallest table first."""
     names = QUICK if quick else [name for name in uci_names(data) if uci_classes(data, name) is not None]
     everything = [
         Cell(name, fold, method)
@@ -57,7 +54,7 @@ def cells(data: Path, quick: bool) -> list[Cell]:
         for method in METHODS
         for fold in range(1 if quick else folds_of(uci_table(data, name)))
     ]
-    return sorted(everything, key=lambda cell: _cost(data, cell))
+    return sorted(everything, key=lambda cell: _size(data, cell.data))
 
 
 def folds_of(frame: pd.DataFrame) -> int:
@@ -109,9 +106,10 @@ def stratified_folds(data: Path, name: str) -> list[tuple[np.ndarray, np.ndarray
         return list(folds.split(np.empty(len(classes)), classes))
 
 
-def _cost(data: Path, cell: Cell) -> float:
-    rows, columns = uci_table(data, cell.data).shape
-    return float(rows**2 * columns**2) * RELATIVE_COST.get(cell.method, PEER_COST)
+def _size(data: Path, name: str) -> float:
+    """Return what a search costs, roughly."""
+    rows, columns = uci_table(data, name).shape
+    return float(rows**2 * columns**2)
 
 
 def render(results: pd.DataFrame, data: Path, out: Path) -> None:
