@@ -375,3 +375,20 @@ def test_it_is_better_than_chance_out_of_the_box():
     train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
     model = SPBNClassifier(patience=0).fit(features.iloc[train], classes.iloc[train])
     assert log_loss(classes.iloc[test], model.predict_proba(features.iloc[test])) < 0.25
+
+
+@pytest.mark.parametrize("structure", ["multinet", "augmented"])
+def test_a_copy_of_a_feature_is_no_further_evidence(structure):
+    frame, labels, _ = two_classes(100)
+    with_copy = frame.assign(again=3 * frame["a"] - 1)
+    model = SPBNClassifier(**QUICK, structure=structure)
+    np.testing.assert_allclose(
+        clone(model).fit(with_copy, labels).predict_proba(with_copy),
+        clone(model).fit(frame, labels).predict_proba(frame),
+    )
+
+
+def test_what_is_not_there_cannot_be_predicted_from():
+    frame, labels, _ = two_classes(30)
+    with pytest.raises(spbn.DataError, match="no feature varies"):
+        SPBNClassifier(**QUICK).fit(0 * frame, labels)

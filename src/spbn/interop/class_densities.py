@@ -132,10 +132,12 @@ class Augmented:
         target = "class"
         while target in table.names:
             target = f"{target}_"
-        limit = learning.options["max_parents"]
+        options, names = learning.options, list(table.names)
+        limit = options["max_parents"]
         network = learning.network(
             _with_class(table, target, labels, classes),
-            required_arcs=[*learning.options["required_arcs"], *((target, name) for name in table.names)],
+            required_arcs=[*_among(names, options["required_arcs"]), *((target, name) for name in names)],
+            forbidden_arcs=_among(names, options["forbidden_arcs"]),
             max_parents=None if limit is None else limit + 1,
         )
         return cls(network, target)
@@ -242,10 +244,15 @@ def _learnable(table: Table) -> list[str]:
     """Return the columns that vary enough for a network, without copies of others."""
     if table.rows < FEWEST_ROWS:
         return []
+    return informative(table, FEWEST_DIFFERENT)
+
+
+def informative(table: Table, fewest_different: int = 1) -> list[str]:
+    """Return the columns in which some rows differ from the most frequent value, without copies of others."""
     names: list[str] = []
     for name in table.names:
         counts = np.unique(table.column(name), return_counts=True)[1]
-        if table.rows - counts.max() < FEWEST_DIFFERENT:
+        if table.rows - counts.max() < fewest_different:
             continue
         try:
             require_distinct(table.select([*names, name]))

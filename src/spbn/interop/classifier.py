@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, DataError, quoted
 from spbn.graphs.dag import Arc
 from spbn.interop.calibration import Calibration
-from spbn.interop.class_densities import STRUCTURES, ClassDensities, Learning
+from spbn.interop.class_densities import STRUCTURES, ClassDensities, Learning, informative
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.margins import require_kind
 from spbn.network import BayesianNetwork
@@ -139,10 +139,10 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table, target = self._training_table(X, y)
         self.classes_, labels = np.unique(target, return_inverse=True)
         self._variables = table.variables
-        # A column that is constant says nothing about the class.
-        self._used = [
-            name for name, column in zip(table.names, table.columns, strict=True) if np.ptp(column) > 0
-        ]
+        # A column that is constant, or a copy of another, says nothing about the class.
+        self._used = informative(table)
+        if not self._used:
+            raise DataError("no feature varies, which leaves nothing to predict the classes from.")
         learning = Learning(self._options(table))
         rows = table.select(self._used)
         self._densities: ClassDensities = densities.learned(rows, labels, len(self.classes_), learning)
@@ -261,7 +261,7 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return table, target
 
     def _table(self, X: Any) -> Table:
-        if not self._is_mixed(X):
+        if not any(variable.is_discrete for variable in self._variables):
             features = validate_data(self, X, dtype=np.float64, reset=False)
             table = Table(self._names(features.shape[1]), np.ascontiguousarray(features.T))
         else:
