@@ -392,3 +392,13 @@ def test_what_is_not_there_cannot_be_predicted_from():
     frame, labels, _ = two_classes(30)
     with pytest.raises(spbn.DataError, match="no feature varies"):
         SPBNClassifier(**QUICK).fit(0 * frame, labels)
+
+
+def test_calibration_sees_that_noise_says_nothing():
+    """Kernels sit on the rows that they were fitted to, which would look easy to classify."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(160, 6)), columns=list("abcdef"))
+    labels = rng.integers(2, size=160)
+    options = {"model": "kdebn", "margins": "none", "max_parents": 0, "patience": 0}
+    model = SPBNClassifier(**options).fit(frame[:80], labels[:80])
+    assert log_loss(labels[80:], model.predict_proba(frame[80:])) < np.log(2) + 0.06
