@@ -24,6 +24,7 @@ PAPER_DATA = (
     "limits",
     "densities",
     "missing",
+    "classifiers",
 )
 OTHER_DATA = ("anomalies",)
 NAMES = (*PAPER_DATA, *OTHER_DATA)
@@ -35,11 +36,12 @@ FOLDERS = {
     "limits": ["UCI data", "GaussianNetworks"],
     "densities": ["UCI data"],
     "missing": ["UCI data"],
+    "classifiers": ["UCI data"],
 }
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 #: All others are on the page of the paper.
-PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("densities", "anomalies", "missing")}
+PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("densities", "classifiers", "anomalies", "missing")}
 PAPER = ROOT / "docs" / "paper.md"
 
 

@@ -33,9 +33,19 @@ def uci_table(data: Path, name: str) -> pd.DataFrame:
     These are the class, columns that are constant in some training fold, and columns that are
     linear combinations of others.
     """
-    paths = [path for path in sorted((data / "UCI data" / "data" / name).glob("*.csv")) if _is_whole(path)]
-    frame = pd.read_csv(paths[0]).drop(columns="class", errors="ignore").astype(float)
+    frame = _uci_file(data, name).drop(columns="class", errors="ignore").astype(float)
     return without_dependent_columns(without_constant_columns(frame))
+
+
+def uci_classes(data: Path, name: str) -> pd.Series | None:
+    """Return the class of every row of a data set; None if it has none."""
+    return _uci_file(data, name).get("class")
+
+
+@cache
+def _uci_file(data: Path, name: str) -> pd.DataFrame:
+    paths = [path for path in sorted((data / "UCI data" / "data" / name).glob("*.csv")) if _is_whole(path)]
+    return pd.read_csv(paths[0])
 
 
 def outer_folds(rows: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -29,6 +29,7 @@ __version__ = "0.2.0.dev0"
 
 #: Imported on first use, because they need heavy packages: from which module, and by which name.
 _LAZY = {
+    "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),
     "explain": ("spbn.explain", None),
@@ -75,6 +76,7 @@ __all__ = [
     "PartialCorrelation",
     "RCoT",
     "Record",
+    "SPBNClassifier",
     "SPBNDensity",
     "SearchResult",
     "SpbnError",

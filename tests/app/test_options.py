@@ -17,6 +17,8 @@ from spbn.learn import MODELS
 from spbn.report import render
 from spbn.tables import read_table
 
+from strategies import nonlinear_frame
+
 CHECKS = {}
 
 
@@ -274,3 +276,106 @@ def test_the_option_arrives(command, option, tables, run, monkeypatch):
     small = spbn.datasets.paper_synthetic("200")
     monkeypatch.setattr("spbn.app.demo.paper_synthetic", lambda name: small)  # 10,000 rows take a while
     CHECKS[command, option](run)
+
+
+def labelled_frame(rows=90, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = nonlinear_frame(rows, 3, seed=seed)
+    frame["few"] = rng.integers(1, 4, size=rows)
+    frame["kind"] = np.where(frame["a"] + rng.normal(size=rows) > 0, "yes", "no")
+    return frame
+
+
+def classified(run, *arguments, model="gbn"):
+    """Return the probabilities that the command writes."""
+    labelled_frame().to_csv("labelled.csv", index=False)
+    labelled_frame(40, seed=1).to_csv("new.csv", index=False)
+    command = ("classify", "labelled.csv", "--target", "kind", "--model", model, "--out", "p.csv")
+    code, _, err = run(*command, *arguments)
+    assert code == 0, err
+    return pd.read_csv("p.csv")[["P(no)", "P(yes)"]].to_numpy()
+
+
+def expected_classes(columns=("a", "b", "c", "few"), **options):
+    train, new = labelled_frame(), labelled_frame(40, seed=1)
+    model = spbn.SPBNClassifier(**{"model": "gbn", **options}).fit(train[list(columns)], train["kind"])
+    return model.predict_proba(new[list(columns)])
+
+
+def check_classifying(option, value, **settings):
+    """Make the test of an option that the classifier has as well."""
+
+    def check(run):
+        found = classified(run, "--test", "new.csv", option, value, model=settings.get("model", "gbn"))
+        plain = {"model": settings["model"]} if "model" in settings and option != "--model" else {}
+        assert not np.allclose(found, expected_classes(**plain), rtol=1e-4), "choose another value"
+        np.testing.assert_allclose(found, expected_classes(**settings), rtol=1e-6)
+
+    return check
+
+
+for case in [
+    ("--model", "spbn", {"model": "spbn"}),
+    ("--margins", "none", {"margins": "none"}),
+    ("--structure", "augmented", {"structure": "augmented"}),
+    ("--max-parents", "0", {"max_parents": 0}),
+    ("--patience", "0", {"model": "spbn", "patience": 0}),
+    ("--discrete", "few", {"discrete": ["few"]}),
+    ("--seed", "3", {"seed": 3}),
+    ("--columns", "b,a", {"columns": ("b", "a")}),
+    ("--drop", "c,few", {"columns": ("a", "b")}),
+]:
+    checks("classify", case[0])(check_classifying(case[0], case[1], **case[2]))
+
+
+@checks("classify", "--calibrate")
+def _(run):
+    found = classified(run, "--test", "new.csv", "--no-calibrate")
+    np.testing.assert_allclose(found, expected_classes(calibrate=False), rtol=1e-6)
+    assert not np.allclose(found, classified(run, "--test", "new.csv", "--calibrate"))
+
+
+@checks("classify", "--missing")
+def _(run):
+    holes = labelled_frame()
+    holes.loc[3, "a"] = np.nan
+    holes.to_csv("gaps.csv", index=False)
+    labelled_frame(40, seed=1).to_csv("new.csv", index=False)
+    command = [
+        "classify",
+        "gaps.csv",
+        "--target",
+        "kind",
+        "--model",
+        "gbn",
+        "--test",
+        "new.csv",
+        "--out",
+        "p.csv",
+    ]
+    assert run(*command)[0] == 2
+    assert run(*command, "--missing", "drop")[0] == 0
+    whole = holes.dropna()
+    model = spbn.SPBNClassifier(model="gbn").fit(whole.drop(columns="kind"), whole["kind"])
+    expected = model.predict_proba(labelled_frame(40, seed=1).drop(columns="kind"))
+    np.testing.assert_allclose(pd.read_csv("p.csv")[["P(no)", "P(yes)"]], expected, rtol=1e-6)
+
+
+@checks("classify", "--target")
+@checks("classify", "--test")
+@checks("classify", "--out")
+def _(run):
+    np.testing.assert_allclose(classified(run, "--test", "new.csv"), expected_classes(), rtol=1e-6)
+
+
+@checks("classify", "--folds")
+def _(run):
+    first, second = classified(run, "--folds", "2"), classified(run, "--folds", "3")
+    assert len(first) == len(second) == 90
+    assert not np.allclose(first, second)
+
+
+@checks("classify", "--report")
+def _(run):
+    classified(run, "--test", "new.csv", "--report", "r.html")
+    assert "Most uncertain rows" in Path("r.html").read_text()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from spbn.app.arguments import Columns, Data, Drop, MissingRows, Model, Seed, arc_in
+from spbn.app.classify import classify
 from spbn.app.escaping import printable
 from spbn.app.inputs import busy, frame_for, load_model, note_peculiar_columns, training_frame
 from spbn.app.targets import require_targets
@@ -266,6 +267,9 @@ def compare(
             progress=sys.stderr.isatty(),
         )
     )
+
+
+app.command()(classify)
 
 
 @app.command()

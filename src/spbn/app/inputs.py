@@ -42,6 +42,11 @@ def training_frame(data: Path, columns: str | None, drop: str | None, missing: M
     chosen, dropped = names_in("--columns", columns), names_in("--drop", drop)
     with busy("reading the table"):
         frame = read_table(data, chosen, drop=dropped or ())
+    return complete_rows(data, frame, missing)
+
+
+def complete_rows(data: Path, frame: pd.DataFrame, missing: Missing) -> pd.DataFrame:
+    """Leave out rows with missing values if that is asked for; otherwise refuse them."""
     if missing == "drop":
         whole: BoolArray = present(frame).min(axis=1)
         if not whole.all():

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from spbn.app.escaping import printable
 from spbn.app.wording import in_options
+from spbn.explain.classification import Predictions
 from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
 from spbn.pc import PCResult
@@ -153,11 +154,34 @@ def _print_contributions(found: UnusualRows, labels: Sequence[object]) -> None:
     say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
 
 
+def print_assessment(found: Predictions) -> None:
+    """Print how good predictions are, if the truth is known; otherwise how many rows each class gets."""
+    import pandas as pd
+
+    names = [printable(str(name)) for name in found.classes]
+    say(f"{_count(found.probabilities, 'row')}, {_count(names, 'class', 'classes')}")
+    say()
+    assessment = found.assessment
+    if assessment is None:
+        counts = found.explanation["predicted"].value_counts().reindex(found.classes, fill_value=0)
+        say_lines(pd.DataFrame({"predicted": counts.to_numpy()}, index=names).to_string())
+        return
+    say(f"accuracy           {assessment.accuracy:.1%}")
+    say(f"log loss           {assessment.log_loss:.4f}")
+    say(f"Brier score        {assessment.brier:.4f}")
+    say(f"calibration error  {assessment.calibration_error:.4f}")
+    say()
+    table = pd.DataFrame(assessment.confusion, index=names, columns=names)
+    say_lines(table.rename_axis(columns="class").to_string())
+    say()
+    say("Confusion: one line per true class, one column per prediction.", style="dim")
+
+
 def say_lines(text: str) -> None:
     """Print text of several lines."""
     for line in text.split("\n"):
         say(line)
 
 
-def _count(things: Collection[object], word: str) -> str:
-    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
+def _count(things: Collection[Any], word: str, words: str | None = None) -> str:
+    return f"{len(things)} {word if len(things) == 1 else words or f'{word}s'}"

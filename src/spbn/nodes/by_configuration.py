@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn.errors import ArgumentError, FitError, quoted
+from spbn.errors import ArgumentError, DataError, FitError, quoted
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.nodes.base import CPD, Description, FitSettings, NodeType
 from spbn.nodes.configurations import Configurations
@@ -64,7 +64,7 @@ class ByConfiguration:
         found, places = Configurations.in_columns(given.variables, given.columns)
         fitted: dict[int, CPD] = {}
         for place, rows in enumerate(_rows_by_place(places)):  # every place occurs
-            with suppress(FitError):
+            with suppress(FitError, DataError):  # the second: too few rows for any density
                 fitted[place] = node_type.fit(numbers.take(rows), node, continuous, settings)
         configurations = found.only(np.array(list(fitted), dtype=np.int64))
         otherwise = None

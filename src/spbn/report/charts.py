@@ -10,6 +10,8 @@ import numpy as np
 
 from spbn.drawing.markup import Html, tag
 from spbn.explain.calibration import FitCheck
+from spbn.explain.classification import BINS as RANGES
+from spbn.explain.classification import Assessment
 from spbn.explain.unusual import UnusualRows
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.report.numbers import MINUS, number
@@ -163,4 +165,41 @@ def density_histogram(unusual: UnusualRows) -> Html:
         viewBox=f"-6 0 {width + 12:.0f} {height:.0f}",
         role="img",
         aria_label=f"Log-densities of all rows, from {number(low)} to {number(high)}",
+    )
+
+
+def reliability_diagram(assessment: Assessment) -> Html:
+    """Draw how often predictions are right, by the probability that they were given."""
+    size, left, right, top, bottom = 240.0, 44.0, 24.0, 10.0, 56.0
+    width, height = left + size + right, top + size + bottom
+    parts = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = left + size * share, top + size * (1.0 - share)
+        parts.append(tag("line", x1=left, x2=left + size, y1=y, y2=y, class_="grid"))
+        parts.append(
+            tag("text", f"{share:.0%}".replace("%", " %"), x=left - 8, y=y, dy="0.35em", class_="end")
+        )
+        parts.append(tag("text", f"{share:.0%}".replace("%", " %"), x=x, y=top + size + 18, class_="middle"))
+    parts.append(tag("line", x1=left, y1=top + size, x2=left + size, y2=top, class_="best"))
+    most = max(found.rows for found in assessment.reliability if found is not None)
+    for place, found in enumerate(assessment.reliability):
+        if found is None:
+            continue
+        title = tag(
+            "title",
+            f"{found.rows} rows with {place / RANGES:.0%} to {(place + 1) / RANGES:.0%}: on average "
+            f"{found.probability:.1%}, right {found.correct:.1%}",
+        )
+        x, y = left + size * found.probability, top + size * (1.0 - found.correct)
+        radius = 3.0 + 9.0 * math.sqrt(found.rows / most)
+        parts.append(tag("circle", title, cx=float(x), cy=float(y), r=radius))
+    middle = left + size / 2
+    parts.append(tag("text", "probability of the predicted class", x=middle, y=height - 16, class_="middle"))
+    return tag(
+        "svg",
+        *parts,
+        class_="chart reliability",
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        role="img",
+        aria_label=f"Reliability: calibration error {assessment.calibration_error:.3f}",
     )

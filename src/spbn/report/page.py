@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 
@@ -29,9 +30,22 @@ def page(content: Content) -> str:
         "unusual": ("Unusual rows", unusual_section(content)),
         "provenance": ("Provenance", provenance_section(content)),
     }
+    return assembled(content.title, summary(content), sections, rules=type_rules(content.types))
+
+
+def assembled(title: str, head: Html, sections: Mapping[str, tuple[str, Html]], *, rules: str = "") -> str:
+    """Put a page together.
+
+    Parameters
+    ----------
+    sections
+        By their keys: what the navigation calls them, and what they hold.
+    rules
+        Rules to add to the style sheet.
+    """
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
     body = join(
-        summary(content),
+        head,
         tag("nav", tag("ul", *links), aria_label="Sections"),
         tag(
             "main",
@@ -49,8 +63,8 @@ def page(content: Content) -> str:
     script = _resource("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_resource("page.html")).substitute(
-        title=safe(content.title),
-        css=_resource("report.css") + type_rules(content.types),
+        title=safe(title),
+        css=_resource("report.css") + rules,
         js=script,
         body=_with_lines(body),
         # Only the script of this file may run, whatever a name may contain.

@@ -29,9 +29,15 @@ PARQUET = ".parquet"
 
 
 def read_table(
-    path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, drop: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    drop: Sequence[str] = (),
+    discrete: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Read the columns of a file, those named or all, but none in `drop`; they must hold numbers.
+    """Read the columns of a file, those named or all, but none in `drop`.
+
+    They must hold numbers, apart from those in `discrete`, which are left as they are.
 
     The first line of a text file has the names of the columns. The index of the frame counts rows from 1,
     as the messages and tables of the command line do; whatever index a Parquet file has is left out.
@@ -53,7 +59,22 @@ def read_table(
     if len(frame) == 0:
         raise DataError(f"{source} has column names, but no rows.")
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
-    return _require_numbers(source, frame, can_drop=columns is None)
+    absent = [name for name in discrete if name not in frame.columns]
+    if absent:
+        raise DataError(
+            f"discrete names unknown columns: {quoted(absent)}. Those in use are {quoted(frame.columns)}."
+        )
+    return _require_numbers(source, frame, discrete, can_drop=columns is None)
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of all columns of a file."""
+    source = Path(path)
+    suffix = require_table_name(source)
+    if not source.is_file():
+        return []  # which `read_table` complains about
+    frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix])
+    return [str(name) for name in frame.columns]
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -68,10 +89,17 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def present(frame: pd.DataFrame) -> BoolArray:
-    """Tell which values of a frame of numbers are there: neither missing nor infinite; rows × columns."""
+    """Tell which values of a frame are there: neither missing nor infinite; rows × columns."""
     import numpy as np
+    import pandas as pd
 
-    return np.isfinite(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+    there = [
+        np.isfinite(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        if pd.api.types.is_numeric_dtype(column)
+        else column.notna().to_numpy(dtype=np.bool_)
+        for _, column in frame.items()
+    ]
+    return np.stack(there, axis=1)
 
 
 def require_complete(source: str | os.PathLike[str], frame: pd.DataFrame, remedy: str) -> None:
@@ -227,14 +255,16 @@ def _read_parquet(source: Path) -> pd.DataFrame:
         ) from None
 
 
-def _require_numbers(source: Path, frame: pd.DataFrame, *, can_drop: bool) -> pd.DataFrame:
+def _require_numbers(
+    source: Path, frame: pd.DataFrame, discrete: Sequence[str], *, can_drop: bool
+) -> pd.DataFrame:
     """Return the columns as numbers, or name all those that hold something else."""
     import pandas as pd
 
     converted: dict[str, pd.Series[Any]] = {}
     wrong: dict[str, int] = {}  # columns, and the first row in which they hold something else
     for name in frame.columns:
-        converted[name] = _numbers(frame[name])
+        converted[name] = frame[name] if name in discrete else _numbers(frame[name])
         bad = frame[name].notna() & converted[name].isna()
         if bad.any():
             wrong[name] = int(bad.to_numpy().argmax())

@@ -1,0 +1,202 @@
+"""The command ``spbn classify``: learn to tell classes apart, and say how well that works."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import typer
+
+from spbn.app.arguments import Columns, Data, Drop, MissingRows, Seed, names_in
+from spbn.app.inputs import busy, complete_rows
+from spbn.app.progress import counting_progress
+from spbn.app.targets import require_targets
+from spbn.app.terminal import note, print_assessment, say
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.explain.classification import Predictions
+from spbn.learn import MODELS
+from spbn.tables.files import column_names, read_table, require_table_name, write_table
+from spbn.tables.frames import Missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from spbn.interop.classifier import SPBNClassifier
+
+
+def classify(
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column with the classes.", show_default=False)],
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table with rows to classify; if it has the classes, the predictions are assessed. "
+            "Without it the rows of DATA are predicted by cross-validation.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "blend",
+    margins: Annotated[
+        Literal["none", "yeo-johnson"],
+        typer.Option(help="Transform of every column, against skew and heavy tails."),
+    ] = "yeo-johnson",
+    structure: Annotated[
+        Literal["multinet", "augmented"],
+        typer.Option(help="A network for every class, or one in which the class is a parent of all columns."),
+    ] = "multinet",
+    calibrate: Annotated[
+        bool, typer.Option(help="Make probabilities as confident as cross-validation says.")
+    ] = True,
+    max_parents: Annotated[
+        int | None,
+        typer.Option(help="Maximum number of parents of a column; no limit by default.", show_default=False),
+    ] = None,
+    patience: Annotated[
+        int, typer.Option(help="Steps to go on without progress on the validation rows.")
+    ] = 5,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation without --test.")] = 5,
+    discrete: Annotated[
+        str | None,
+        typer.Option(help="Columns of numbers that stand for categories: a,b.", show_default=False),
+    ] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    missing: MissingRows = "error",
+    seed: Seed = 0,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="Write the predictions: predictions.csv.", show_default=False)
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
+    ] = None,
+) -> None:
+    """Predict a class from the other columns, with probabilities.
+
+    [dim]spbn classify train.csv --target class --test new.csv --out predictions.csv[/]
+    """
+    from spbn.interop.classifier import SPBNClassifier
+
+    require_targets(out_, report, inputs=[data, test])
+    if out_ is not None:
+        require_table_name(out_)
+    categories = names_in("--discrete", discrete) or []
+    if target in categories:
+        raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
+    chosen = names_in("--columns", columns)
+    if chosen is not None and target not in chosen:
+        chosen.append(target)
+    frame = _rows(data, chosen, names_in("--drop", drop) or [], [target, *categories], missing)
+    if target not in frame.columns:
+        raise DataError(f"{data} has no column {target!r} to use. Its columns are {quoted(frame.columns)}.")
+    features, classes = frame.drop(columns=target), _classes(frame[target])
+    if features.shape[1] == 0:
+        raise DataError(f"{data} has no column beside {target!r} to predict it from.")
+    classifier = SPBNClassifier(
+        model=model,
+        margins=margins,
+        structure=structure,
+        calibrate=calibrate,
+        max_parents=max_parents,
+        patience=patience,
+        discrete=categories,
+        seed=seed,
+    )
+    if test is None:
+        found = cross_validated(classifier, features, classes, folds, seed)
+        how = f"Rows of {data.name}, predicted in a cross-validation with {folds} folds."
+    else:
+        with busy("learning"):
+            classifier.fit(features, classes)
+        found = predicted(classifier, *_test_rows(test, features, target, categories, missing))
+        _note_unknown(found)
+        how = f"Rows of {test.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
+    print_assessment(found)
+    if out_ is not None or report is not None:
+        say()
+    if out_ is not None:
+        write_table(found.frame, out_)
+        say(f"predictions written to {out_}")
+    if report is not None:
+        from spbn.report.classification import write_classification_report
+
+        write_classification_report(found, report, title=f"{target} of {data.stem}", how=how)
+        say(f"report written to {report}")
+
+
+def predicted(
+    classifier: SPBNClassifier, features: pd.DataFrame, truth: npt.NDArray[Any] | None
+) -> Predictions:
+    """Predict rows, and say which features speak for the predictions; `truth` may be unknown."""
+    return Predictions(
+        classifier.classes_, classifier.predict_proba(features), classifier.explain(features), truth
+    )
+
+
+def cross_validated(
+    classifier: SPBNClassifier, features: pd.DataFrame, classes: npt.NDArray[Any], folds: int, seed: int
+) -> Predictions:
+    """Predict every row by a model that was learned without its fold."""
+    import pandas as pd
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedKFold
+
+    names, counts = np.unique(classes, return_counts=True)
+    if not 2 <= folds <= counts.max():
+        raise ArgumentError(
+            f"folds must be between 2 and the rows of the largest class, {counts.max()}. Got {folds}."
+        )
+    probabilities = np.zeros((len(classes), len(names)))
+    explanations = []
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    with (
+        warnings.catch_warnings(),
+        counting_progress(sys.stderr.isatty(), "learning", total=folds) as advance,
+    ):
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        for train, test in splitter.split(features, classes):
+            fitted = clone(classifier).fit(features.iloc[train], classes[train])
+            part = predicted(fitted, features.iloc[test], None)
+            probabilities[np.ix_(test, np.searchsorted(names, part.classes))] = part.probabilities
+            explanations.append(part.explanation)
+            advance()
+    return Predictions(names, probabilities, pd.concat(explanations).loc[features.index], classes)
+
+
+def _note_unknown(found: Predictions) -> None:
+    """Mention rows whose classes do not occur in training."""
+    if found.truth is not None and not found.known.all():
+        names = sorted({str(name) for name in found.truth[~found.known]})
+        note(
+            f"{(~found.known).sum()} rows are of classes that no training row has ({quoted(names)}): they "
+            f"are predicted, but not assessed."
+        )
+
+
+def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:
+    """Return classes as whole numbers or truth values if they are some, and as text otherwise."""
+    array = column.to_numpy()
+    return array if array.dtype.kind in "iub" else column.astype(str).to_numpy(dtype=object)
+
+
+def _rows(
+    source: Path, columns: list[str] | None, drop: list[str], discrete: list[str], missing: Missing
+) -> pd.DataFrame:
+    """Read a table; rows with holes are refused or left out."""
+    with busy("reading the table"):
+        frame = read_table(source, columns, drop=drop, discrete=discrete)
+    return complete_rows(source, frame, missing)
+
+
+def _test_rows(
+    source: Path, features: pd.DataFrame, target: str, discrete: list[str], missing: Missing
+) -> tuple[pd.DataFrame, npt.NDArray[Any] | None]:
+    """Read the columns to predict from, and the classes if they are there."""
+    names = list(features.columns)
+    has_classes = target in column_names(source)
+    columns, categories = ([*names, target], [*discrete, target]) if has_classes else (names, discrete)
+    frame = _rows(source, columns, [], categories, missing)
+    return frame[names], _classes(frame[target]) if has_classes else None

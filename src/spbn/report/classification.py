@@ -1,0 +1,151 @@
+"""A report on predictions of classes: how good they are, and which features speak for them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from spbn.drawing.markup import Html, join, tag
+from spbn.explain.classification import FACTS, Assessment, Predictions
+from spbn.files.atomic import replacing
+from spbn.numerics.arrays import IntArray
+from spbn.report.charts import reliability_diagram
+from spbn.report.numbers import MINUS, count, number
+from spbn.report.page import assembled
+from spbn.report.parts import heading, table
+
+
+def write_classification_report(
+    found: Predictions, path: str | os.PathLike[str], *, title: str, how: str
+) -> None:
+    """Write the report to a file, which appears whole or not at all; see `render_classification`."""
+    text = render_classification(found, title=title, how=how)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def render_classification(found: Predictions, *, title: str, how: str) -> str:
+    """Return the report as the text of an HTML page.
+
+    Parameters
+    ----------
+    title, how
+        The heading, and a sentence on which rows were predicted and how.
+    """
+    sections: dict[str, tuple[str, Html]] = {}
+    assessment = found.assessment
+    if assessment is not None:
+        sections["confusion"] = ("Confusion", _confusion(found, assessment))
+        sections["calibration"] = ("Calibration", _calibration(assessment))
+        sections["wrong"] = ("Wrong", _wrong(found))
+    sections["uncertain"] = ("Uncertain", _uncertain(found))
+    return assembled(title, _head(found, assessment, title, how), sections)
+
+
+def _head(found: Predictions, assessment: Assessment | None, title: str, how: str) -> Html:
+    tiles = [("rows", count(len(found.probabilities))), ("classes", count(len(found.classes)))]
+    if assessment is not None:
+        tiles += [
+            ("accuracy", f"{assessment.accuracy:.1%}".replace("%", " %")),
+            ("log loss", number(assessment.log_loss)),
+            ("Brier score", number(assessment.brier)),
+            ("calibration error", number(assessment.calibration_error, 3)),
+        ]
+    return tag(
+        "header",
+        tag("h1", title),
+        tag("p", how, class_="lead"),
+        tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in tiles), class_="tiles"),
+    )
+
+
+def _confusion(found: Predictions, assessment: Assessment) -> Html:
+    names = [str(name) for name in found.classes]
+    totals = assessment.confusion.sum(axis=1)
+    rows = []
+    for place, (name, counts, total) in enumerate(zip(names, assessment.confusion, totals, strict=True)):
+        cells = [
+            tag(
+                "td",
+                count(int(n)) if n else "·",
+                class_="right" if column == place else None,
+                style=f"--share: {n / max(1, total):.3f}",
+            )
+            for column, n in enumerate(counts)
+        ]
+        right = f"{counts[place] / total:.0%}".replace("%", " %") if total else "–"
+        rows.append(tag("tr", tag("th", name, scope="row"), *cells, tag("th", right)))
+    heads = [tag("th", text, scope="col") for text in ("", *names, "right")]
+    hint = "One line per true class, one column per prediction. Everything off the diagonal is wrong."
+    return join(
+        heading("confusion", "Confusion", hint),
+        tag(
+            "div",
+            tag(
+                "div",
+                tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="confusion"),
+                class_="scroll",
+            ),
+            class_="card",
+        ),
+    )
+
+
+def _calibration(assessment: Assessment) -> Html:
+    hint = (
+        "How often predictions are right (upwards), by the probability that they were given. On the dashed "
+        "line probabilities mean what they say; below it they are too confident, above it too cautious. "
+        "Larger circles stand for more rows."
+    )
+    return join(
+        heading("calibration", "Calibration", hint),
+        tag("div", reliability_diagram(assessment), class_="card"),
+    )
+
+
+def _wrong(found: Predictions) -> Html:
+    rows = found.wrong_rows()
+    if not len(rows):
+        return heading("wrong", "Wrong predictions", "There are none.")
+    hint = (
+        "The wrong predictions that seemed most certain, and what spoke for them: by how much a feature "
+        "raises (+) or lowers the log-odds of the predicted class against the runner-up."
+    )
+    return join(heading("wrong", "Wrong predictions", hint), tag("div", _rows(found, rows), class_="card"))
+
+
+def _uncertain(found: Predictions) -> Html:
+    hint = (
+        "The rows whose most likely class is least likely, and what speaks for it (+) and against it, "
+        "compared with the runner-up, in log-odds before calibration."
+    )
+    return join(
+        heading("uncertain", "Most uncertain rows", hint),
+        tag("div", _rows(found, found.uncertain_rows()), class_="card"),
+    )
+
+
+def _rows(found: Predictions, rows: IntArray) -> Html:
+    heads = [("Row", ""), ("True class", ""), ("Predicted", ""), ("Runner-up", ""), ("Because of", "")]
+    if found.truth is None:
+        del heads[1]
+    return table(heads, _lines(found, rows))
+
+
+def _lines(found: Predictions, rows: IntArray) -> Iterable[Html]:
+    explanation = found.explanation
+    for row in rows.tolist():
+        predicted, share, runner_up = (explanation[name].iloc[row] for name in FACTS)
+        probability = f"{share:.1%}".replace("%", " %")
+        cells = [tag("td", str(explanation.index[row]))]
+        if found.truth is not None:
+            cells.append(tag("td", str(found.truth[row])))
+        cells.append(tag("td", f"{predicted} ", tag("span", probability, class_="small")))
+        cells.append(tag("td", str(runner_up)))
+        reasons = [_reason(name, ratio) for name, ratio in found.reasons(row)]
+        yield tag("tr", *cells, tag("td", tag("ul", *reasons, class_="reasons")))
+
+
+def _reason(name: str, ratio: float) -> Html:
+    sign, kind = ("+", "speaks") if ratio >= 0 else (MINUS, "drop")
+    return tag("li", f"{name} ", tag("span", f"{sign}{number(abs(ratio), 3)}", class_=kind))
