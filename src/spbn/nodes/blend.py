@@ -88,7 +88,7 @@ class Blend:
         """
         bandwidth = "scott" if isinstance(bandwidth, str) and bandwidth == "cv" else bandwidth
         settings = FitSettings(bandwidth, engine)
-        table = as_table(data, names=[*parents, node], missing=missing, min_rows=2)
+        table = as_table(data, names=[*parents, node], missing=missing)
         if table.rows < FEWEST_ROWS:
             raise FitError(f"a blend needs at least {FEWEST_ROWS} rows. {node!r} has {table.rows}.")
         partition = Partition.folds(table, fold_labels(table.rows, min(folds, table.rows), 0))
@@ -290,7 +290,7 @@ class BlendScorer:
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
-        if self._bench.inner is not self._bench:
+        if not self._bench.partition.is_crossed:
             return self.rows(families).sum(axis=1)
         out = np.empty(len(families))
         for part, components in self._components(families):
@@ -301,8 +301,11 @@ class BlendScorer:
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
+        partition = self._bench.partition
+        out = np.full((len(families), partition.queries), -np.inf)
+        if partition.groups == 1 and len(partition.training_rows(0)) < FEWEST_ROWS:
+            return out
         weights = self._bench.inner.scorer(NODE_TYPE).weights(families)  # type: ignore[attr-defined]
-        out = np.full((len(families), self._bench.partition.queries), -np.inf)
         for part, components in self._components(families):
             for f, parts in zip(part, components, strict=True):
                 usable = np.isfinite(parts).all(axis=1)
