@@ -190,7 +190,11 @@ def _facts(content: Content, node: str) -> Html:
     if isinstance(content.importance, Importance) and node in content.importance.scores:
         score = content.importance.scores[node]
         other = other_type(structure.type(node)).label
-        facts.append(("Score", f"{number(score)} per row (cross-validated log-density)"))
+        discrete = any(
+            variable.is_discrete for variable in content.network.variables if variable.name == node
+        )
+        what = "log-probability" if discrete else "log-density"
+        facts.append(("Score", f"{number(score)} per row (cross-validated {what})"))
         if node in content.importance.types:
             facts.append((f"As {other}", _as_other(content.importance.types[node])))
     if content.network.margins is not None and node in content.network.margins.columns:
