@@ -42,7 +42,7 @@ def test_every_kind_of_column_is_treated_or_refused_with_the_option_to_pass(user
     code, out, err = run("learn", "user.csv", *options)
     assert code == 0
     assert "3 of 120 rows left out" in out
-    assert "column 'rooms' has only two or three different values" in err
+    assert "column 'rooms' has only two or three different values and is treated as a number" in err
     assert "--discrete rooms" in err
     assert run("learn", "user.csv", *options, "--discrete", "rooms")[0] == 0
     variables = {v.name: v.levels for v in spbn.BayesianNetwork.load("m.spbn").variables}
