@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from spbn.errors import DataError
-from spbn.tables.files import place, read_table, require_complete, write_table
+from spbn.tables.files import place, present, read_table, require_complete, write_table
+from spbn.tables.frames import training_table
 
 FRAME = pd.DataFrame({"a": [1.5, -2.0, 3.25], "b": [1.0, 5.0, 4.0]})
 
@@ -101,6 +102,19 @@ def test_numbers_of_every_kind_in_parquet_are_read(values):
     frame = read_table("t.parquet")
     np.testing.assert_array_equal(frame["c"].to_numpy(dtype=float), np.array(list(values), dtype=float))
     require_complete("t.parquet", frame, "")
+
+
+def test_categories_in_parquet_keep_their_order():
+    FRAME.assign(c=pd.Categorical(["x", "y", "z"], categories=["z", "y", "x"])).to_parquet("t.parquet")
+    assert training_table(read_table("t.parquet"), "error").levels == {"c": ("z", "y", "x")}
+
+
+def test_question_marks_are_missing_values_in_every_kind_of_file():
+    for kind in ("csv", "parquet"):
+        write_table(FRAME.assign(c=["x", "?", "x"], d=["1", " ?", "2"]), f"t.{kind}")
+        frame = read_table(f"t.{kind}", discrete=["c"])
+        assert present(frame).tolist() == [[True] * 4, [True, True, False, False], [True] * 4]
+        assert frame["d"].tolist()[::2] == [1.0, 2.0]
 
 
 def test_all_columns_that_cannot_be_used_are_named_at_once():

@@ -75,7 +75,6 @@ def read_table(
     if len(frame) == 0:
         raise DataError(f"{source} has column names, but no rows.")
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
-    frame = frame.apply(_without_marks)
     if variables is None:
         return _mixed(source, frame, [discrete] if isinstance(discrete, str) else discrete, columns is None)
     return _conforming(source, frame, levels)
@@ -282,8 +281,9 @@ def _mixed(source: Path, frame: pd.DataFrame, discrete: Sequence[str], can_drop:
         )
     converted: dict[str, pd.Series[Any]] = {}
     wrong: dict[str, str] = {}  # columns, and what is wrong with them
-    for name, column in frame.items():
-        numbers = column if name in discrete else _numbers(column)
+    for name, values in frame.items():
+        column = _without_marks(values)
+        numbers = column if name in discrete or column.dtype == "category" else _numbers(column)
         bad = column.notna() & numbers.isna()
         converted[str(name)] = column if bad.any() else numbers
         trouble = _trouble(column, numbers) if bad.any() else ""
@@ -315,7 +315,7 @@ def _trouble(column: pd.Series[Any], numbers: pd.Series[Any]) -> str:
         return f"values of type {type(odd).__name__}"
     if numbers.notna().sum() >= MOSTLY * len(there):
         return "text among numbers"
-    return "" if column.dtype == "category" else seems_named(categories(there.to_numpy(dtype=object)))
+    return seems_named(categories(there.to_numpy(dtype=object)))
 
 
 def _conforming(source: Path, frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
@@ -323,7 +323,8 @@ def _conforming(source: Path, frame: pd.DataFrame, levels: Mapping[str, tuple[st
     import pandas as pd
 
     converted: dict[str, Any] = {}
-    for name, column in frame.items():
+    for name, values in frame.items():
+        column = _without_marks(values)
         if name in levels:
             converted[str(name)] = _among(source, column, levels[str(name)])
             continue
