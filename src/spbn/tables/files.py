@@ -194,7 +194,7 @@ def _read_text(source: Path, separator: str, levels: Mapping[str, Sequence[str]]
                 f"which must hold the names."
             )
         written: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
-        frame = pd.read_csv(source, low_memory=False, na_values=[MISSING], dtype=written, **options)
+        frame = pd.read_csv(source, low_memory=False, dtype=written, **options)
     except UnicodeDecodeError:
         raise DataError(f"{source} is not a text file in UTF-8: save it in that encoding.") from None
     except pd.errors.EmptyDataError:
