@@ -22,5 +22,7 @@ CASES = {
     "forbidden_arcs": ([("b", "a"), ("a", "b")], {"model": "gbn"}),
     "bandwidth": ("silverman", {}),
     "margins": ("yeo-johnson", {}),
+    "discrete": (["d"], {"model": "gbn"}),
+    "smoothing": (5.0, {"model": "gbn", "discrete": ["c", "d"], "required_arcs": [("c", "d")]}),
     "seed": (1, {}),
 }

@@ -2,6 +2,7 @@ import inspect
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import spbn
@@ -156,6 +157,9 @@ HOLES = DATA.copy()
 HOLES.loc[[7, 30], "b"] = np.nan
 SHORT = DATA[:30][["a", "b", "c"]]
 NODES = "abcd"
+WHOLE = DATA.assign(d=DATA["d"].round())  # whose last column can be taken for categories
+LEVELS = WHOLE.assign(d=pd.Categorical(WHOLE["d"].astype(int).astype(str)))
+START_MIXED = Structure(NODES, types={"a": "ckde", "b": "ckde", "c": "ckde", "d": "discrete"})
 START = Structure(NODES, [("c", "a"), ("d", "a")], "ckde")
 
 
@@ -261,6 +265,14 @@ OPTIONS = {
         ),
     ],
     "missing": [({"missing": "drop", "data": HOLES}, lambda: climbed(HOLES.dropna()), None)],
+    "discrete": [({"discrete": ["d"], "data": WHOLE}, lambda: climbed(LEVELS, START_MIXED), None)],
+    "smoothing": [
+        (
+            {"smoothing": 50.0, "discrete": ["d"], "data": WHOLE},
+            lambda: climbed(LEVELS, START_MIXED, smoothing=50.0),
+            None,
+        )
+    ],
     "drop": [({"drop": ["c"]}, lambda: climbed(DATA.drop(columns="c")), None)],
 }
 #: The rows as margins transform them.
@@ -286,7 +298,7 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
     if type_search is not None:
         assert network.type_search == type_search()
     frame = arguments["data"].drop(columns=list(options.get("drop", ()))).dropna()
-    fit = {name: options[name] for name in ("bandwidth", "margins") if name in options}
+    fit = {name: options[name] for name in ("bandwidth", "margins", "smoothing") if name in options}
     refitted = BayesianNetwork.fit(network.structure, frame, **fit)
     assert network == refitted
     assert network.record.typical == refitted.record.typical

@@ -17,12 +17,13 @@ from spbn.graphs.dag import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
 from spbn.learn import learn
 from spbn.network import BayesianNetwork
-from spbn.nodes import CKDE, KDE, Blend, Family, LinearGaussian, NodeType
+from spbn.nodes import CKDE, KDE, Blend, ByConfiguration, Family, LinearGaussian, NodeType, ProbabilityTable
 from spbn.pc import PCResult, pc
 from spbn.record import Record
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
 from spbn.structure import Structure
+from spbn.tables.table import Variable
 
 __version__ = "0.2.0.dev0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "BGe",
     "BayesianNetwork",
     "Blend",
+    "ByConfiguration",
     "CMIknn",
     "CVLikelihood",
     "DataError",
@@ -74,6 +76,7 @@ __all__ = [
     "PCResult",
     "PackageError",
     "PartialCorrelation",
+    "ProbabilityTable",
     "RCoT",
     "Record",
     "SPBNClassifier",
@@ -82,6 +85,7 @@ __all__ = [
     "SpbnError",
     "Structure",
     "ValidatedLikelihood",
+    "Variable",
     "compare_models",
     "datasets",
     "explain",

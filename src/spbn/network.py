@@ -412,9 +412,10 @@ def typical_logpdf(
     rows = table if margins is None else margins.transformed(table)
     evaluated = np.arange(table.rows)
     if table.rows <= FEW_ROWS:
-        partition = Partition.folds(rows, fold_labels(table.rows, min(FOLDS, table.rows), 0))
+        labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=table.level_codes)
+        partition = Partition.folds(rows, labels)
     else:
-        kept, evaluated = holdout_rows(table.rows, HELD_OUT / table.rows, 0)
+        kept, evaluated = holdout_rows(table.rows, HELD_OUT / table.rows, 0, discrete=table.level_codes)
         partition = Partition.holdout(rows.take(kept), rows.take(evaluated))
     batch = FamilyBatch.named(table.names, structure.families())
     by_node = Workbench(partition, settings).rows(batch)

@@ -147,7 +147,7 @@ def binary():
         (binary(), "not a text file"),
         (b"a,b\n1,2\n3,4,5\n", "line 3"),
         (b"a,b\n1,2,3\n1,2,3\n", "more fields"),
-        (b"a,b\nx,y\n", "no column of numbers"),
+        (b"a,b\nx,y\nu,v\n", "columns? 'a' holds text with 2 different values.*--discrete a,b"),
         (
             b"a,b\n1,2\n3,oops\n",
             "column 'b' holds text.*: 'oops' in row 2 \\(line 3\\).* --drop b",
@@ -158,8 +158,11 @@ def binary():
         (b"a,b\n1e300,2\n-1e300,3\n1,4\n", "'a' varies too much .*: rescale it"),
         (b"a,b\n1e308,2\n-1e308,3\n1,4\n", "'a' varies too much .*: rescale it"),
         (b"a,b\n1,2\n2,3\n4,4\n5,1\n3,3\n", "--folds must be between 2 and the number of training rows: 4"),
-        (b"a,b,c\n1,x,2020-01-01\n2,y,\n", "columns 'b' and 'c' do not hold numbers.* --drop b,c"),
-        (b"a,b\n\n1,2\n\n\n3,oops\n", "column 'b' holds text, not numbers: 'oops' in row 2 \\(line 6\\)"),
+        (
+            b"a,b,c\n1,x,2020-01-01\n2,y,\n",
+            "'b' holds text with 2.*'c' holds dates or times: '2020-01-01'.* --drop b,c",
+        ),
+        (b"a,b\n\n1,2\n\n\n3,oops\n", "column 'b' holds text among numbers: 'oops' in row 2 \\(line 6\\)"),
         (b'a,b,c\n1,2,"x\ny"\n', "column 'c' holds text.* in row 1 \\(line 3\\)"),
         (b"a,b\n1,2\n,2\n3,\n4,inf\n", "1 value is missing or infinite in column 'a', in row 2 \\(line 3\\)"),
         (b"a,b\n1,2\n2,\n3,\n4,inf\n", "3 values .* 'b', the first in row 2 \\(line 3\\). .* --missing drop"),

@@ -71,7 +71,7 @@ def as_options(settings):
             for source, target in value:
                 yield from (OPTIONS[name], f"{source}:{target}")
         else:
-            yield from (OPTIONS[name], str(value))
+            yield from (OPTIONS[name], ",".join(value) if name == "discrete" else str(value))
 
 
 def check_learning(name):
@@ -229,6 +229,14 @@ def _(run):
 def _(run):
     found = compared(run, "named.csv", "--folds", 2, "--drop", "a,c,name")
     assert found == comparison(FRAME[["b", "d"]], folds=2)
+
+
+@checks("compare", "--discrete")
+def _(run):
+    halves = FRAME[["a", "b"]].round()
+    halves.to_csv("whole.csv", index=False)
+    found = compared(run, "whole.csv", "--folds", 2, "--discrete", "b")
+    assert found == comparison(halves, folds=2, discrete=["b"]) != comparison(halves, folds=2)
 
 
 @checks("compare", "--missing")

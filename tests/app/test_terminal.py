@@ -115,7 +115,7 @@ def test_progress_is_escaped(monkeypatch):
         ({"x, y": range(60)}, ["""--drop '"x, y"'."""]),
         (
             {"i": range(60), "sex": [0, 1] * 30},
-            ["--drop i", "only two or three different values", "--drop sex"],
+            ["--drop i", "only two or three different values", "--discrete sex"],
         ),
     ],
 )

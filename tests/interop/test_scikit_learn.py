@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spbn
 from learning_options import CASES, FRAME
+from mixed import mixed_frame
 from spbn.interop.scikit_learn import SPBNDensity
 
 from strategies import nonlinear_frame
@@ -111,3 +112,23 @@ def test_samples_depend_on_the_random_state():
     np.testing.assert_array_equal(first, again)
     np.testing.assert_array_equal(first, model.network_.sample(20, seed=5))
     assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("dtype", ["str", "category"])
+def test_frames_with_categories(dtype):
+    frame = mixed_frame()
+    frame["town"] = frame["town"].astype(dtype)
+    estimator = SPBNDensity(model="gbn", smoothing=2.0).fit(frame)
+    network = spbn.learn(frame, model="gbn", smoothing=2.0)
+    assert estimator.network_ == network
+    assert list(estimator.feature_names_in_) == list(frame)
+    np.testing.assert_array_equal(estimator.score_samples(frame), network.logpdf(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        estimator.score_samples(frame.drop(columns="x"))
+    with pytest.raises(ValueError, match="level 'Cramond' in row 1"):
+        estimator.score_samples(frame.assign(town="Cramond"))
+
+
+def test_categories_in_a_grid_search():
+    search = GridSearchCV(SPBNDensity(model="gbn"), {"smoothing": [0.5, 5.0]}, cv=2).fit(mixed_frame())
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from spbn.errors import DataError
-from spbn.tables.files import place, read_table, require_complete, write_table
+from spbn.tables.files import place, present, read_table, require_complete, write_table
+from spbn.tables.frames import training_table
 
 FRAME = pd.DataFrame({"a": [1.5, -2.0, 3.25], "b": [1.0, 5.0, 4.0]})
 
@@ -65,7 +66,7 @@ DAYS = pd.date_range("2020-01-30", periods=3)
 )
 def test_dates_in_parquet_are_refused(values):
     FRAME.assign(when=values).to_parquet("t.parquet")
-    with pytest.raises(DataError, match=r"'when' holds dates or times, .* in row [12]\. .* drop=\['when'\]"):
+    with pytest.raises(DataError, match=r"'when' holds dates or times: .* in row [12]\. .* drop=\['when'\]"):
         read_table("t.parquet")
     assert list(read_table("t.parquet", drop=["when"])) == ["a", "b"]
 
@@ -73,15 +74,15 @@ def test_dates_in_parquet_are_refused(values):
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (["x", "y", "z"], "text"),
-        (pd.Categorical(["x", "y", "z"]), "text"),
+        (["x", "y", "z"], "text with 3 different values in 3 rows, which looks like names, not categories"),
+        (["x", "1", "2"], "text among numbers"),
         ([[1], [2], [3]], "values of type ndarray"),
         ([b"1\xff", b"x", b"y"], "values of type bytes"),
     ],
 )
 def test_other_things_in_parquet_are_refused(values, kind):
     FRAME.assign(c=values).to_parquet("t.parquet")
-    with pytest.raises(DataError, match=rf"'c' holds {kind}, not numbers.* in row 1\."):
+    with pytest.raises(DataError, match=rf"'c' holds {kind}: .* in row 1\."):
         read_table("t.parquet")
 
 
@@ -103,13 +104,28 @@ def test_numbers_of_every_kind_in_parquet_are_read(values):
     require_complete("t.parquet", frame, "")
 
 
-def test_all_columns_without_numbers_are_named_at_once():
-    FRAME.assign(name="Bob", when=DAYS).to_csv("t.csv", index=False)
+def test_categories_in_parquet_keep_their_order():
+    FRAME.assign(c=pd.Categorical(["x", "y", "z"], categories=["z", "y", "x"])).to_parquet("t.parquet")
+    assert training_table(read_table("t.parquet"), "error").levels == {"c": ("z", "y", "x")}
+
+
+def test_question_marks_are_missing_values_in_every_kind_of_file():
+    for kind in ("csv", "parquet"):
+        write_table(FRAME.assign(c=["x", "?", "x"], d=["1", " ?", "2"]), f"t.{kind}")
+        frame = read_table(f"t.{kind}", discrete=["c"])
+        assert present(frame).tolist() == [[True] * 4, [True, True, False, False], [True] * 4]
+        assert frame["d"].tolist()[::2] == [1.0, 2.0]
+
+
+def test_all_columns_that_cannot_be_used_are_named_at_once():
+    FRAME.assign(name=["Al", "Bob", "Cy"], when=DAYS).to_csv("t.csv", index=False)
     with pytest.raises(DataError) as caught:
         read_table("t.csv")
     assert str(caught.value) == (
-        "t.csv: columns 'name' and 'when' do not hold numbers: 'name' has 'Bob' in row 1 (line 2). "
-        "Convert them to numbers, or leave them out with drop=['name', 'when']."
+        "t.csv: column 'name' holds text with 3 different values in 3 rows, which looks like names, not "
+        "categories: 'Al' in row 1 (line 2); column 'when' holds dates or times: '2020-01-30' in row 1 "
+        "(line 2). Convert them to numbers, leave them out with drop=['name', 'when'], or treat them as "
+        "categories with discrete=['name', 'when']."
     )
 
 

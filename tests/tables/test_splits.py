@@ -1,8 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import spbn
 from spbn.errors import ArgumentError, DataError
 from spbn.tables.splits import fold_labels, holdout_rows
 
@@ -50,3 +52,62 @@ def test_folds_that_leave_too_little_to_fit_on_are_refused():
         fold_labels(3, 2, 0)
     with pytest.raises(DataError, match="leave 1 to fit on"):
         fold_labels(5, [0, 0, 0, 0, 1], 0)
+
+
+def trained_everywhere(labels, codes):
+    """Tell for every level whether the rows outside of each fold have it."""
+    return {
+        level: all((codes[labels != fold] == level).any() for fold in set(labels)) for level in set(codes)
+    }
+
+
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=2, max_size=8),
+    folds=st.integers(2, 5),
+    seed=st.integers(0, 50),
+)
+def test_levels_that_occur_twice_are_in_training_whatever_the_fold(sizes, folds, seed):
+    codes = np.repeat(np.arange(float(len(sizes))), sizes)
+    common = np.zeros(20)
+    codes = np.concatenate([codes, common])
+    labels = fold_labels(len(codes), folds, seed, discrete=codes[None])
+    plain = fold_labels(len(codes), folds, seed)
+    np.testing.assert_array_equal(np.bincount(labels), np.bincount(plain))
+    for level, trained in trained_everywhere(labels, codes).items():
+        assert trained or (codes == level).sum() == 1
+    if all(trained_everywhere(plain, codes).values()):
+        np.testing.assert_array_equal(labels, plain)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=2, max_size=8),
+    seed=st.integers(0, 50),
+    share=st.floats(0.1, 0.4),
+)
+def test_every_level_is_kept_when_rows_are_held_out(sizes, seed, share):
+    codes = np.concatenate([np.zeros(40), np.repeat(np.arange(float(len(sizes))), sizes)])
+    other = np.resize([0.0, 1.0], len(codes))
+    kept, out = holdout_rows(len(codes), share, seed, discrete=np.stack([codes, other]))
+    assert len(out) == round(len(codes) * share)
+    np.testing.assert_array_equal(np.sort(np.concatenate([kept, out])), np.arange(len(codes)))
+    assert set(codes[kept]) == set(codes)
+    plain = holdout_rows(len(codes), share, seed)
+    if set(codes[plain[0]]) == set(codes):
+        np.testing.assert_array_equal(kept, plain[0])
+
+
+def test_one_column_is_not_mended_at_the_cost_of_another():
+    rng = np.random.default_rng(0)
+    for seed in range(30):
+        discrete = np.zeros((3, 40))
+        for column in discrete:
+            column[rng.choice(40, 2, replace=False)] = 1.0
+        labels = fold_labels(40, 2, seed, discrete=discrete)
+        assert all(trained_everywhere(labels, column)[1.0] for column in discrete)
+
+
+def test_scores_use_such_folds():
+    frame = pd.DataFrame({"a": np.arange(40.0), "b": ["x"] * 38 + ["y"] * 2})
+    for seed in range(20):
+        found = spbn.CVLikelihood(frame, folds=2, seed=seed).folds
+        assert found[38] != found[39]

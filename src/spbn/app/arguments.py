@@ -31,6 +31,14 @@ Drop = Annotated[
     str | None, typer.Option(help="Columns to leave out, separated by commas: a,b.", show_default=False)
 ]
 
+Discrete = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns to treat as categories although they hold numbers, or look like names or dates: a,b.",
+        show_default=False,
+    ),
+]
+
 
 def names_in(option: str, text: str | None) -> list[str] | None:
     """Split names at commas; a name with a comma in it is put in double quotes."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from spbn.app.arguments import Columns, Data, Drop, MissingRows, Model, Seed, arc_in
+from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model, Seed, arc_in, names_in
 from spbn.app.classify import classify
 from spbn.app.escaping import printable
 from spbn.app.inputs import busy, frame_for, load_model, note_peculiar_columns, training_frame
@@ -98,6 +98,11 @@ def learn(
     ] = "none",
     columns: Columns = None,
     drop: Drop = None,
+    discrete: Discrete = None,
+    smoothing: Annotated[
+        float,
+        typer.Option(help="Rows added to every configuration of a discrete node's parents; 0 for none."),
+    ] = 1.0,
     missing: MissingRows = "error",
     seed: Seed = 0,
     out_: Annotated[
@@ -116,10 +121,11 @@ def learn(
     require_targets(out_, report, inputs=[data])
     if report is not None:
         require_plot_packages()
-    frame = training_frame(data, columns, drop, missing)
+    categories = names_in("--discrete", discrete) or []
+    frame = training_frame(data, columns, drop, categories, missing)
     required = [arc_in("--require", text, frame.columns) for text in require or ()]
     forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]
-    note_peculiar_columns(frame)
+    note_peculiar_columns(frame, categories)
     network = learn_network(
         frame,
         model=model,
@@ -138,6 +144,8 @@ def learn(
         bandwidth=bandwidth,
         margins=margins,
         missing=missing,
+        discrete=categories,
+        smoothing=smoothing,
         seed=seed,
         progress=sys.stderr.isatty(),
     )
@@ -247,6 +255,7 @@ def compare(
     ] = None,
     columns: Columns = None,
     drop: Drop = None,
+    discrete: Discrete = None,
     missing: MissingRows = "error",
     seed: Seed = 0,
 ) -> None:
@@ -256,7 +265,8 @@ def compare(
     """
     from spbn.app.comparison import compare_models
 
-    frame = training_frame(data, columns, drop, missing)
+    categories = names_in("--discrete", discrete) or []
+    frame = training_frame(data, columns, drop, categories, missing)
     print_comparison(
         compare_models(
             frame,
@@ -264,6 +274,7 @@ def compare(
             margins=margins,
             seed=seed,
             missing=missing,
+            discrete=categories,
             progress=sys.stderr.isatty(),
         )
     )
@@ -373,7 +384,7 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path)
 
     settings = network.record.settings
     labels = [str(row) for row in frame.index]
-    rows = network.transformed(as_table(frame, names=network.nodes))
+    rows = network.transformed(as_table(frame, variables=network.variables))
     found = early_stop(network.search, rows, settings=settings, labels=labels)
     if found is not None:
         places = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)

@@ -94,7 +94,7 @@ def compare_models(
     options = {name: list(o) if isinstance(o, Iterator) else o for name, o in options.items()}
     table = training_table(data, missing, drop=drop, discrete=discrete)
     require_distinct(table)
-    labels = fold_labels(table.rows, folds, generator(seed))
+    labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)
     trials = []
     with counting_progress(progress, "learning", total=folds * len(candidates)) as advance:
         for model, kind in candidates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from spbn.errors import ModelFileError, quoted
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray
 from spbn.tables.files import present, read_table, require_complete
-from spbn.tables.frames import Missing, as_table
+from spbn.tables.frames import Missing, mixed_table
 from spbn.tables.peculiar import few_valued, identifiers
 
 if TYPE_CHECKING:
@@ -37,11 +38,13 @@ def load_model(path: Path) -> BayesianNetwork:
         return BayesianNetwork.load(path)
 
 
-def training_frame(data: Path, columns: str | None, drop: str | None, missing: Missing) -> pd.DataFrame:
+def training_frame(
+    data: Path, columns: str | None, drop: str | None, discrete: Sequence[str], missing: Missing
+) -> pd.DataFrame:
     """Read the rows to learn from, without those that have missing values if that is asked for."""
     chosen, dropped = names_in("--columns", columns), names_in("--drop", drop)
     with busy("reading the table"):
-        frame = read_table(data, chosen, drop=dropped or ())
+        frame = read_table(data, chosen, drop=dropped or (), discrete=discrete)
     return complete_rows(data, frame, missing)
 
 
@@ -60,20 +63,20 @@ def complete_rows(data: Path, frame: pd.DataFrame, missing: Missing) -> pd.DataF
 def frame_for(network: BayesianNetwork, data: Path) -> pd.DataFrame:
     """Read the columns that a network needs."""
     with busy("reading the table"):
-        frame = read_table(data, network.nodes)
+        frame = read_table(data, variables=network.variables)
     require_complete(data, frame, "Fill what is missing, or leave such rows out.")
     return frame
 
 
-def note_peculiar_columns(frame: pd.DataFrame) -> None:
+def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
     """Mention columns that can be learned from, but may not be what they seem."""
-    table = as_table(frame)
+    table = mixed_table(frame, discrete=discrete)
     numbering, categories = identifiers(table), few_valued(table)
     if numbering:
         has, it, numbers = ("has", "it", "numbers") if len(numbering) == 1 else ("have", "they", "number")
         note(
             f"{_columns(numbering)} {has} a different whole number in every row. If {it} only {numbers} "
-            f"the rows, use {_drop(numbering)}."
+            f"the rows, use {_option('--drop', numbering)}."
         )
     if categories:
         has, are = (
@@ -81,7 +84,7 @@ def note_peculiar_columns(frame: pd.DataFrame) -> None:
         )
         note(
             f"{_columns(categories)} {has} only two or three different values and {are}. If the values stand "
-            f"for categories, consider {_drop(categories)}."
+            f"for categories, use {_option('--discrete', categories)}."
         )
 
 
@@ -89,5 +92,5 @@ def _columns(names: list[str]) -> str:
     return f"column{'s' if len(names) > 1 else ''} {quoted(names)}"
 
 
-def _drop(names: list[str]) -> str:
-    return f"--drop {joined(names)}" if len(names) <= 12 else "--drop"
+def _option(option: str, names: list[str]) -> str:
+    return f"{option} {joined(names)}" if len(names) <= 12 else option

@@ -7,6 +7,7 @@ control characters as escapes instead of sending them to the terminal.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -16,12 +17,14 @@ from spbn.app.wording import in_options
 from spbn.explain.classification import Predictions
 from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
+from spbn.nodes.base import Description
 from spbn.pc import PCResult
 from spbn.search import SearchResult
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SHOWN_CASES = 24
 _PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
 _out = Console(**_PLAIN)
 
@@ -59,11 +62,8 @@ def show_network(network: BayesianNetwork, *, details: bool = False) -> None:
         cpd = network.cpds[node]
         say(f"{structure.type(node):{width}}  {cpd!r}")
         description = cpd.describe()
-        for table in description.tables if details else ():
-            names = max(map(len, table.rows))
-            for name, row in zip(table.rows, table.values, strict=True):
-                numbers = " ".join(f"{value:11.4g}" for value in row)
-                say(f"{'':{width}}    {table.title}  {name:{names}} {numbers}")
+        if details:
+            _show_details(description, " " * (width + 4))
         legends[description.legend] = None
     for legend in filter(None, legends):
         say()
@@ -78,6 +78,26 @@ def show_network(network: BayesianNetwork, *, details: bool = False) -> None:
         what = "node types: " if search is network.type_search else ""
         say()
         say(f"{what}{_count(search.steps, 'step')}, stopped: {search.stop_reason}")
+
+
+def _show_details(description: Description, indent: str) -> None:
+    """Print the tables of a density, and its cases: one line for each."""
+    for table in description.tables:
+        names, title = max(map(len, table.rows)), table.title
+        widths = [max(11, len(column)) for column in table.columns]
+        if table.of_probabilities:
+            heads = " ".join(f"{name:>{width}}" for name, width in zip(table.columns, widths, strict=True))
+            say(f"{indent}{title}  {'':{names}} {heads}")
+            title = " " * len(title)
+        for name, row in zip(table.rows, table.values, strict=True):
+            numbers = " ".join(f"{value:{width}.4g}" for value, width in zip(row, widths, strict=True))
+            say(f"{indent}{title}  {name:{names}} {numbers}")
+    shown = dict(islice(description.cases.items(), SHOWN_CASES))
+    longest = max(map(len, shown), default=0)
+    for name, case in shown.items():
+        say(f"{indent}{name:{longest}}  {case.formula}")
+    if len(description.cases) > len(shown):
+        say(f"{indent}and {len(description.cases) - len(shown)} more")
 
 
 def print_comparison(table: pd.DataFrame) -> None:

@@ -17,10 +17,11 @@ from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.search import SearchResult
 from spbn.structure import Structure
 from spbn.tables.frames import as_table
+from spbn.tables.table import Table, Variable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,8 @@ NAMED_STEPS = 24  # up to which the steps of a search are named below the axis
 SLICES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles of a parent
 CLOUD_POINTS = 2_000
 LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and of the label of an axis
+LONGEST_LEVEL = 18  # letters of a level
+BARS, STACKS = 20, 10  # levels, and configurations of parents, that are drawn
 NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # least width of a graph, in characters
 
 
@@ -135,7 +138,11 @@ def plot_cpd(
 
     Without parents: its density. With one: the conditional density as shading, with the rows
     over it, and no shading where the training rows of the density are far away. With more: slices at
-    quantiles of the parent that changes it most, with the others at their medians.
+    quantiles of the parent that changes it most, with the others at their medians. If there are discrete
+    parents, the slices are at levels of one of them, with the others at their most common level.
+
+    A discrete node: the probabilities of its levels as bars, with one bar for each of the most common
+    configurations of its parents.
 
     Parameters
     ----------
@@ -149,6 +156,11 @@ def plot_cpd(
     columns = _columns_for(network, node, data)
     if ax is None:
         ax = _new_axes(4.6, 3.4)
+    kinds = {variable.name: variable for variable in network.variables}
+    if kinds[node].is_discrete:
+        _draw_bars(ax, network, kinds[node], columns, with_rows=data is not None)
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
     xs = _range(columns[node])
     if not parents:
         if data is not None or cpd.kept_rows is not None:
@@ -158,7 +170,7 @@ def plot_cpd(
         ax.plot(xs, np.exp(network.node_logpdf(node, {node: xs})), color=LINES[0])
         ax.set_xlabel(_title(node), parse_math=False)
         ax.set_ylabel("density")
-    elif len(parents) == 1:
+    elif len(parents) == 1 and not kinds[parents[0]].is_discrete:
         _draw_conditional(ax, network, node, parents[0], columns, xs, points)
     else:
         _draw_slices(ax, network, node, parents, columns, xs)
@@ -383,53 +395,140 @@ def _draw_slices(
     columns: dict[str, FloatArray],
     xs: FloatArray,
 ) -> None:
-    """Draw the density at quantiles of the parent that changes it most, the others at their medians."""
-    medians = {parent: float(np.median(columns[parent])) for parent in parents}
-    values = {parent: np.quantile(columns[parent], SLICES) for parent in parents}
+    """Draw the density at some values of the parent that changes it most, the others at typical values.
+
+    These are quantiles and the median, or the most common levels; a discrete parent goes first.
+    """
+    levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
+    common = {parent: _most_common(columns[parent]) for parent in parents if parent in levels}
+    usual = {p: float(common[p][0] if p in common else np.median(columns[p])) for p in parents}
+    values = {
+        parent: np.sort(common[parent][: len(LINES)])
+        if parent in common
+        else np.quantile(columns[parent], SLICES)
+        for parent in parents
+    }
 
     def slices(parent: str, xs: FloatArray) -> FloatArray:
-        row = {name: np.full(len(SLICES) * len(xs), medians[name]) for name in parents}
+        count = len(values[parent])
+        row = {name: np.full(count * len(xs), usual[name]) for name in parents}
         row[parent] = np.repeat(values[parent], len(xs))
-        row[node] = np.tile(xs, len(SLICES))
-        return np.exp(network.node_logpdf(node, row)).reshape(len(SLICES), len(xs))
+        row[node] = np.tile(xs, count)
+        return np.exp(network.node_logpdf(node, _as_rows(network, row))).reshape(count, len(xs))
 
     def change(parent: str) -> float:
         return float(np.abs(np.diff(slices(parent, xs), axis=0)).sum())
 
-    chosen = max(parents, key=change)
+    def written(parent: str, value: float) -> str:
+        return _title(levels[parent][int(value)], LONGEST_LEVEL) if parent in levels else f"{value:.3g}"
+
+    chosen = max(common or parents, key=change)
     curves = slices(chosen, xs)
     visible = np.flatnonzero((curves > 0.005 * curves.max(axis=1, keepdims=True)).any(axis=0))
     if len(visible) > 1:
         xs = np.linspace(xs[visible[0]], xs[visible[-1]], CURVE_POINTS)
         curves = slices(chosen, xs)
-    for value, curve, colour in zip(values[chosen], curves, LINES, strict=True):
-        ax.plot(xs, curve, color=colour, label=f"{value:.3g}")
-    rest = ", ".join(f"{parent} = {medians[parent]:.3g}" for parent in parents if parent != chosen)
+    for value, curve, colour in zip(values[chosen], curves, LINES, strict=False):
+        ax.plot(xs, curve, color=colour, label=written(chosen, value))
+    rest = ", ".join(f"{parent} = {written(parent, usual[parent])}" for parent in parents if parent != chosen)
     name = _title(node, LONGEST_TITLE // 2)
-    ax.set_xlabel(f"{name}   {_title(f'(at {rest})', LONGEST_TITLE - len(name))}", parse_math=False)
+    at = f"   {_title(f'(at {rest})', LONGEST_TITLE - len(name))}" if rest else ""
+    ax.set_xlabel(f"{name}{at}", parse_math=False)
     ax.set_ylabel("density")
+    _legend_above(ax, chosen, len(values[chosen]))
+
+
+def _legend_above(ax: Axes, title: str, columns: int) -> None:
     legend = ax.legend(
-        title=_title(chosen),
+        title=_title(title),
         frameon=False,
         fontsize="small",
         title_fontsize="small",
-        ncols=len(SLICES),
+        ncols=columns,
         handlelength=1.2,
         columnspacing=1.2,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
     )
     legend.get_title().set_parse_math(False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _draw_bars(
+    ax: Axes, network: BayesianNetwork, variable: Variable, columns: dict[str, FloatArray], *, with_rows: bool
+) -> None:
+    """Draw the probabilities of a discrete node's levels."""
+    parents = network.structure.parents(variable.name)
+    if parents:
+        _draw_stacks(ax, network, variable, parents, columns)
+        return
+    shown = np.sort(_most_common(columns[variable.name], len(variable.levels))[:BARS])[::-1]
+    places = np.arange(len(shown))
+    if with_rows:
+        shares = np.bincount(columns[variable.name].astype(np.int64), minlength=len(variable.levels))
+        ax.barh(places, shares[shown] / len(columns[variable.name]), color=FILL, height=0.8)
+    found = np.exp(
+        network.node_logpdf(variable.name, _as_rows(network, {variable.name: shown.astype(float)}))
+    )
+    ax.barh(places, found, color=LINES[0], height=0.35)
+    ax.set_yticks(places, [_title(variable.levels[k], LONGEST_LEVEL) for k in shown], parse_math=False)
+    ax.set_xlabel("probability")
+    ax.set_ylabel(_title(variable.name), parse_math=False)
+
+
+def _draw_stacks(
+    ax: Axes,
+    network: BayesianNetwork,
+    variable: Variable,
+    parents: tuple[str, ...],
+    columns: dict[str, FloatArray],
+) -> None:
+    """Draw the probabilities of the levels side by side, for each of the most common configurations."""
+    known = {other.name: other.levels for other in network.variables}
+    codes = np.stack([columns[parent] for parent in parents], axis=1)
+    found, counts = np.unique(codes, axis=0, return_counts=True)
+    chosen = found[np.sort(np.argsort(-counts, kind="stable")[:STACKS])][::-1]
+    levels = len(variable.levels)
+    rows = {parent: np.repeat(chosen[:, k], levels) for k, parent in enumerate(parents)}
+    rows[variable.name] = np.tile(np.arange(levels, dtype=np.float64), len(chosen))
+    shares = np.exp(network.node_logpdf(variable.name, _as_rows(network, rows))).reshape(-1, levels)
+    common = np.sort(_most_common(columns[variable.name], levels)[: len(LINES)])
+    places, left = np.arange(len(chosen)), np.zeros(len(chosen))
+    for k, colour in zip(common, LINES, strict=False):
+        label = _title(variable.levels[k], LONGEST_LEVEL)
+        ax.barh(places, shares[:, k], left=left, color=colour, height=0.7, label=label)
+        left = left + shares[:, k]
+    if levels > len(common):
+        ax.barh(places, 1.0 - left, left=left, color=FILL, height=0.7, label="other")
+    names = [", ".join(known[p][int(c)] for p, c in zip(parents, row, strict=True)) for row in chosen]
+    ax.set_yticks(places, [_title(name, LONGEST_LEVEL) for name in names], parse_math=False)
+    ax.set_ylabel(_title(", ".join(parents)), parse_math=False)
+    ax.set_xlabel("probability")
+    ax.set_xlim(0.0, 1.0)
+    _legend_above(ax, variable.name, min(3, len(common) + 1))
+
+
+def _most_common(codes: FloatArray, levels: int = 0) -> IntArray:
+    """Return the levels that occur, or as many as there are, the most common first."""
+    counts = np.bincount(codes.astype(np.int64), minlength=levels)
+    order = np.argsort(-counts, kind="stable")
+    return order if levels else order[: np.count_nonzero(counts)]
+
+
+def _as_rows(network: BayesianNetwork, columns: dict[str, FloatArray]) -> Table:
+    """Return columns in the units of the data, discrete ones as level codes, as rows of the network."""
+    levels = {v.name: v.levels for v in network.variables if v.is_discrete and v.name in columns}
+    return Table(tuple(columns), np.stack(list(columns.values())), levels)
 
 
 def _columns_for(network: BayesianNetwork, node: str, data: Any) -> dict[str, FloatArray]:
     """Return values of a node and its parents to show: the data, or rows drawn from the network."""
-    names = [node, *network.structure.parents(node)]
-    if data is not None:
-        table = as_table(data, names=names)
-        return dict(zip(names, table.columns, strict=True))
-    sample = network.sample(CLOUD_POINTS, seed=0)
-    return {name: sample[name].to_numpy() for name in names}
+    names = {node, *network.structure.parents(node)}
+    variables = [variable for variable in network.variables if variable.name in names]
+    rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
+    table = as_table(rows, variables=variables)
+    return dict(zip(table.names, table.columns, strict=True))
 
 
 def _title(text: str, limit: int = LONGEST_TITLE) -> str:

@@ -1,4 +1,8 @@
-"""Does a node's density fit? The probability integral transform of its values must be uniform."""
+"""Does a node's density fit? The probability integral transform of its values must be uniform.
+
+The distribution function of a discrete node has steps. A random point on the step of every row is uniform
+again, if the probabilities are right.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,9 @@ import numpy as np
 
 from spbn.explain.evidence import Evidence
 from spbn.network import BayesianNetwork
+from spbn.nodes.base import CPD, HasSteps
+from spbn.numerics.arrays import FloatArray
+from spbn.tables.table import Table
 
 CHECKED_ROWS = 2_000
 GOOD = 0.05  # distance up to which a fit is good, whatever the number of rows; up to twice that it is fair
@@ -63,10 +70,17 @@ def check(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitCheck]:
     checks = {}
     for node, cpd in network.cpds.items():
         if evidence.covers((node, *cpd.parents)):
-            uniform = np.sort(np.clip(cpd.cdf(network.transformed(table)), 0.0, 1.0))
+            uniform = np.sort(np.clip(_transform(cpd, network.transformed(table)), 0.0, 1.0))
             rows = len(uniform)
             steps = np.arange(rows + 1) / rows
             distance = max(np.max(steps[1:] - uniform), np.max(uniform - steps[:-1]))
             counts = np.histogram(uniform, bins=20 if rows >= 400 else 10, range=(0.0, 1.0))[0]
             checks[node] = FitCheck(tuple(counts.tolist()), float(distance), rows)
     return checks
+
+
+def _transform(cpd: CPD, table: Table) -> FloatArray:
+    """Return P(X ≤ x | parents) of every row; a point on its step, always the same one, if X has steps."""
+    if isinstance(cpd, HasSteps):
+        return cpd.randomised_cdf(table, np.random.default_rng(0).random(table.rows))
+    return cpd.cdf(table)

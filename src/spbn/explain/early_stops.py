@@ -104,7 +104,7 @@ def early_stop(
     gain = search.steps[-1].score - search.score
     if not LEAST_GAIN * table.rows < gain < math.inf:
         return None
-    rows = _far_rows(search, table, gain, str(tried["bandwidth"]), labels)
+    rows = _far_rows(search, table, gain, tried, labels)
     if not rows and not few:
         return None
     advice = ["correct or remove these rows if they are wrong"] if rows else []
@@ -131,12 +131,13 @@ def _what(search: SearchResult, gain: float, *, few: bool) -> str:
 
 
 def _far_rows(
-    search: SearchResult, table: Table, gain: float, bandwidth: str, labels: Sequence[str]
+    search: SearchResult, table: Table, gain: float, tried: Mapping[str, Any], labels: Sequence[str]
 ) -> tuple[FarRow, ...]:
     """Return the rows that are so far out that they can outweigh all others."""
     last = search.steps[-1].structure
     try:
-        score = CVLikelihood(table, folds=FOLDS, seed=0, bandwidth=bandwidth)
+        bandwidth, smoothing = str(tried["bandwidth"]), tried["smoothing"]
+        score = CVLikelihood(table, folds=FOLDS, seed=0, bandwidth=bandwidth, smoothing=smoothing)
     except SpbnError:
         return ()
     by_node = np.stack([score.rows(family) for family in last.families()])

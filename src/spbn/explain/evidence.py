@@ -51,7 +51,7 @@ class Evidence:
 def gather(network: BayesianNetwork, data: Any) -> Evidence:
     """Read the data or, without any, collect the rows that the network itself carries."""
     if data is not None:
-        table = as_table(data, names=network.nodes)
+        table = as_table(data, variables=network.variables)
         index = frame_index(data)
         return Evidence(
             Source.GIVEN, table, tuple(map(str, range(table.rows) if index is None else index.tolist()))

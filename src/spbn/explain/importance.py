@@ -57,7 +57,7 @@ class Importance:
     arcs
         Loss when an arc is removed.
     types
-        Loss when a node gets the other type.
+        Loss when a node gets the other type, of nodes that could have another.
     rows
         How many rows were scored.
     bandwidth
@@ -75,7 +75,7 @@ class Importance:
 
 
 def other_type(node_type: NodeType) -> NodeType:
-    """Return the type that a node's type is compared with."""
+    """Return the type that a node's type is compared with; itself if there is no other for its variable."""
     return NodeType.parse(node_type.alternative)
 
 
@@ -91,7 +91,14 @@ def measure(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
     settings = settings_of(network) or FitSettings()
     try:
         rows = network.transformed(table)
-        score = CVLikelihood(rows, folds=FOLDS, seed=0, bandwidth=settings.bandwidth, engine=settings.engine)
+        score = CVLikelihood(
+            rows,
+            folds=FOLDS,
+            seed=0,
+            bandwidth=settings.bandwidth,
+            engine=settings.engine,
+            smoothing=settings.smoothing,
+        )
     except SpbnError as error:
         return f"Scores cannot be computed from these rows: {error}"
     scores: dict[str, float] = {}
@@ -100,7 +107,8 @@ def measure(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
     for family in families:
         before = score.rows(family)
         scores[family.node] = float((before + network.log_slopes(table, [family.node])[0]).mean())
-        types[family.node] = _loss(before, score.rows(family._replace(type=other_type(family.type))))
+        if other_type(family.type) != family.type:
+            types[family.node] = _loss(before, score.rows(family._replace(type=other_type(family.type))))
         for parent in family.parents:
             rest = tuple(other for other in family.parents if other != parent)
             arcs[parent, family.node] = _loss(before, score.rows(Family(family.node, rest, family.type)))

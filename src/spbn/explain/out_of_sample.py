@@ -52,7 +52,7 @@ def leave_one_out(
     -------
     Nodes × rows. A node that cannot be fitted without a row has its log-density under the network there.
     """
-    table = as_table(data, names=network.nodes, min_rows=FEWEST_ROWS)
+    table = as_table(data, variables=network.variables, min_rows=FEWEST_ROWS)
     settings = _required_settings(network, bandwidth)
     asked = np.arange(table.rows) if rows is None else np.asarray(rows)
     if (
@@ -80,9 +80,9 @@ def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule
     Much quicker than `leave_one_out` for many rows, and nearly the same there. A node that cannot be fitted
     without one of the folds has its log-densities under the network.
     """
-    table = as_table(data, names=network.nodes, min_rows=FEWEST_ROWS)
+    table = as_table(data, variables=network.variables, min_rows=FEWEST_ROWS)
     settings = _required_settings(network, bandwidth)
-    labels = fold_labels(table.rows, min(FOLDS, table.rows), 0)
+    labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=table.level_codes)
     out = []
     rows = network.transformed(table)
     for family in network.structure.families():

@@ -27,7 +27,7 @@ def settings_of(network: BayesianNetwork, bandwidth: BandwidthRule | None = None
     if rule is None:
         return None
     try:
-        return FitSettings(rule, settings.get("engine", "auto"))
+        return FitSettings(rule, settings.get("engine", "auto"), settings.get("smoothing", 1.0))
     except ArgumentError:
         if bandwidth is not None:
             raise

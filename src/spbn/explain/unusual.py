@@ -19,7 +19,7 @@ from spbn.explain.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold
 from spbn.explain.settings import settings_of
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import FloatArray
-from spbn.tables.table import Table
+from spbn.tables.table import Table, Variable
 
 SHOWN_ROWS = 10
 SHOWN_NODES = 3
@@ -39,10 +39,13 @@ class Scoring(Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A node that makes a row unusual: its value there, and how far its log-density is below the typical."""
+    """A node that makes a row unusual: its value there, and how far its log-density is below the typical.
+
+    The value of a discrete node is its level.
+    """
 
     node: str
-    value: float
+    value: float | str
     drop: float
 
 
@@ -146,14 +149,14 @@ def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS)
     total = contributions.sum(axis=0)
     for i in np.argsort(total, kind="stable")[:top].tolist():
         by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
-        values = dict(zip(network.nodes, table.columns[:, i].tolist(), strict=True))
+        values = {v.name: _value(v, x) for v, x in zip(table.variables, table.columns[:, i], strict=True)}
         label = evidence.labels[i] if evidence.labels else str(i)
         rows.append(UnusualRow(i, label, float(total[i]), reasons(values, by_node, usual)))
     return UnusualRows(tuple(rows), network.nodes, contributions, usual, scoring)
 
 
 def reasons(
-    values: Mapping[str, float],
+    values: Mapping[str, float | str],
     contributions: Mapping[str, float],
     usual: Mapping[str, float],
     *,
@@ -194,6 +197,10 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
         node: float(known[node]) if drawn is None or node in known else _median(network, node, drawn)
         for node in network.nodes
     }
+
+
+def _value(variable: Variable, number: float) -> float | str:
+    return variable.levels[int(number)] if variable.is_discrete else float(number)
 
 
 def _median(network: BayesianNetwork, node: str, rows: Any) -> float:

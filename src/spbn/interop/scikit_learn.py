@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from spbn.graphs.dag import Arc
 from spbn.kernels.bandwidth import BandwidthRule
@@ -17,6 +17,7 @@ from spbn.nodes.base import NodeType
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed
 from spbn.structure import Structure
+from spbn.tables.frames import has_categories
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     The parameters are those of `spbn.learn`, but its `score` is called `score_function`, because `score` is
     a method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline. Features
     are named as in the frame that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array.
+    Columns of a frame that hold text, categories or truth values are discrete nodes.
     If there are fewer training rows than folds, every training row is a fold of its own.
 
     Attributes
@@ -60,6 +62,8 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         forbidden_arcs: Iterable[Arc] = (),
         bandwidth: BandwidthRule = "scott",
         margins: str = "none",
+        discrete: Sequence[str] = (),
+        smoothing: float = 1.0,
         seed: Seed = 0,
         engine: str = "auto",
     ) -> None:
@@ -79,23 +83,26 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.forbidden_arcs = forbidden_arcs
         self.bandwidth = bandwidth
         self.margins = margins
+        self.discrete = discrete
+        self.smoothing = smoothing
         self.seed = seed
         self.engine = engine
 
     def fit(self, X: Any, y: Any = None) -> SPBNDensity:
         """Learn the network; `y` is ignored."""
-        features = validate_data(self, X, dtype=np.float64, ensure_min_samples=4)
+        features = self._features(X, reset=True)
         options = self.get_params(deep=False)
         options["score"] = options.pop("score_function")
         if isinstance(self.folds, int) and isinstance(self.validation, int | float):
-            options["folds"] = min(self.folds, len(features) - round(len(features) * self.validation))
-        self.network_ = learn(self._named(features), **options)
+            rows = _num_samples(X)
+            options["folds"] = min(self.folds, rows - round(rows * self.validation))
+        self.network_ = learn(features, **options)
         return self
 
     def score_samples(self, X: Any) -> FloatArray:
         """Log-density of every row."""
         check_is_fitted(self)
-        return self.network_.logpdf(self._named(validate_data(self, X, dtype=np.float64, reset=False)))
+        return self.network_.logpdf(self._features(X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the log-likelihood of all rows together."""
@@ -106,6 +113,12 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.network_.sample(n_samples, seed=random_state)
 
-    def _named(self, features: FloatArray) -> dict[str, FloatArray]:
+    def _features(self, X: Any, *, reset: bool) -> Any:
+        """Return the features by name: as they are if they are a frame with categories, else as numbers."""
+        if has_categories(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        least = {"ensure_min_samples": 4} if reset else {}
+        features = validate_data(self, X, dtype=np.float64, reset=reset, **least)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(features.shape[1])])
         return dict(zip(names, features.T, strict=True))

@@ -8,6 +8,8 @@
     The types of the paper.
 `blend`
     A mixture of both, with kernels at several scales.
+`discrete`, `by_configuration`
+    Tables of probabilities, and densities of any type that depend on discrete parents.
 """
 
 from spbn.nodes import registry  # noqa: F401 -- registers the types
@@ -22,7 +24,9 @@ from spbn.nodes.base import (
     registered,
 )
 from spbn.nodes.blend import Blend
+from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.ckde import CKDE
+from spbn.nodes.discrete import ProbabilityTable
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import LinearGaussian
@@ -33,6 +37,7 @@ __all__ = [
     "CPD",
     "KDE",
     "Blend",
+    "ByConfiguration",
     "Description",
     "Family",
     "FamilyBatch",
@@ -40,6 +45,7 @@ __all__ = [
     "LinearGaussian",
     "NodeType",
     "ParameterTable",
+    "ProbabilityTable",
     "Scorer",
     "Workbench",
     "register",

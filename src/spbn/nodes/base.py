@@ -10,7 +10,7 @@ import math
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -65,12 +65,16 @@ def require_smoothing(smoothing: object) -> None:
 
 @dataclass(frozen=True)
 class ParameterTable:
-    """Named rows of numbers, such as a bandwidth matrix."""
+    """Named rows of numbers, such as a bandwidth matrix.
+
+    `of_probabilities` tells tables whose rows sum to one.
+    """
 
     title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
+    of_probabilities: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,14 @@ class CPD(Protocol):
 
     def describe(self) -> Description:
         """Say what the density is."""
+
+
+@runtime_checkable
+class HasSteps(Protocol):
+    """A density whose distribution function has steps: that of a discrete node."""
+
+    def randomised_cdf(self, data: Any, uniforms: FloatArray) -> FloatArray:
+        """Return a random point on the step of the distribution function at every row's value."""
 
 
 class Scorer(Protocol):

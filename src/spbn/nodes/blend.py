@@ -88,7 +88,7 @@ class Blend:
         """
         bandwidth = "scott" if isinstance(bandwidth, str) and bandwidth == "cv" else bandwidth
         settings = FitSettings(bandwidth, engine)
-        table = as_table(data, names=[*parents, node], missing=missing, min_rows=2)
+        table = as_table(data, names=[*parents, node], missing=missing)
         if table.rows < FEWEST_ROWS:
             raise FitError(f"a blend needs at least {FEWEST_ROWS} rows. {node!r} has {table.rows}.")
         partition = Partition.folds(table, fold_labels(table.rows, min(folds, table.rows), 0))

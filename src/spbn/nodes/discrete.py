@@ -156,7 +156,9 @@ class ProbabilityTable:
         values = tuple(tuple(row) for row in shown.tolist())
         return Description(
             f"{self.node}{given} ~ {len(self.levels)} levels",
-            tables=(ParameterTable(title, rows if self.parents else (self.node,), self.levels, values),),
+            tables=(
+                ParameterTable(title, rows if self.parents else (self.node,), self.levels, values, True),
+            ),
         )
 
     def __eq__(self, other: object) -> bool:

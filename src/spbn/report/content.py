@@ -92,5 +92,9 @@ def _early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | Non
 
 def model_name(network: BayesianNetwork) -> str:
     """Say what kind of network it is."""
-    kinds = frozenset(node_type.name for node_type in network.structure.types.values())
-    return NAMES.get(kinds, "Semiparametric Bayesian network")
+    discrete = {variable.name for variable in network.variables if variable.is_discrete}
+    kinds = frozenset(kind.name for node, kind in network.structure.types.items() if node not in discrete)
+    if not kinds:
+        return "Discrete Bayesian network"
+    mixed = " with discrete nodes" if discrete else ""
+    return NAMES.get(kinds, "Semiparametric Bayesian network") + mixed

@@ -55,7 +55,7 @@ class CVLikelihood(Score):
         smoothing: float = 1.0,
     ) -> None:
         table = training_table(data, missing)
-        self.folds = fold_labels(table.rows, folds, seed)
+        self.folds = fold_labels(table.rows, folds, seed, discrete=table.level_codes)
         self._bench = Workbench(Partition.folds(table, self.folds), FitSettings(bandwidth, engine, smoothing))
         super().__init__(table.variables, registered())
 
@@ -139,7 +139,7 @@ class ValidatedLikelihood(Score):
     ) -> None:
         split_seed, fold_seed = generator(seed).spawn(2)
         train, test = _split(training_table(data, missing), validation, split_seed, missing)
-        labels = fold_labels(train.rows, folds, fold_seed, held_out=test.rows)
+        labels = fold_labels(train.rows, folds, fold_seed, held_out=test.rows, discrete=train.level_codes)
         settings: dict[str, Any] = {"bandwidth": bandwidth, "engine": engine, "smoothing": smoothing}
         self._training = CVLikelihood(train, folds=labels, **settings)
         self.validation = HoldoutLikelihood(train, validation=test, **settings)
@@ -178,6 +178,6 @@ class ValidatedLikelihood(Score):
 
 def _split(table: Table, validation: Any, seed: Seed, missing: Missing) -> tuple[Table, Table]:
     if np.isscalar(validation):
-        train, test = holdout_rows(table.rows, validation, seed)  # type: ignore[arg-type]
+        train, test = holdout_rows(table.rows, validation, seed, discrete=table.level_codes)  # type: ignore[arg-type]
         return table.take(train), table.take(test)
     return table, as_table(validation, variables=table.variables, missing=missing)

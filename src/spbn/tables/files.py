@@ -10,22 +10,27 @@ import csv
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spbn.errors import DataError, PackageError, quoted
 from spbn.files.atomic import replacing
+from spbn.tables.levels import categories, level_of, seems_dated, seems_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.numerics.arrays import BoolArray
+    from spbn.tables.table import Variable
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = ".parquet"
+MISSING = "?"  # how missing values are written, beside everything that pandas knows
+MOSTLY = 0.5  # share of numbers from which on text in a column is out of place
 
 
 def read_table(
@@ -34,13 +39,21 @@ def read_table(
     *,
     drop: Sequence[str] = (),
     discrete: Sequence[str] = (),
+    variables: Sequence[Variable] | None = None,
 ) -> pd.DataFrame:
-    """Read the columns of a file, those named or all, but none in `drop`.
+    """Read the columns of a file, those named or all, but none in `drop`: numbers, and categories.
 
-    They must hold numbers, apart from those in `discrete`, which are left as they are.
+    The first line of a text file has the names of the columns. A question mark is a missing value, as is
+    nothing at all. The index of the frame counts rows from 1, as the messages and tables of the command line
+    do; whatever index a Parquet file has is left out.
 
-    The first line of a text file has the names of the columns. The index of the frame counts rows from 1,
-    as the messages and tables of the command line do; whatever index a Parquet file has is left out.
+    Parameters
+    ----------
+    discrete
+        Columns that hold categories, whatever they look like. Other columns of text do too, unless they
+        look like something else: dates, names of the rows, or numbers with some text among them.
+    variables
+        The columns to read, instead of `columns`: those with levels hold some of these, all others numbers.
     """
     import pandas as pd
 
@@ -54,17 +67,17 @@ def read_table(
         raise DataError(f"{source} is empty.")
     if suffix in SEPARATORS and _is_binary(source):
         raise DataError(f"{source} is not a text file: it holds binary data.")
-    frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix])
+    levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
+    if variables is not None:
+        columns = [variable.name for variable in variables]
+    frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix], levels)
     frame = _chosen(source, frame, columns, drop)
     if len(frame) == 0:
         raise DataError(f"{source} has column names, but no rows.")
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
-    absent = [name for name in discrete if name not in frame.columns]
-    if absent:
-        raise DataError(
-            f"discrete names unknown columns: {quoted(absent)}. Those in use are {quoted(frame.columns)}."
-        )
-    return _require_numbers(source, frame, discrete, can_drop=columns is None)
+    if variables is None:
+        return _mixed(source, frame, [discrete] if isinstance(discrete, str) else discrete, columns is None)
+    return _conforming(source, frame, levels)
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -73,7 +86,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     suffix = require_table_name(source)
     if not source.is_file():
         return []  # which `read_table` complains about
-    frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix])
+    frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix], {})
     return [str(name) for name in frame.columns]
 
 
@@ -175,7 +188,8 @@ def _chosen(
     return frame
 
 
-def _read_text(source: Path, separator: str) -> pd.DataFrame:
+def _read_text(source: Path, separator: str, levels: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Read a text file; columns that have levels as they are written."""
     import pandas as pd
 
     try:
@@ -189,7 +203,8 @@ def _read_text(source: Path, separator: str) -> pd.DataFrame:
                 f"{source}: column names must be distinct. Got {quoted(names)} in the first line, "
                 f"which must hold the names."
             )
-        frame = pd.read_csv(source, low_memory=False, **options)
+        written: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
+        frame = pd.read_csv(source, low_memory=False, dtype=written, **options)
     except UnicodeDecodeError:
         raise DataError(f"{source} is not a text file in UTF-8: save it in that encoding.") from None
     except pd.errors.EmptyDataError:
@@ -255,33 +270,103 @@ def _read_parquet(source: Path) -> pd.DataFrame:
         ) from None
 
 
-def _require_numbers(
-    source: Path, frame: pd.DataFrame, discrete: Sequence[str], *, can_drop: bool
-) -> pd.DataFrame:
-    """Return the columns as numbers, or name all those that hold something else."""
+def _without_marks(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Take question marks for missing values."""
     import pandas as pd
 
+    if pd.api.types.is_numeric_dtype(column) or _is_time(column):
+        return column
+    marked = column.map(lambda value: isinstance(value, str) and value.strip() == MISSING)
+    return column.mask(marked.astype(bool)) if marked.any() else column
+
+
+def _mixed(source: Path, frame: pd.DataFrame, discrete: Sequence[str], can_drop: bool) -> pd.DataFrame:
+    """Return numbers as numbers and categories as they are, or name all columns that are neither."""
+    import pandas as pd
+
+    absent = [name for name in discrete if name not in frame.columns]
+    if absent:
+        raise DataError(
+            f"discrete names unknown columns: {quoted(absent)}. Those in use are {quoted(map(str, frame))}."
+        )
     converted: dict[str, pd.Series[Any]] = {}
-    wrong: dict[str, int] = {}  # columns, and the first row in which they hold something else
-    for name in frame.columns:
-        converted[name] = frame[name] if name in discrete else _numbers(frame[name])
-        bad = frame[name].notna() & converted[name].isna()
+    wrong: dict[str, str] = {}  # columns, and what is wrong with them
+    for name, values in frame.items():
+        column = _without_marks(values)
+        numbers = column if name in discrete or column.dtype == "category" else _numbers(column)
+        bad = column.notna() & numbers.isna()
+        converted[str(name)] = column if bad.any() else numbers
+        trouble = _trouble(column, numbers) if bad.any() else ""
+        if trouble:
+            row = int(bad.to_numpy().argmax())
+            wrong[str(name)] = (
+                f"column {name!r} holds {trouble}: {_shown(column.iloc[row])} in {place(source, row + 1)}"
+            )
+    if wrong:
+        it = "it" if len(wrong) == 1 else "them"
+        names = list(wrong)
+        dropping = (
+            f" leave {it} out with drop={names!r}," if can_drop and len(wrong) < len(frame.columns) else ""
+        )
+        raise DataError(
+            f"{source}: {'; '.join(wrong.values())}. Convert {it} to numbers,{dropping} or treat {it} as "
+            f"categories with discrete={names!r}."
+        )
+    return pd.DataFrame(converted, index=frame.index)
+
+
+def _trouble(column: pd.Series[Any], numbers: pd.Series[Any]) -> str:
+    """Say what a column holds that holds neither numbers nor categories; nothing if those are categories."""
+    there = column.dropna()
+    if _is_time(column) or seems_dated(there):
+        return "dates or times"
+    odd = next((value for value in there if not isinstance(value, str | bool | Number)), None)
+    if odd is not None:
+        return f"values of type {type(odd).__name__}"
+    if numbers.notna().sum() >= MOSTLY * len(there):
+        return "text among numbers"
+    return seems_named(categories(there.to_numpy(dtype=object)))
+
+
+def _conforming(source: Path, frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Return the columns of a model: some with levels, and all others as numbers."""
+    import pandas as pd
+
+    converted: dict[str, Any] = {}
+    for name, values in frame.items():
+        column = _without_marks(values)
+        if name in levels:
+            converted[str(name)] = _among(source, column, levels[str(name)])
+            continue
+        converted[str(name)] = numbers = _numbers(column)
+        bad = column.notna() & numbers.isna()
         if bad.any():
-            wrong[name] = int(bad.to_numpy().argmax())
-    if not wrong:
-        return pd.DataFrame(converted, index=frame.index)
-    if len(wrong) == len(frame.columns):
-        raise DataError(f"{source} has no column of numbers. Its columns are {quoted(frame.columns)}.")
-    name, row = next(iter(wrong.items()))
-    value = frame[name].iloc[row]
-    shown = repr(value) if isinstance(value, str) else str(value)
-    example = f"{shown:.60} in {place(source, row + 1)}"
-    if len(wrong) == 1:
-        what, it = f"column {name!r} holds {_kind(frame[name], value)}, not numbers: {example}", "it"
-    else:
-        what, it = f"columns {quoted(wrong)} do not hold numbers: {name!r} has {example}", "them"
-    remedy = f", or leave {it} out with drop={list(wrong)!r}" if can_drop else ""
-    raise DataError(f"{source}: {what}. Convert {it} to numbers{remedy}.")
+            row = int(bad.to_numpy().argmax())
+            kind = _kind(column, column.iloc[row])
+            raise DataError(
+                f"{source}: column {name!r} holds {kind}, not numbers: {_shown(column.iloc[row])} in "
+                f"{place(source, row + 1)}. Convert it to numbers."
+            )
+    return pd.DataFrame(converted, index=frame.index)
+
+
+def _among(source: Path, column: pd.Series[Any], levels: tuple[str, ...]) -> pd.Categorical:
+    """Return a column as levels that are known, or say which is not."""
+    import pandas as pd
+
+    found = column.map(lambda value: level_of(value, levels), na_action="ignore").astype(object)
+    unknown = (found.notna() & ~found.isin(levels)).to_numpy()
+    if unknown.any():
+        row = int(unknown.argmax())
+        raise DataError(
+            f"{source}: column {column.name!r} has the level {_shown(found.iloc[row])} in "
+            f"{place(source, row + 1)}, which the model does not know. Its levels are {quoted(levels)}."
+        )
+    return pd.Categorical(found, categories=pd.Index(levels))
+
+
+def _shown(value: Any) -> str:
+    return f"{repr(value) if isinstance(value, str) else str(value):.60}"
 
 
 def _kind(column: pd.Series[Any], value: Any) -> str:
@@ -297,6 +382,8 @@ def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
 
     if pd.api.types.is_numeric_dtype(column):
         return column
+    if pd.api.types.infer_dtype(column, skipna=True) == "boolean":  # with holes
+        return pd.Series(np.nan, index=column.index)
     if not _is_time(column):  # which pandas would count in nanoseconds
         try:
             return pd.to_numeric(column.astype(object), errors="coerce")

@@ -212,6 +212,12 @@ def _kept(data: Any, drop: Sequence[str]) -> list[str]:
     return kept
 
 
+def has_categories(data: Any) -> bool:
+    """Tell whether data is a frame with columns of text, categories or truth values."""
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    return isinstance(frame, nw.DataFrame) and any(is_categorical(frame[name]) for name in frame.columns)
+
+
 def frame_index(data: Any) -> Any:
     """Return the index of a pandas frame, to carry over to results; None for other data."""
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None

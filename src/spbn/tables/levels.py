@@ -6,10 +6,12 @@ that 1 and 1.0 are the same level, whatever kind of column it comes from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
+import narwhals.stable.v1 as stable
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +21,9 @@ from spbn.numerics.arrays import FloatArray, IntArray
 #: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
 MOST_LEVELS, LARGEST_SHARE = 50, 0.2
 WHOLE = 2.0**53  # greater numbers have no digits after the point
+#: 2024-01-31, 31/1/24, 31.01.2024, each perhaps with a time of day; 12:30 and 12:30:15.5 alone
+_TIME = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([AaPp][Mm])?"
+_DATE = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}([T ]\s*{_TIME}\S*)?|{_TIME}")
 
 
 class Categories(NamedTuple):
@@ -54,7 +59,8 @@ def categories(values: Any) -> Categories:
     Levels are in the order of a categorical column; otherwise numbers ascend and text is sorted.
     """
     if isinstance(values, nw.Series) and values.dtype in (nw.Categorical, nw.Enum):
-        levels = [as_text(level) for level in values.cat.get_categories().to_list()]
+        native = stable.from_native(values.to_native(), series_only=True)
+        levels = [as_text(level) for level in native.cat.get_categories().to_list()]
         places, distinct = _factorised(np.array(values.to_list(), dtype=object))
         order = {level: place for place, level in enumerate(levels)}
         return _relabelled([as_text(value) for value in distinct], places, order, tuple(levels))
@@ -84,14 +90,42 @@ def codes_among(name: str, found: Categories, levels: Sequence[str]) -> FloatArr
 
 
 def require_categories(name: str, found: Categories) -> None:
-    """Refuse a text column that seems to name the rows instead of saying what kind they are."""
-    levels, rows = len(found.levels), len(found.places)
-    if found.is_plain_text and (levels > MOST_LEVELS or levels > LARGEST_SHARE * rows):
+    """Refuse a text column that seems to hold dates, or to name the rows instead of saying what they are."""
+    if not found.is_plain_text:
+        return
+    what = f"dates or times, such as {found.levels[0]!r}" if seems_dated(found.levels) else seems_named(found)
+    if what:
         raise DataError(
-            f"column {name!r} holds text with {levels} different values in {rows} rows, which looks like "
-            f"names, not categories: leave it out (drop={[name]!r} in learn), or pass discrete={[name]!r} if "
-            f"they are categories."
+            f"column {name!r} holds {what}: leave it out (drop={[name]!r} in learn), or pass "
+            f"discrete={[name]!r} if they are categories."
         )
+
+
+def seems_named(found: Categories) -> str:
+    """Say that text has too many different values to be categories; nothing if it has few."""
+    levels, rows = len(found.levels), len(found.places)
+    if levels <= MOST_LEVELS and levels <= LARGEST_SHARE * rows:
+        return ""
+    return f"text with {levels} different values in {rows} rows, which looks like names, not categories"
+
+
+def seems_dated(values: Iterable[Any]) -> bool:
+    """Tell whether text holds dates or times."""
+    texts = list(values)
+    return bool(texts) and all(isinstance(text, str) and _DATE.fullmatch(text.strip()) for text in texts)
+
+
+def level_of(value: Any, levels: Sequence[str]) -> str:
+    """Return the level that a value of a file stands for: as it is written, or as the number that it is."""
+    text = as_text(value)
+    if text in levels:
+        return text
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    try:
+        return as_text(float(text))
+    except ValueError:
+        return text
 
 
 def _relabelled(

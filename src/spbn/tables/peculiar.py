@@ -31,5 +31,6 @@ def few_valued(table: Table) -> list[str]:
 
 
 def _columns(table: Table) -> Iterator[tuple[str, FloatArray]]:
+    """Yield the continuous columns, if there are enough rows."""
     if table.rows >= FEWEST_ROWS:
-        yield from zip(table.names, table.columns, strict=True)
+        yield from ((n, c) for n, c in zip(table.names, table.columns, strict=True) if n not in table.levels)

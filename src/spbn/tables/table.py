@@ -54,6 +54,11 @@ class Table:
         return np.array([name in self.levels for name in self.names], dtype=np.bool_)
 
     @property
+    def level_codes(self) -> FloatArray:
+        """The discrete columns."""
+        return self.columns[self.discrete]
+
+    @property
     def rows(self) -> int:
         """Number of rows."""
         return self.columns.shape[1]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from math import exp, inf
 
 from spbn.drawing.graph_svg import graph_svg, legend, type_class
 from spbn.drawing.markup import Html, join, tag
 from spbn.explain.evidence import Source
 from spbn.explain.importance import FEWEST_ROWS, Importance, Loss, other_type
-from spbn.nodes.base import ParameterTable
+from spbn.nodes.base import Description, ParameterTable
 from spbn.report.content import Content
 from spbn.report.figures import cpd_figure
-from spbn.report.numbers import number
+from spbn.report.numbers import count, number, plural
 from spbn.report.parts import heading, node_links, table
+from spbn.tables.frames import as_table
 from spbn.tables.table import Table
 
 LEAST_SHARE = 0.005  # of a mixture, that is shown
+SHOWN_CASES = 60
 DRAWN_ROWS = 5_000
 SAMPLED_ROWS = 1_000
 
@@ -66,8 +69,7 @@ def _samples(content: Content) -> Table | None:
     network = content.network
     if all(_is_drawn(content, node) for node in network.nodes):
         return None
-    sample = network.sample(SAMPLED_ROWS, seed=0)
-    return Table(network.nodes, sample.to_numpy().T.copy())
+    return as_table(network.sample(SAMPLED_ROWS, seed=0), variables=network.variables)
 
 
 def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bool) -> Html:
@@ -86,7 +88,11 @@ def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bo
         figure,
         tag("p", _caption(content, node), class_="caption"),
         _facts(content, node),
-        *(_parameters(parameters) for parameters in described.tables),
+        *(
+            _probabilities(found) if found.of_probabilities else _parameters(found)
+            for found in described.tables
+        ),
+        _cases(described.cases),
         class_="panel card first" if first else "panel card",
         id=f"node-{number_}",
         tabindex="-1",
@@ -123,11 +129,50 @@ def _parameters(parameters: ParameterTable) -> Html:
     return tag("details", tag("summary", title), table(heads, rows))
 
 
+def _probabilities(parameters: ParameterTable) -> Html:
+    """Write a table of probabilities with a bar behind each number, to be opened."""
+    heads = [("", ""), *((name, "num") for name in parameters.columns)]
+    rows = [
+        tag("tr", tag("td", name), *map(_probability, values))
+        for name, values in zip(parameters.rows, parameters.values, strict=True)
+    ]
+    title = parameters.title[:1].upper() + parameters.title[1:]
+    return tag("details", tag("summary", title), tag("div", table(heads, rows), class_="probabilities"))
+
+
+def _probability(value: float) -> Html:
+    bar = tag("div", tag("i", style=f"width:{100 * value:.1f}%"), class_="track")
+    return tag("td", number(value, 3), bar, class_="num")
+
+
+def _cases(cases: Mapping[str, Description]) -> Html:
+    """Write the density of every configuration, to be opened."""
+    if not cases:
+        return Html("")
+    rows = [
+        tag("tr", tag("td", name), tag("td", tag("code", case.formula), _shares(case.shares)))
+        for name, case in islice(cases.items(), SHOWN_CASES)
+    ]
+    more = len(cases) - len(rows)
+    note = tag("p", f"And {count(more)} more.", class_="caption") if more else ""
+    heads = [("Configuration", ""), ("Density", "")]
+    return tag("details", tag("summary", plural(len(cases), "configuration")), table(heads, rows), note)
+
+
 def _caption(content: Content, node: str) -> str:
-    parents = content.network.structure.parents(node)
+    network = content.network
+    discrete = {variable.name for variable in network.variables if variable.is_discrete}
+    parents = network.structure.parents(node)
     rows = "the given rows" if content.evidence.source is Source.GIVEN else "training rows"
     if not _is_drawn(content, node):
         rows = "rows drawn from the model"
+    if node in discrete:
+        if not parents:
+            return f"Probability of every level (blue), and its share of {rows} (grey)."
+        return f"Probabilities under the most common configurations of its parents; taken from {rows}."
+    if discrete & set(parents):
+        others = ", with the others at typical values" if len(parents) > 1 else ""
+        return f"Density at levels of one parent{others}; taken from {rows}."
     if not parents:
         return f"Density (line) over {rows} (bars)."
     if len(parents) == 1:
@@ -145,9 +190,14 @@ def _facts(content: Content, node: str) -> Html:
     if isinstance(content.importance, Importance) and node in content.importance.scores:
         score = content.importance.scores[node]
         other = other_type(structure.type(node)).label
-        facts.append(("Score", f"{number(score)} per row (cross-validated log-density)"))
-        facts.append((f"As {other}", _as_other(content.importance.types[node])))
-    if content.network.margins is not None:
+        discrete = any(
+            variable.is_discrete for variable in content.network.variables if variable.name == node
+        )
+        what = "log-probability" if discrete else "log-density"
+        facts.append(("Score", f"{number(score)} per row (cross-validated {what})"))
+        if node in content.importance.types:
+            facts.append((f"As {other}", _as_other(content.importance.types[node])))
+    if content.network.margins is not None and node in content.network.margins.columns:
         facts.append(("Margin", f"{content.network.margins.columns[node]}; the equation is in its units"))
     check = content.checks.get(node)
     if check is not None:

@@ -42,7 +42,7 @@ def importance_section(content: Content) -> Html:
         tag(
             "div",
             _card("Arcs", "Arc removed", arc_rows) if arc_rows else "",
-            _card("Node types", "Type changed", type_rows),
+            _card("Node types", "Type changed", type_rows) if type_rows else "",
             class_="pair",
         ),
         tag("p", note, class_="note"),

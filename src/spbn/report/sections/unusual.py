@@ -72,6 +72,6 @@ def _reason(content: Content, reason: Reason) -> Html:
     return tag(
         "li",
         node_link(content, reason.node),
-        f" = {number(reason.value)} ",
+        f" = {reason.value if isinstance(reason.value, str) else number(reason.value)} ",
         tag("span", f"{MINUS}{number(reason.drop, 3)}", class_="drop"),
     )

@@ -1,0 +1,128 @@
+"""A table as people have it: text, truth values, a date, an id, holes, and numbers that are none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spbn
+from mixed import mixed_frame, mixed_network
+
+ROWS = 120
+
+
+@pytest.fixture
+def user_table(folder):
+    """Every kind of column, with a few holes written as a question mark."""
+    frame = mixed_frame(ROWS)
+    frame["id"] = [f"house {i}" for i in range(ROWS)]
+    frame["sold"] = pd.date_range("2024-01-31", periods=ROWS).strftime("%d/%m/%Y")
+    frame["garden"] = np.resize([True, False, False], ROWS)
+    frame["rooms"] = np.resize([1, 2, 3], ROWS)
+    frame["price"] = [*np.random.default_rng(1).normal(size=ROWS - 1).round(3), "n. a."]
+    frame = frame.astype(object)
+    frame.loc[3, "town"] = frame.loc[5, "garden"] = frame.loc[7, "x"] = "?"
+    frame.to_csv("user.csv", index=False)
+    return frame
+
+
+def test_every_kind_of_column_is_treated_or_refused_with_the_option_to_pass(user_table, run):
+    code, _, err = run("learn", "user.csv")
+    assert code == 2
+    assert "'id' holds text with 120 different values in 120 rows" in err
+    assert "'sold' holds dates or times: '31/01/2024' in row 1 (line 2)" in err
+    assert f"'price' holds text among numbers: 'n. a.' in row {ROWS} (line {ROWS + 1})" in err
+    assert "--drop id,sold,price" in err
+    assert "--discrete id,sold,price" in err
+    options = ["--drop", "id,sold,price"]
+    code, _, err = run("learn", "user.csv", *options)
+    assert code == 2
+    assert "1 value is missing or infinite in column 'town', in row 4 (line 5)" in err
+    assert "--missing drop" in err
+    options += ["--missing", "drop", "--model", "gbn", "--out", "m.spbn"]
+    code, out, err = run("learn", "user.csv", *options)
+    assert code == 0
+    assert "3 of 120 rows left out" in out
+    assert "column 'rooms' has only two or three different values and is treated as a number" in err
+    assert "--discrete rooms" in err
+    assert run("learn", "user.csv", *options, "--discrete", "rooms")[0] == 0
+    variables = {v.name: v.levels for v in spbn.BayesianNetwork.load("m.spbn").variables}
+    assert variables == {
+        "town": ("Leith", "Portobello", "Stockbridge"),
+        "size": ("large", "small"),
+        "x": (),
+        "y": (),
+        "z": (),
+        "garden": ("False", "True"),
+        "rooms": ("1", "2", "3"),
+    }
+
+
+@pytest.fixture
+def mixed_model(folder):
+    mixed_network().save("m.spbn")
+    return mixed_frame(20, seed=1)
+
+
+def test_rows_of_a_mixed_network_are_scored(mixed_model, run):
+    mixed_model.to_csv("new.csv", index=False)
+    code, _, err = run("score", "m.spbn", "new.csv", "--out", "s.csv")
+    assert code == 0, err
+    np.testing.assert_allclose(pd.read_csv("s.csv")["logpdf"], mixed_network().logpdf(mixed_model))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_unknown_levels_are_named_with_their_place(mixed_model, run, kind):
+    frame = mixed_model.assign(town=[*mixed_model["town"][:-1], "Cramond"])
+    spbn.tables.write_table(frame, f"new.{kind}")
+    code, _, err = run("score", "m.spbn", f"new.{kind}")
+    line = " (line 21)" if kind == "csv" else ""
+    assert code == 2
+    assert f"column 'town' has the level 'Cramond' in row 20{line}, which the model does not know" in err
+    assert "Its levels are 'Leith', 'Portobello' and 'Stockbridge'" in err
+
+
+def test_text_in_a_column_of_numbers_of_a_model_is_refused(mixed_model, run):
+    mixed_model.astype({"x": object}).assign(x=["much", *mixed_model["x"][1:]]).to_csv("new.csv", index=False)
+    code, _, err = run("score", "m.spbn", "new.csv")
+    assert code == 2
+    assert "column 'x' holds text, not numbers: 'much' in row 1 (line 2)" in err
+
+
+def test_levels_that_look_like_numbers_are_found_however_they_are_written(folder, run):
+    frame = mixed_frame(60)
+    codes = np.resize(["01", "2", "x"], 60)
+    spbn.learn(frame.assign(code=codes), model="gbn", discrete=["code"]).save("codes.spbn")
+    frame.assign(code=np.resize(["01", "2.0"], 60)).to_csv("new.csv", index=False)
+    code, _, err = run("score", "codes.spbn", "new.csv")
+    assert code == 0, err
+    flags = np.resize([True, False], 60)
+    spbn.learn(frame.assign(code=flags), model="gbn").save("flags.spbn")
+    new = mixed_frame(60, seed=1)
+    new.assign(code=np.resize(["TRUE", "false"], 60)).to_csv("new.csv", index=False)
+    assert run("score", "flags.spbn", "new.csv", "--out", "s.csv")[0] == 0
+    expected = spbn.BayesianNetwork.load("flags.spbn").logpdf(new.assign(code=flags))
+    np.testing.assert_allclose(pd.read_csv("s.csv")["logpdf"], expected)
+
+
+def test_probabilities_and_configurations_are_shown(mixed_model, run):
+    code, out, _ = run("show", "m.spbn")
+    assert code == 0
+    assert "2 discrete" in out
+    lines = [line.split() for line in out.splitlines()]
+    heads = next(i for i, line in enumerate(lines) if line[:1] == ["probability"])
+    assert lines[heads][1:] == ["Leith", "Portobello", "Stockbridge"]
+    counts = mixed_frame()["town"].value_counts().sort_index()
+    assert [float(value) for value in lines[heads + 1][1:]] == pytest.approx((counts + 1 / 3) / 161, abs=1e-4)
+    for town in counts.index:
+        x = mixed_network().cpds["x"]
+        density = x.densities[list(counts.index).index(town)]
+        assert f"town = {town}" in out
+        assert density.describe().formula in out
+
+
+def test_mixed_tables_are_compared(folder, run):
+    mixed_frame(90).to_csv("mixed.csv", index=False)
+    code, out, err = run("compare", "mixed.csv", "--folds", 2, "--margins", "none")
+    assert code == 0, err
+    assert all(model in out for model in ("gbn", "spbn", "kdebn", "blend"))
+    assert "nan" not in out
