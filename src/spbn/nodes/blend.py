@@ -301,8 +301,11 @@ class BlendScorer:
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
+        partition = self._bench.partition
+        out = np.full((len(families), partition.queries), -np.inf)
+        if not partition.is_crossed and partition.train.counts.min() < FEWEST_ROWS:
+            return out
         weights = self._bench.inner.scorer(NODE_TYPE).weights(families)  # type: ignore[attr-defined]
-        out = np.full((len(families), self._bench.partition.queries), -np.inf)
         for part, components in self._components(families):
             for f, parts in zip(part, components, strict=True):
                 usable = np.isfinite(parts).all(axis=1)
