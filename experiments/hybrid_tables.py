@@ -90,7 +90,7 @@ def hybrid_table(data: Path, name: str) -> pd.DataFrame:
     for column in frame.columns:
         values = frame[column]
         if column in discrete:
-            if all(values.iloc[train].nunique() > 1 for train in folds):
+            if all(len(values.iloc[train].unique()) > 1 for train in folds):
                 kept[column] = _categorical(values)
         elif all(values.iloc[train].var() > LEAST_VARIANCE for train in folds):
             kept[column] = values.astype(float)
