@@ -64,10 +64,10 @@ def _in_words(status: str) -> str:
 
 
 def _times(values: pd.DataFrame, results: pd.DataFrame) -> str:
-    """Return the median seconds of a fold."""
+    """Return the median seconds of a fold, of all cores together."""
     methods = [*MODELS, PEER]
     measured = results[results["status"] == "measured"]
-    seconds = measured.pivot_table("seconds", index="data", columns="method", aggfunc="median")
+    seconds = measured.pivot_table("learning", index="data", columns="method", aggfunc="median")
     seconds = seconds.reindex(index=values.index, columns=methods)
     return table(
         ["table", *methods],

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn.errors import ArgumentError, FitError, quoted
+from spbn.errors import ArgumentError, FitError
+from spbn.nodes.admission import refusal
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.nodes.base import CPD, Description, FitSettings, NodeType
 from spbn.nodes.configurations import Configurations
@@ -164,16 +165,6 @@ def fit_node(
     if not child.is_discrete and any(parent.is_discrete for parent in given):
         return ByConfiguration.fit(node_type, table, node, parents, settings)
     return node_type.fit(table, node, parents, settings)
-
-
-def refusal(node_type: NodeType, child: Variable, parents: Sequence[Variable]) -> str:
-    """Say why a node cannot be of a type."""
-    if not node_type.admits(child, ()):
-        kind = "discrete" if child.is_discrete else "continuous"
-        return f"{child.name!r} is {kind}, and cannot be of type {node_type}."
-    wrong = quoted(parent.name for parent in parents if not node_type.admits(child, [parent]))
-    kind = "discrete" if child.is_discrete else "continuous"
-    return f"a {kind} node of type {node_type} cannot have these parents: {child.name!r} has {wrong}."
 
 
 def write_cpd(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
