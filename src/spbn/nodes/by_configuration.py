@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spbn.nodes.workbench import Part, Workbench
 
 OTHERWISE = "otherwise"
+FEWEST_ROWS = 2  # of a configuration, for it to be worth a try
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +66,8 @@ class ByConfiguration:
         found, places = Configurations.in_columns(given.variables, given.columns)
         fitted: dict[int, CPD] = {}
         for place, rows in enumerate(_rows_by_place(places)):  # every place occurs
+            if len(rows) < FEWEST_ROWS:
+                continue
             with suppress(FitError):
                 fitted[place] = node_type.fit(numbers.take(rows), node, continuous, settings)
         configurations = found.only(np.array(list(fitted), dtype=np.int64))

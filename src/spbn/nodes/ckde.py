@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spbn.nodes.workbench import Workbench
 
 FOLDS, FEWEST_ROWS = 10, 4  # of the cross-validation that chooses a scale
+AS_IT_IS = SCALES.index(1.0)  # the bandwidth of the rule
 
 
 @dataclass(frozen=True, repr=False)
@@ -263,7 +264,7 @@ class ScaledKernelScorer:
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
         totals = self.by_scale(families)
-        chosen = totals.argmax(axis=1) if self._bench.inner is self._bench else self._chosen(families)
+        chosen = _best_scales(totals) if self._bench.inner is self._bench else self._chosen(families)
         return totals[np.arange(len(families)), chosen]
 
     def rows(self, families: FamilyBatch) -> FloatArray:
@@ -287,10 +288,10 @@ class ScaledKernelScorer:
         """Return which scale every family has; that of the rule if there are too few rows to choose."""
         partition = self._bench.partition
         if not partition.is_crossed and partition.train.counts.min() < FEWEST_ROWS:
-            return np.full(len(families), SCALES.index(1.0))
+            return np.full(len(families), AS_IT_IS)
         scorer = self._bench.inner.scorer(NODE_TYPE)
         assert isinstance(scorer, ScaledKernelScorer)  # it has the same settings
-        return scorer.by_scale(families).argmax(axis=1)
+        return _best_scales(scorer.by_scale(families))
 
 
 def _best_scale(table: Table, settings: FitSettings) -> float:
@@ -303,8 +304,13 @@ def _best_scale(table: Table, settings: FitSettings) -> float:
     partition = Partition.folds(table, fold_labels(table.rows, min(FOLDS, table.rows), 0))
     *parents, node = table.names
     family = FamilyBatch.named(table.names, [(node, parents, NODE_TYPE)])
-    totals = ScaledKernelScorer(Workbench(partition, settings)).by_scale(family)[0]
-    return SCALES[int(totals.argmax())]
+    totals = ScaledKernelScorer(Workbench(partition, settings)).by_scale(family)
+    return SCALES[_best_scales(totals)[0]]
+
+
+def _best_scales(totals: FloatArray) -> IntArray:
+    """Return the scale with the greatest of families × scales; that of the rule where none can be fitted."""
+    return np.where(np.isfinite(totals).any(axis=1), totals.argmax(axis=1), AS_IT_IS)
 
 
 def family_sets(families: FamilyBatch) -> tuple[list[VariableSet], list[VariableSet]]:

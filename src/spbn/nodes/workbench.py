@@ -11,7 +11,7 @@ import numpy as np
 
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType, Scorer, registered
-from spbn.nodes.by_configuration import ConfigurationScorer
+from spbn.nodes.by_configuration import FEWEST_ROWS, ConfigurationScorer
 from spbn.nodes.configurations import Configurations
 from spbn.nodes.densities import KEPT_BYTES, SetDensities
 from spbn.nodes.families import FamilyBatch
@@ -20,7 +20,6 @@ from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.caching import remembered
 from spbn.numerics.regression import MomentStack
 
-FEWEST_ROWS = 2  # of a configuration in a group, for it to be worth a try
 MOST_SETS = 64  # of discrete columns whose configurations are remembered
 MOST_QUESTIONS = 16  # choices of rows that are remembered
 SHARE = 16  # a configuration may remember this part of what its rows would be due
