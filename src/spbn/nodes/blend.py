@@ -290,7 +290,7 @@ class BlendScorer:
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
-        if self._bench.inner is not self._bench:
+        if not self._bench.partition.is_crossed:
             return self.rows(families).sum(axis=1)
         out = np.empty(len(families))
         for part, components in self._components(families):

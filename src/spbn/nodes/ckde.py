@@ -264,7 +264,7 @@ class ScaledKernelScorer:
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
         totals = self.by_scale(families)
-        chosen = _best_scales(totals) if self._bench.inner is self._bench else self._chosen(families)
+        chosen = _best_scales(totals) if self._bench.partition.is_crossed else self._chosen(families)
         return totals[np.arange(len(families)), chosen]
 
     def rows(self, families: FamilyBatch) -> FloatArray:

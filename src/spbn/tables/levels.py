@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
+import narwhals.stable.v1 as stable
 import numpy as np
 import numpy.typing as npt
 
@@ -54,7 +55,8 @@ def categories(values: Any) -> Categories:
     Levels are in the order of a categorical column; otherwise numbers ascend and text is sorted.
     """
     if isinstance(values, nw.Series) and values.dtype in (nw.Categorical, nw.Enum):
-        levels = [as_text(level) for level in values.cat.get_categories().to_list()]
+        native = stable.from_native(values.to_native(), series_only=True)
+        levels = [as_text(level) for level in native.cat.get_categories().to_list()]
         places, distinct = _factorised(np.array(values.to_list(), dtype=object))
         order = {level: place for place, level in enumerate(levels)}
         return _relabelled([as_text(value) for value in distinct], places, order, tuple(levels))
