@@ -71,5 +71,5 @@ def _times(values: pd.DataFrame, results: pd.DataFrame) -> str:
     seconds = seconds.reindex(index=values.index, columns=methods)
     return table(
         ["table", *methods],
-        [[name, *("" if pd.isna(v) else f"{v:,.1f}" for v in row)] for name, row in seconds.iterrows()],
+        [[name, *("" if pd.isna(v) else f"{v:,.2f}" for v in row)] for name, row in seconds.iterrows()],
     )

@@ -258,3 +258,15 @@ def test_a_discrete_node_takes_no_numbers():
     assert score.local("u", ["a"], "discrete") == -np.inf
     with pytest.raises(spbn.SpbnError, match=r"'u' has 'a'"):
         BayesianNetwork.fit(Structure(["a", "u"], [("a", "u")], {"a": "lg", "u": "discrete"}), frame)
+
+
+def test_more_configurations_than_can_be_numbered_are_not_fitted(rng):
+    frame = pd.DataFrame(rng.choice(["no", "yes"], size=(40, 65)), columns=[f"s{i}" for i in range(65)])
+    frame["x"] = rng.normal(size=40)
+    parents = [f"s{i}" for i in range(1, 65)]
+    for score in (spbn.CVLikelihood(frame, folds=3), spbn.BIC(frame)):
+        assert score.local("x", parents, "lg") == -np.inf
+        assert score.local("s0", parents, "discrete") == -np.inf
+        assert np.isfinite(score.local("x", parents[:20], "lg"))
+    with pytest.raises(FitError, match="more combinations of levels than can be counted"):
+        network_of(frame, "x", parents, "lg")

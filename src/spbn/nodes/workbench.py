@@ -12,7 +12,7 @@ import numpy as np
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType, Scorer, registered
 from spbn.nodes.by_configuration import FEWEST_ROWS, ConfigurationScorer
-from spbn.nodes.configurations import Configurations
+from spbn.nodes.configurations import MOST_BITS, Configurations
 from spbn.nodes.densities import KEPT_BYTES, SetDensities
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.partition import Partition
@@ -21,6 +21,7 @@ from spbn.numerics.caching import remembered
 from spbn.numerics.regression import MomentStack
 
 MOST_SETS = 64  # of discrete columns whose configurations are remembered
+MOST_BYTES = 1 << 29  # that the rows of these may take, if there are more than two
 MOST_QUESTIONS = 16  # choices of rows that are remembered
 SHARE = 16  # a configuration may remember this part of what its rows would be due
 
@@ -116,11 +117,16 @@ class Workbench:
             variables = [table.variables[i] for i in columns]
             return Configurations.in_columns(variables, table.columns[list(columns)])
 
-        return remembered(self._configurations, columns, found, limit=MOST_SETS)
+        return remembered(self._configurations, columns, found, limit=self._most_sets)
 
     def parts(self, columns: tuple[int, ...]) -> Parts:
         """Return the benches of the configurations of some discrete columns."""
-        return remembered(self._parts, columns, lambda: self._divided(columns), limit=MOST_SETS)
+        return remembered(self._parts, columns, lambda: self._divided(columns), limit=self._most_sets)
+
+    @property
+    def _most_sets(self) -> int:
+        """How many sets of discrete columns are remembered: fewer of large tables."""
+        return min(MOST_SETS, max(2, MOST_BYTES // self.partition.table.columns.nbytes))
 
     def _divided(self, columns: tuple[int, ...]) -> Parts:
         table = self.partition.table
@@ -195,6 +201,8 @@ class Workbench:
                     families.types, families.nodes, families.parents, strict=True
                 )
             ]
-            return np.array(admitted, dtype=np.bool_), divided
+            levels = np.array([max(len(variable.levels), 1) for variable in table.variables])
+            countable = families.parents @ np.log2(levels) < MOST_BITS
+            return np.array(admitted, dtype=np.bool_) & countable, divided
         continuous = [types[number].admits(variables[0], ()) for number in range(len(types))]
         return np.array(continuous)[families.types], divided
