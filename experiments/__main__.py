@@ -26,7 +26,7 @@ PAPER_DATA = (
     "missing",
     "classifiers",
 )
-OTHER_DATA = ("anomalies",)
+OTHER_DATA = ("anomalies", "hybrid")
 NAMES = (*PAPER_DATA, *OTHER_DATA)
 #: Folders of the authors' repository that experiments read.
 FOLDERS = {
@@ -37,11 +37,15 @@ FOLDERS = {
     "densities": ["UCI data"],
     "missing": ["UCI data"],
     "classifiers": ["UCI data"],
+    "hybrid": ["GermanStatlog"],
 }
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results"
 #: All others are on the page of the paper.
-PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("densities", "classifiers", "anomalies", "missing")}
+PAGES = {
+    name: ROOT / "docs" / f"{name}.md"
+    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid")
+}
 PAPER = ROOT / "docs" / "paper.md"
 
 
@@ -78,11 +82,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _complaint(name: str, data: Path) -> str | None:
     """Say what an experiment lacks in the folder that --data names."""
-    if name in OTHER_DATA:
+    if name == "anomalies":
         found = any(data.glob("*.npz"))
         return None if found else f"{data} has no .npz files: for {name}, --data takes tables of ADBench."
     absent = [data / folder for folder in FOLDERS.get(name, [""]) if not (data / folder).is_dir()]
-    return f"{absent[0]} is not a folder: --data takes a clone of SPBN-Experiments." if absent else None
+    takes = "the data of HSPBN-Experiments" if name == "hybrid" else "a clone of SPBN-Experiments"
+    return f"{absent[0]} is not a folder: --data takes {takes}." if absent else None
 
 
 def run_quickly(name: str, data: Path, jobs: int) -> int:
@@ -117,7 +122,8 @@ def _parser() -> argparse.ArgumentParser:
         "--data",
         type=Path,
         required=True,
-        help="a clone of the authors' SPBN-Experiments; for anomalies, a folder with tables of ADBench",
+        help="a clone of the authors' SPBN-Experiments; for anomalies, a folder with tables of ADBench; for "
+        "hybrid, the data of the authors' HSPBN-Experiments",
     )
     parser.add_argument("--quick", action="store_true", help="a few cells of each, into results/quick")
     parser.add_argument(

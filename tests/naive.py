@@ -130,6 +130,55 @@ def em_weights(log_densities, steps=100_000):
     return new
 
 
+def table_logpdf(frame, train, node, parents, levels, smoothing):
+    """Log-probability of every row's level, by counting the training rows that are like it."""
+    out = []
+    for _, row in frame.iterrows():
+        alike = train[(train[parents] == row[parents]).all(axis=1)] if parents else train
+        if smoothing == 0 and len(alike) == 0:
+            alike = train
+        hits = (alike[node] == row[node]).sum()
+        with np.errstate(divide="ignore"):
+            out.append(np.log((hits + smoothing / levels) / (len(alike) + smoothing)))
+    return np.array(out)
+
+
+def can_fit(train, node, parents):
+    """Whether lines and kernels can be fitted: no column is a linear function of the others."""
+    columns = train[[node, *parents]].to_numpy()
+    return len(columns) > 0 and np.linalg.matrix_rank(columns - columns.mean(axis=0)) == columns.shape[1]
+
+
+def best_of_scales(frame, labels, node, parents):
+    """The multiple of Scott's bandwidth under which folds predict each other best."""
+    totals = {
+        scale: cv_rows(frame, labels, node, parents, "ckde", bandwidth=scaled_scott(scale)).sum()
+        for scale in (1 / 16, 1 / 4, 1, 4)
+    }
+    return max(totals, key=totals.get)
+
+
+def scaled_scott(scale):
+    """Scott's bandwidth matrix times a number."""
+    return lambda rows: scale * scott(rows)
+
+
+def configuration_rows(frame, labels, node, parents, given, node_type, **options):
+    """Log-density of every row: fitted, without its fold, to the rows of its configuration.
+
+    Where these are too few, to all rows outside its fold, without the discrete parents.
+    """
+    out = np.empty(len(frame))
+    for _, mine in frame.reset_index(drop=True).groupby(given, observed=True):
+        for label in np.unique(labels[mine.index]):
+            test = mine.index[labels[mine.index] == label]
+            train = mine.loc[labels[mine.index] != label]
+            if not can_fit(train, node, parents):
+                train = frame[labels != label]
+            out[test] = logpdf(frame.iloc[test], train, node, parents, node_type, **options)
+    return out
+
+
 def is_acyclic(nodes, arcs):
     """Remove nodes without parents until none is left."""
     nodes, arcs = set(nodes), set(arcs)

@@ -32,6 +32,22 @@ def nonlinear_frame(rows, columns, seed=0):
     return pd.DataFrame(data, columns=list(NAMES[:columns]))
 
 
+def mixed_frame(rows, seed=0, *, rare=0):
+    """Three columns of numbers, and three of levels, which they depend on; `rare` rows have another level.
+
+    The levels of `u`, `v` and `w` are three, two and four; `v` depends on `u`.
+    """
+    rng = np.random.default_rng(seed)
+    u = rng.choice(list("xyz"), size=rows, p=[0.5, 0.3, 0.2]).astype(object)
+    v = np.where(rng.random(rows) < np.where(u == "x", 0.8, 0.3), "no", "yes")
+    w = rng.choice(list("klmn"), size=rows)
+    u[rng.permutation(rows)[:rare]] = "rare"
+    frame = nonlinear_frame(rows, 3, seed)
+    frame["a"] += 2.0 * (u == "y")
+    frame["b"] *= np.where(v == "yes", 2.0, 0.5)
+    return frame.assign(u=u, v=v, w=w)
+
+
 class ScoreOf(Score):
     """A score whose local scores are what a function of the family says; everything else is the library's."""
 

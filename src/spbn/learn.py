@@ -18,13 +18,13 @@ from spbn.kernels.bandwidth import BandwidthRule
 from spbn.margins import fitted as fitted_margins
 from spbn.margins import require_kind
 from spbn.network import BayesianNetwork, fit_what_can_be, typical_logpdf
+from spbn.nodes.admission import impossible_arcs, refuse_impossible
 from spbn.nodes.base import FitSettings, NodeType
 from spbn.numerics.random import Seed, generator
 from spbn.pc import PCResult, pc
 from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
-from spbn.search.constraints import impossible_arcs, refuse_impossible
 from spbn.structure import Structure
 from spbn.tables.frames import Missing, require_distinct, training_table, training_table_with_holes
 from spbn.tables.table import Table
@@ -148,8 +148,7 @@ def learn(
         "engine": engine,
         "smoothing": smoothing,
     }
-    impossible = impossible_arcs(table.variables)
-    refuse_impossible(impossible, required_arcs)
+    refuse_impossible(impossible_arcs(table.variables), required_arcs)
     climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": epsilon}
     search: SearchResult | PCResult
     type_search: SearchResult | None = None
@@ -175,7 +174,7 @@ def learn(
             _test(test, table, seed),
             alpha=alpha,
             required_arcs=required_arcs,
-            forbidden_arcs=[*forbidden_arcs, *impossible],
+            forbidden_arcs=forbidden_arcs,
             progress=progress,
         )
         structure = begin.with_dag(search.pdag.to_dag())

@@ -15,8 +15,9 @@ from spbn.graphs.dag import Arc
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.margins import Margins, require_kind
 from spbn.margins import fitted as fitted_margins
+from spbn.nodes.admission import refusal
 from spbn.nodes.base import CPD, FitSettings, NodeType
-from spbn.nodes.by_configuration import fit_node, refusal
+from spbn.nodes.by_configuration import fit_node
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench

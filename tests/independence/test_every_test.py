@@ -106,7 +106,8 @@ def test_nasty_columns_give_numbers(make, rng):
         (FRAME.assign(c=1.0), "'c' is constant"),
         (FRAME[["a"]], "at least 2 columns"),
         (FRAME.head(2), "at least 3 rows"),
-        (FRAME.assign(c="text"), "'c' holds"),
+        (FRAME.assign(c="text"), "'c' is constant"),
+        (FRAME.assign(c=[f"name {i}" for i in range(150)]), "'c' holds text with 150 different values"),
     ],
 )
 def test_data_that_no_test_can_use(make, data, message):
@@ -147,3 +148,11 @@ def test_random_streams_belong_to_purpose_and_names():
 
 def test_no_questions_no_answers():
     assert PartialCorrelation(FRAME).pvalues([]).shape == (0,)
+
+
+@pytest.mark.parametrize("make", [PartialCorrelation, CMIknn])
+def test_discrete_columns_are_for_rcot(make):
+    with pytest.raises(DataError, match=r"takes continuous columns only. 'c' is discrete: use RCoT"):
+        make(FRAME.assign(c=["yes", "no", "no"] * 50))
+    with pytest.raises(DataError, match=r"'b' and 'c' are discrete"):
+        make(FRAME.assign(c=["yes", "no", "no"] * 50, b=FRAME["b"] > 0))

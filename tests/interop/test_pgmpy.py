@@ -8,6 +8,8 @@ import spbn
 from spbn.datasets import synthetic
 from spbn.interop.pgmpy import from_pgmpy, to_pgmpy
 
+from strategies import mixed_frame
+
 NODES = "ABCDE"
 ARCS = [("C", "A"), ("A", "B"), ("C", "B"), ("D", "E")]
 
@@ -123,3 +125,9 @@ class TestWithPgmpy:
         model.add_cpds(LinearGaussianCPD("x", [0.0], 1.0), LinearGaussianCPD("y", [0.0], 1.0))
         with pytest.raises(spbn.GraphError, match="the CPD of 'y'"):
             from_pgmpy(model)
+
+
+def test_discrete_nodes_are_refused():
+    frame = mixed_frame(60)
+    with pytest.raises(spbn.ArgumentError, match=r"no discrete nodes, but these are: 'u', 'v' and 'w'"):
+        to_pgmpy(spbn.learn(frame, model="gbn"))

@@ -21,8 +21,8 @@ import numpy as np
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
-from spbn.tables.frames import Missing, as_table, require_variation
-from spbn.tables.table import Table
+from spbn.tables.frames import Missing, mixed_table, require_continuous, require_variation
+from spbn.tables.table import Table, Variable
 
 
 class IndependenceTest(ABC):
@@ -34,7 +34,7 @@ class IndependenceTest(ABC):
     Parameters
     ----------
     nodes
-        Names of the variables, in the order of the columns.
+        The variables, in the order of the columns, or their names if all are continuous.
     """
 
     #: How many questions are worth asking at once. PC asks ahead, for answers that it may not
@@ -48,9 +48,12 @@ class IndependenceTest(ABC):
     nodes: tuple[str, ...]
     #: The same names in alphabetical order, which is how `answer` numbers them.
     names: tuple[str, ...]
+    #: The variables, in the order of the columns.
+    variables: tuple[Variable, ...]
 
-    def __init__(self, nodes: Iterable[str]) -> None:
-        self.nodes = tuple(nodes)
+    def __init__(self, nodes: Iterable[str | Variable]) -> None:
+        self.variables = tuple(node if isinstance(node, Variable) else Variable(node) for node in nodes)
+        self.nodes = tuple(variable.name for variable in self.variables)
         self.names = tuple(sorted(self.nodes))
         self._number = {name: i for i, name in enumerate(self.names)}
 
@@ -93,13 +96,20 @@ class IndependenceTest(ABC):
         return [*sorted(numbers[:2]), *sorted(numbers[2:])]
 
 
-def sorted_table(data: Any, missing: Missing) -> tuple[tuple[str, ...], Table]:
-    """Return the names of the columns in their order, and the table in alphabetical order."""
-    table = as_table(data, missing=missing, min_rows=3)
+def sorted_table(data: Any, missing: Missing) -> tuple[tuple[Variable, ...], Table]:
+    """Return the variables in the order of the columns, and the table in alphabetical order."""
+    table = mixed_table(data, missing=missing, min_rows=3)
     if len(table.names) < 2:
         raise DataError(f"an independence test needs at least 2 columns. Got {quoted(table.names)}.")
     require_variation(table)
-    return table.names, table.select(sorted(table.names))
+    return table.variables, table.select(sorted(table.names))
+
+
+def sorted_numbers(data: Any, missing: Missing, test: str) -> tuple[tuple[Variable, ...], Table]:
+    """Return the same for a test that takes no discrete columns."""
+    variables, table = sorted_table(data, missing)
+    require_continuous(table, test, "use RCoT, or leave them out")
+    return variables, table
 
 
 def root_seed(seed: Seed) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from spbn.errors import ArgumentError
-from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
+from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_numbers, stream
 from spbn.independence.knn_kernel import Grid, add_information, distances, local_permutations, nearest
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.random import Seed
@@ -79,8 +79,8 @@ class CMIknn(IndependenceTest):
                 raise ArgumentError(f"{name} must be a count, 1 or more. Got {count!r} instead.")
         if transform not in ("ranks", "standardise"):
             raise ArgumentError(f"transform must be 'ranks' or 'standardise'. Got {transform!r} instead.")
-        nodes, table = sorted_table(data, missing)
-        super().__init__(nodes)
+        variables, table = sorted_numbers(data, missing, "CMIknn")
+        super().__init__(variables)
         self.rows = table.rows
         self.neighbours = _count_of_neighbours(neighbours, table.rows)
         self.permutation_neighbours = permutation_neighbours

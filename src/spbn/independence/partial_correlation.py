@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, final
 
 from spbn.errors import ArgumentError
-from spbn.independence.base import IndependenceTest, require_rows, sorted_table
+from spbn.independence.base import IndependenceTest, require_rows, sorted_numbers
 from spbn.independence.elimination import correlations_of, unexplained_shares
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.tables.frames import Missing
@@ -44,8 +44,8 @@ class PartialCorrelation(IndependenceTest):
     ) -> None:
         if degrees not in ("exact", "pybnesian"):
             raise ArgumentError(f"degrees must be 'exact' or 'pybnesian'. Got {degrees!r} instead.")
-        nodes, table = sorted_table(data, missing)
-        super().__init__(nodes)
+        variables, table = sorted_numbers(data, missing, "PartialCorrelation")
+        super().__init__(variables)
         self.rows = table.rows
         self.degrees = degrees
         self._correlations = correlations_of(table.columns)

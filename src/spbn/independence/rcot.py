@@ -16,10 +16,11 @@ from spbn.independence.elimination import correlations_of, unexplained_shares
 from spbn.independence.fourier import Features, Projections, project_one, project_set
 from spbn.independence.rcot_kernel import answer_questions, standardise
 from spbn.independence.weighted_chi_square import POWERS, upper_tail
-from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.random import Seed
 from spbn.numerics.threads import Threads, started_threads
 from spbn.tables.frames import Missing
+from spbn.tables.table import Variable
 
 #: The features of a condition are at most this share of the rows; more would explain anything.
 ROWS_A_FEATURE = 5
@@ -46,6 +47,9 @@ class RCoT(IndependenceTest):
     the squared correlations is compared with its null distribution, a weighted
     sum of chi-square variables (`spbn.independence.weighted_chi_square`).
 
+    A discrete variable is represented by cosines of its one-hot columns, which together vary as much as
+    a column of numbers.
+
     It assumes independent rows and smooth dependence, of any form. It costs
     O(rows × condition_features²) for a condition, which is remembered, and
     O(rows × features × condition_features) for a question: on two cores
@@ -61,7 +65,7 @@ class RCoT(IndependenceTest):
     Parameters
     ----------
     data
-        A data frame or a dict of columns.
+        A data frame or a dict of columns. Text, categories and truth values are discrete.
     features
         Random features of x and of y; 5, as in the authors' R package.
     condition_features
@@ -89,14 +93,17 @@ class RCoT(IndependenceTest):
         for name, count in (("features", features), ("condition_features", condition_features)):
             if not isinstance(count, int) or count < 1:
                 raise ArgumentError(f"{name} must be a count, 1 or more. Got {count!r} instead.")
-        nodes, table = sorted_table(data, missing)
-        super().__init__(nodes)
+        variables, table = sorted_table(data, missing)
+        super().__init__(variables)
         self.rows = table.rows
         self.features = features
         self.condition_features = min(condition_features, max(1, table.rows // ROWS_A_FEATURE))
         self._seed = root_seed(seed)
-        centred = table.columns - table.columns.mean(axis=1, keepdims=True)
-        self._columns = np.ascontiguousarray(centred / centred.std(axis=1, ddof=1, keepdims=True))
+        parts = [_standardised(column, of) for column, of in zip(table.columns, table.variables, strict=True)]
+        self._columns = np.concatenate(parts)
+        ends = np.cumsum([len(part) for part in parts])
+        #: The columns of every variable.
+        self._members = np.split(np.arange(ends[-1]), ends[:-1])
         self._correlations = correlations_of(self._columns)
         self._variables = self._draw_variables()
         #: Features and factors of the most recent conditions.
@@ -109,7 +116,7 @@ class RCoT(IndependenceTest):
         # Questions with the same condition come together, and within them those with the same x.
         order = np.lexsort((y, x, *given.T[::-1]))
         x, y, given = x[order], y[order], given[order]
-        _, _, determined = unexplained_shares(self._correlations, x, y, given)
+        determined = self._determined(x, y, given)
         statistic, power_sums = np.empty(len(x)), np.empty((len(x), POWERS))
         tasks = list(_tasks(given))
         with started_threads() as threads:
@@ -126,14 +133,39 @@ class RCoT(IndependenceTest):
         pvalues[order[left]] = upper_tail(statistic[left], power_sums[left])
         return pvalues
 
+    def _determined(self, x: IntArray, y: IntArray, given: IntArray) -> BoolArray:
+        """Tell in which questions x or y is a linear function of the condition."""
+        if len(self._columns) == len(self.names):
+            return unexplained_shares(self._correlations, x, y, given)[2]
+        out = np.empty(len(x), dtype=np.bool_)
+        for number, (i, j, condition) in enumerate(zip(x, y, given, strict=True)):
+            out[number] = self._is_function(i, condition) or self._is_function(j, condition)
+        return out
+
+    def _is_function(self, variable: int, condition: IntArray) -> bool:
+        """Tell whether all columns of a variable are linear functions of those of a condition."""
+        columns = self._members[variable]
+        given = np.tile(self._columns_of(condition), (len(columns), 1))
+        return bool(unexplained_shares(self._correlations, columns, columns, given)[2].all())
+
+    def _columns_of(self, variables: IntArray) -> IntArray:
+        nothing = np.empty(0, dtype=np.int64)
+        return np.concatenate([nothing, *(self._members[variable] for variable in variables)])
+
     def _draw_variables(self) -> Features:
         """Draw the features of every variable."""
-        drawn = [
-            project_one(column, self.features, stream(self._seed, "variable", name))
-            for name, column in zip(self.names, self._columns, strict=True)
-        ]
-        projections = Projections(np.arange(len(drawn))[:, None], *map(np.stack, zip(*drawn, strict=True)))
-        return self._standardised(projections)[0]
+        count, widest = len(self.names), max(map(len, self._members))
+        members = np.zeros((count, widest), dtype=np.int64)
+        weights, phases = np.zeros((count, self.features, widest)), np.empty((count, self.features))
+        for number, (name, mine) in enumerate(zip(self.names, self._members, strict=True)):
+            rng, size = stream(self._seed, "variable", name), len(mine)
+            members[number, :size] = mine  # what follows has no weight
+            weights[number, :, :size], phases[number] = (
+                project_one(self._columns[mine[0]], self.features, rng)
+                if size == 1
+                else project_set(self._columns, mine, self.features, rng)
+            )
+        return self._standardised(Projections(members, weights, phases))[0]
 
     def _conditions(self, keys: list[Key], threads: Threads) -> dict[Key, tuple[Features, FloatArray]]:
         """Return the features of conditions, and the factors of their correlations."""
@@ -149,7 +181,7 @@ class RCoT(IndependenceTest):
 
     def _remember(self, key: Key) -> None:
         """Draw the features of a condition, and factorise their correlations."""
-        members = np.array(key, dtype=np.int64)
+        members = self._columns_of(np.array(key, dtype=np.int64))
         rng = stream(self._seed, "condition", *(self.names[i] for i in key))
         features = self.condition_features if key else 0
         weights, phases = project_set(self._columns, members, features, rng)
@@ -164,6 +196,17 @@ class RCoT(IndependenceTest):
         for number in range(sets):
             standardise(self._columns, projections, number, centres[number], scales[number], factors[number])
         return Features(*projections, centres, scales), factors
+
+
+def _standardised(column: FloatArray, variable: Variable) -> FloatArray:
+    """Return a column of numbers with mean 0 and variance 1, or the one-hot columns of the levels that occur.
+
+    The variances of those sum to 1: like numbers, they are as far apart from each other in total.
+    """
+    parts = column[None] == np.unique(column)[:, None] if variable.is_discrete else column[None]
+    centred = parts - parts.mean(axis=1, keepdims=True)
+    spread: FloatArray = np.sqrt(np.sum(centred.std(axis=1, ddof=1) ** 2))
+    return np.ascontiguousarray(centred / spread)
 
 
 def _tasks(given: IntArray) -> Iterator[tuple[Key, slice]]:

@@ -1,7 +1,7 @@
 """Gaussian networks to and from pgmpy, which has to be installed: ``pip install 'pgmpy>=1.1'``.
 
-pgmpy has no CKDE nodes, so only networks whose nodes are all linear Gaussian can be
-converted. Structures need no converter: a pgmpy graph is a `networkx.DiGraph`,
+pgmpy has no CKDE nodes and does not mix discrete nodes with Gaussian ones, so only networks whose nodes
+are all linear Gaussian can be converted. Structures need no converter: a pgmpy graph is a `networkx.DiGraph`,
 which `Structure.from_networkx` and `DAG.from_networkx` read.
 """
 
@@ -27,6 +27,12 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     pgmpy = _pgmpy()
     if not isinstance(network, BayesianNetwork):
         raise ArgumentError(f"to_pgmpy takes a fitted BayesianNetwork. Got {type(network).__name__}.")
+    levels = [variable.name for variable in network.variables if variable.is_discrete]
+    if levels:
+        raise ArgumentError(
+            f"a pgmpy LinearGaussianBayesianNetwork has no discrete nodes, but these are: {quoted(levels)}. "
+            f"Learn without them (drop={levels!r} in learn)."
+        )
     kernels = [node for node, node_type in network.structure.types.items() if node_type is not NodeType.LG]
     if kernels:
         raise ArgumentError(

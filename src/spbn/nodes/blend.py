@@ -303,7 +303,7 @@ class BlendScorer:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
         partition = self._bench.partition
         out = np.full((len(families), partition.queries), -np.inf)
-        if partition.groups == 1 and len(partition.training_rows(0)) < FEWEST_ROWS:
+        if not partition.is_crossed and partition.train.counts.min() < FEWEST_ROWS:
             return out
         weights = self._bench.inner.scorer(NODE_TYPE).weights(families)  # type: ignore[attr-defined]
         for part, components in self._components(families):

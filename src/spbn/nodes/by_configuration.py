@@ -7,14 +7,15 @@ is ever skipped, so no structure gains by being impossible to fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn.errors import ArgumentError, DataError, FitError, quoted
+from spbn.errors import ArgumentError, FitError
+from spbn.nodes.admission import refusal
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.nodes.base import CPD, Description, FitSettings, NodeType
 from spbn.nodes.configurations import Configurations
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from spbn.nodes.workbench import Part, Workbench
 
 OTHERWISE = "otherwise"
+FEWEST_ROWS = 2  # of a configuration, for it to be worth a try
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +66,9 @@ class ByConfiguration:
         found, places = Configurations.in_columns(given.variables, given.columns)
         fitted: dict[int, CPD] = {}
         for place, rows in enumerate(_rows_by_place(places)):  # every place occurs
-            with suppress(FitError, DataError):  # the second: too few rows for any density
+            if len(rows) < FEWEST_ROWS:
+                continue
+            with suppress(FitError):
                 fitted[place] = node_type.fit(numbers.take(rows), node, continuous, settings)
         configurations = found.only(np.array(list(fitted), dtype=np.int64))
         otherwise = None
@@ -166,16 +170,6 @@ def fit_node(
     return node_type.fit(table, node, parents, settings)
 
 
-def refusal(node_type: NodeType, child: Variable, parents: Sequence[Variable]) -> str:
-    """Say why a node cannot be of a type."""
-    if not node_type.admits(child, ()):
-        kind = "discrete" if child.is_discrete else "continuous"
-        return f"{child.name!r} is {kind}, and cannot be of type {node_type}."
-    wrong = quoted(parent.name for parent in parents if not node_type.admits(child, [parent]))
-    kind = "discrete" if child.is_discrete else "continuous"
-    return f"a {kind} node of type {node_type} cannot have these parents: {child.name!r} has {wrong}."
-
-
 def write_cpd(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
     """Describe any density as plain data."""
     record: dict[str, Any] = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}
@@ -236,10 +230,7 @@ class ConfigurationScorer:
         discrete = self._bench.partition.table.discrete
         width = self._bench.partition.queries if by_row else 1
         out = np.zeros((len(families), width))
-        given = families.parents & discrete
-        sets, which = np.unique(given, axis=0, return_inverse=True)
-        for number, columns in enumerate(sets):
-            chosen = np.flatnonzero(which.ravel() == number)
+        for columns, chosen in _alike(families.parents & discrete):
             batch = families.only(chosen).without_parents(discrete)
             out[chosen] = self._of_set(tuple(np.flatnonzero(columns).tolist()), batch, by_row=by_row)
         out[~np.isfinite(out).all(axis=1)] = -np.inf
@@ -274,16 +265,16 @@ class ConfigurationScorer:
 
     def _group_by_group(self, part: Part, batch: FamilyBatch) -> FloatArray:
         """Families × queries of a configuration; -inf in groups to which a family cannot be fitted."""
+        if part.bench.partition.groups == 1:
+            return np.full((len(batch), len(part.places)), -np.inf)
         found = [bench.scorer(self._type).rows(batch) for bench in part.bench.singles]
         return np.concatenate(found, axis=1)
 
     def _add_rest(self, out: FloatArray, lacking: BoolArray, batch: FamilyBatch, *, by_row: bool) -> None:
         """Put in the queries that have to be answered by what is fitted to all training rows."""
-        patterns, which = np.unique(lacking, axis=0, return_inverse=True)
-        for number, asked in enumerate(patterns):
+        for asked, chosen in _alike(lacking):
             if not asked.any():
                 continue
-            chosen = np.flatnonzero(which.ravel() == number)
             rows = self._bench.asking(asked).scorer(self._type).rows(batch.only(chosen))
             if by_row:
                 out[np.ix_(chosen, np.flatnonzero(asked))] = rows
@@ -296,3 +287,12 @@ def _rows_by_place(places: IntArray) -> list[IntArray]:
     order = np.argsort(places, kind="stable")
     _, starts = np.unique(places[order], return_index=True)
     return np.split(order, starts[1:]) if len(starts) else []
+
+
+def _alike(rows: BoolArray) -> Iterator[tuple[BoolArray, IntArray]]:
+    """Yield every different row of a matrix, and the numbers of the rows that are like it."""
+    found: dict[bytes, list[int]] = {}
+    for number, packed in enumerate(np.packbits(rows, axis=1)):
+        found.setdefault(packed.tobytes(), []).append(number)
+    for numbers in found.values():
+        yield rows[numbers[0]], np.array(numbers)

@@ -18,7 +18,7 @@ from spbn.nodes.densities import VariableSet
 from spbn.nodes.kde import KDE
 from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region, require_interval
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.normal import draw_between
 from spbn.numerics.random import Seed, generator
 from spbn.tables.frames import Missing, as_table
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spbn.nodes.workbench import Workbench
 
 FOLDS, FEWEST_ROWS = 10, 4  # of the cross-validation that chooses a scale
+AS_IT_IS = SCALES.index(1.0)  # the bandwidth of the rule
 
 
 @dataclass(frozen=True, repr=False)
@@ -263,14 +264,14 @@ class ScaledKernelScorer:
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
         totals = self.by_scale(families)
-        chosen = totals if self._bench.inner is self._bench else self._inner.by_scale(families)
-        return totals[np.arange(len(families)), chosen.argmax(axis=1)]
+        chosen = _best_scales(totals) if self._bench.partition.is_crossed else self._chosen(families)
+        return totals[np.arange(len(families)), chosen]
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
         densities = self._bench.scaled_densities
-        scales = self._inner.by_scale(families).argmax(axis=1)
-        return np.stack([densities.family_rows(m)[k] for m, k in zip(families.each, scales, strict=True)])
+        chosen = self._chosen(families)
+        return np.stack([densities.family_rows(m)[k] for m, k in zip(families.each, chosen, strict=True)])
 
     def by_scale(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihoods, families × scales."""
@@ -283,11 +284,14 @@ class ScaledKernelScorer:
                 totals[f] = densities.family_rows(members).sum(axis=1)
         return totals
 
-    @property
-    def _inner(self) -> ScaledKernelScorer:
+    def _chosen(self, families: FamilyBatch) -> IntArray:
+        """Return which scale every family has; that of the rule if there are too few rows to choose."""
+        partition = self._bench.partition
+        if not partition.is_crossed and partition.train.counts.min() < FEWEST_ROWS:
+            return np.full(len(families), AS_IT_IS)
         scorer = self._bench.inner.scorer(NODE_TYPE)
         assert isinstance(scorer, ScaledKernelScorer)  # it has the same settings
-        return scorer
+        return _best_scales(scorer.by_scale(families))
 
 
 def _best_scale(table: Table, settings: FitSettings) -> float:
@@ -300,8 +304,13 @@ def _best_scale(table: Table, settings: FitSettings) -> float:
     partition = Partition.folds(table, fold_labels(table.rows, min(FOLDS, table.rows), 0))
     *parents, node = table.names
     family = FamilyBatch.named(table.names, [(node, parents, NODE_TYPE)])
-    totals = ScaledKernelScorer(Workbench(partition, settings)).by_scale(family)[0]
-    return SCALES[int(totals.argmax())]
+    totals = ScaledKernelScorer(Workbench(partition, settings)).by_scale(family)
+    return SCALES[_best_scales(totals)[0]]
+
+
+def _best_scales(totals: FloatArray) -> IntArray:
+    """Return the scale with the greatest of families × scales; that of the rule where none can be fitted."""
+    return np.where(np.isfinite(totals).any(axis=1), totals.argmax(axis=1), AS_IT_IS)
 
 
 def family_sets(families: FamilyBatch) -> tuple[list[VariableSet], list[VariableSet]]:

@@ -14,6 +14,7 @@ from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.tables.table import Variable
 
 MOST = 1 << 62  # combinations that can be numbered
+MOST_BITS = 61.9  # the same, in bits, and a little less for rounding
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.moments import Moments, centre_of, leave_one_out
+from spbn.numerics.moments import Moments, centre_of, leave_one_out, moments_of_spans
 from spbn.numerics.regression import MomentStack
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
@@ -116,39 +116,44 @@ class Partition:
         place = np.arange(table.rows)
         return cls(table.with_columns(columns), spans, place, moments, moments, lambda: table)
 
-    def among(
-        self, chosen: BoolArray, names: Sequence[str], *, fewest: int
-    ) -> tuple[Partition, IntArray] | None:
-        """Return the partition of some rows and columns, and the places of its queries among all.
+    def divided(
+        self, places: IntArray, names: Sequence[str], *, fewest: int
+    ) -> Iterator[tuple[int, Partition, IntArray]]:
+        """Yield the partition of the rows with each place, and where its queries are among all.
 
         Parameters
         ----------
-        chosen
-            Which rows of the table.
+        places
+            The place of every row of the table, from 0 on.
+        names
+            The columns to keep.
         fewest
-            Groups with fewer training rows than this are left out. If none is left, there is no partition.
+            Groups with fewer training rows than this are left out. If none is left, so is the place.
         """
-        before = np.concatenate([[0], np.cumsum(chosen)])
-        spans = before[self.spans]
-        training = spans[:, 3] - spans[:, 2] + spans[:, 5] - spans[:, 4]
-        kept = (spans[:, 1] > spans[:, 0]) & (training >= fewest)
-        if not kept.any():
-            return None
-        rows = np.flatnonzero(chosen)
-        table = self.table.take(rows).select(names)
-        columns = table.columns - _centre(table)
-        train, test = _moments(columns, spans[kept])
-        places = np.flatnonzero(np.repeat(kept, self.sizes) & self.queried(chosen))
-        part = Partition(
-            table.with_columns(columns),
-            spans[kept],
-            np.arange(len(places)),
-            train,
-            test,
-            lambda: self.original.take(rows).select(names),
-            self.is_crossed,
-        )
-        return part, places
+        kept_columns = self.table.select(names)
+        order = np.argsort(places, kind="stable")
+        ends = np.cumsum(np.bincount(places))
+        number_of_query = np.full(self.table.rows, -1)
+        number_of_query[self.queried(np.arange(self.table.rows))] = np.arange(self.queries)
+        for place, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+            rows = order[start:end]
+            spans = np.searchsorted(rows, self.spans)
+            training = spans[:, 3] - spans[:, 2] + spans[:, 5] - spans[:, 4]
+            spans = spans[(spans[:, 1] > spans[:, 0]) & (training >= fewest)]
+            if not len(spans):
+                continue
+            table = kept_columns.take(rows)
+            columns = table.columns - _centre(table)
+            asked = number_of_query[np.concatenate([rows[a:b] for a, b in spans[:, :2].tolist()])]
+            part = Partition(
+                table.with_columns(columns),
+                spans,
+                np.arange(len(asked)),
+                *_moments(columns, spans),
+                lambda rows=rows: self.original.take(rows).select(names),  # type: ignore[misc]
+                self.is_crossed,
+            )
+            yield place, part, asked
 
     def asking(self, asked: BoolArray) -> Partition:
         """Return the partition with the same training rows that has only some of the queries.
@@ -163,13 +168,12 @@ class Partition:
             spans[group, 1] = start + int(mine.sum())
         kept = np.flatnonzero(spans[:, 1] > spans[:, 0])
         table = self.table.take(order)
-        tests = [Moments.of(table.columns[:, a:b]) for a, b in spans[kept, :2]]
         return Partition(
             table,
             spans[kept],
             np.arange(int(asked.sum())),
             self.train.only(kept),
-            MomentStack.of(tests),
+            _moments(table.columns, spans[kept])[1],
             lambda: self.original.take(order),
         )
 
@@ -266,12 +270,7 @@ def _centre(table: Table) -> FloatArray:
 
 def _moments(columns: FloatArray, spans: IntArray) -> tuple[MomentStack, MomentStack]:
     """Return the moments of the training rows, a beginning and an end of the table, and of the queries."""
-    edges = np.unique(np.concatenate([[0, columns.shape[1]], spans.ravel()])).tolist()
-    pieces = [Moments.of(columns[:, a:b]) for a, b in pairwise(edges)]
-    none = Moments.of(columns[:, :0])
-    before = dict(zip(edges, accumulate(pieces, initial=none), strict=True))
-    behind = dict(zip(edges[::-1], accumulate(pieces[::-1], initial=none), strict=True))
-    train = [
-        before[end] + (behind[start] if last > start else none) for *_, end, start, last in spans.tolist()
-    ]
-    return MomentStack.of(train), MomentStack.of([Moments.of(columns[:, a:b]) for a, b in spans[:, :2]])
+    edges = np.unique(np.concatenate([[0, columns.shape[1]], spans.ravel()]))
+    found = moments_of_spans(np.ascontiguousarray(columns), edges, np.searchsorted(edges, spans))
+    training = spans[:, 3] - spans[:, 2] + spans[:, 5] - spans[:, 4]
+    return MomentStack(training, *found[:2]), MomentStack(spans[:, 1] - spans[:, 0], *found[2:])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import NamedTuple, final
 
 import numpy as np
 
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType, Scorer, registered
-from spbn.nodes.by_configuration import ConfigurationScorer
-from spbn.nodes.configurations import Configurations
+from spbn.nodes.by_configuration import FEWEST_ROWS, ConfigurationScorer
+from spbn.nodes.configurations import MOST_BITS, Configurations
 from spbn.nodes.densities import KEPT_BYTES, SetDensities
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.partition import Partition
@@ -20,8 +20,8 @@ from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.caching import remembered
 from spbn.numerics.regression import MomentStack
 
-FEWEST_ROWS = 2  # of a configuration in a group, for it to be worth a try
 MOST_SETS = 64  # of discrete columns whose configurations are remembered
+MOST_BYTES = 1 << 29  # that the rows of these may take, if there are more than two
 MOST_QUESTIONS = 16  # choices of rows that are remembered
 SHARE = 16  # a configuration may remember this part of what its rows would be due
 
@@ -60,7 +60,7 @@ class Workbench:
         partition: Partition,
         settings: FitSettings | None = None,
         *,
-        inner: Workbench | None = None,
+        inner: Callable[[], Workbench | None] = lambda: None,
         kept_bytes: int = KEPT_BYTES,
     ) -> None:
         self.partition = partition
@@ -78,8 +78,9 @@ class Workbench:
 
         That is the bench itself if it is a cross-validation.
         """
-        if self._inner is not None:
-            return self._inner
+        given = self._inner()
+        if given is not None:
+            return given
         partition = self.partition.inner
         return self if partition is self.partition else Workbench(partition, self.settings)
 
@@ -116,30 +117,38 @@ class Workbench:
             variables = [table.variables[i] for i in columns]
             return Configurations.in_columns(variables, table.columns[list(columns)])
 
-        return remembered(self._configurations, columns, found, limit=MOST_SETS)
+        return remembered(self._configurations, columns, found, limit=self._most_sets)
 
     def parts(self, columns: tuple[int, ...]) -> Parts:
         """Return the benches of the configurations of some discrete columns."""
-        return remembered(self._parts, columns, lambda: self._divided(columns), limit=MOST_SETS)
+        return remembered(self._parts, columns, lambda: self._divided(columns), limit=self._most_sets)
+
+    @property
+    def _most_sets(self) -> int:
+        """How many sets of discrete columns are remembered: fewer of large tables."""
+        return min(MOST_SETS, max(2, MOST_BYTES // self.partition.table.columns.nbytes))
 
     def _divided(self, columns: tuple[int, ...]) -> Parts:
-        partition, table = self.partition, self.partition.table
+        table = self.partition.table
         configurations, places = self.configurations(columns)
         names = [variable.name for variable in table.variables if not variable.is_discrete]
-        inner = {} if self.inner is self else self.inner.parts(columns).by_configuration
+        numbers = configurations.numbers.tolist()
         parts: dict[int, Part] = {}
-        starved = np.ones(partition.queries, dtype=np.bool_)
-        for place, number in enumerate(configurations.numbers.tolist()):
-            found = partition.among(places == place, names, fewest=FEWEST_ROWS)
-            if found is None:
-                continue
-            below, queries = found
+        starved = np.ones(self.partition.queries, dtype=np.bool_)
+        for place, below, queries in self.partition.divided(places, names, fewest=FEWEST_ROWS):
+            number = numbers[place]
             due = self._kept_bytes * below.table.rows // (SHARE * table.rows)
-            chosen_by = inner[number].bench if number in inner else None
-            bench = Workbench(below, self.settings, inner=chosen_by, kept_bytes=due)
-            parts[number] = Part(bench, queries)
+            inner = partial(self._inner_part, columns, number)
+            parts[number] = Part(Workbench(below, self.settings, inner=inner, kept_bytes=due), queries)
             starved[queries] = False
         return Parts(parts, starved)
+
+    def _inner_part(self, columns: tuple[int, ...], number: int) -> Workbench | None:
+        """Return the cross-validation of a configuration's training rows, if this bench is not one itself."""
+        if self.inner is self:
+            return None
+        part = self.inner.parts(columns).by_configuration.get(number)
+        return None if part is None else part.bench
 
     @cached_property
     def singles(self) -> tuple[Workbench, ...]:
@@ -151,7 +160,9 @@ class Workbench:
         """Return a bench on which only some of the queries are answered."""
 
         def found() -> Workbench:
-            return Workbench(self.partition.asking(asked), self.settings, inner=self.inner, kept_bytes=0)
+            return Workbench(
+                self.partition.asking(asked), self.settings, inner=lambda: self.inner, kept_bytes=0
+            )
 
         return remembered(self._asking, asked.tobytes(), found, limit=MOST_QUESTIONS)
 
@@ -190,6 +201,8 @@ class Workbench:
                     families.types, families.nodes, families.parents, strict=True
                 )
             ]
-            return np.array(admitted, dtype=np.bool_), divided
+            levels = np.array([max(len(variable.levels), 1) for variable in table.variables])
+            countable = families.parents @ np.log2(levels) < MOST_BITS
+            return np.array(admitted, dtype=np.bool_) & countable, divided
         continuous = [types[number].admits(variables[0], ()) for number in range(len(types))]
         return np.array(continuous)[families.types], divided

@@ -17,7 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.compiling import compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +75,101 @@ def leave_one_out(folds: Sequence[Moments]) -> list[Moments]:
         behind[1] if m == 0 else before[last - 1] if m == last else before[m - 1] + behind[m + 1]
         for m in range(len(folds))
     ]
+
+
+@compiled()
+def moments_of_spans(
+    columns: FloatArray, edges: IntArray, spans: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Compute the moments of the training rows and of the queries of groups.
+
+    Parameters
+    ----------
+    columns
+        Variables × rows.
+    edges
+        All bounds of spans, ascending, the first being 0.
+    spans
+        Groups × 6, as places among the edges: query rows and twice training rows, first and end. Training
+        rows are a beginning of the table and, if there is a second span, an end of it.
+
+    Returns
+    -------
+    Means and scatters of the training rows, and of the queries.
+    """
+    d, pieces, groups = len(columns), len(edges) - 1, len(spans)
+    means, scatters = np.zeros((pieces, d)), np.zeros((pieces, d, d))
+    for p in range(pieces):
+        _moments(columns, edges[p], edges[p + 1], means[p], scatters[p])
+    before_means, before_scatters = np.zeros((pieces + 1, d)), np.zeros((pieces + 1, d, d))
+    behind_means, behind_scatters = np.zeros((pieces + 1, d)), np.zeros((pieces + 1, d, d))
+    for p in range(pieces):
+        counts = edges[p], edges[p + 1] - edges[p]
+        parts = before_means[p], before_scatters[p], means[p], scatters[p]
+        _pool(counts, *parts, before_means[p + 1], before_scatters[p + 1])
+    for p in range(pieces - 1, -1, -1):
+        counts = edges[pieces] - edges[p + 1], edges[p + 1] - edges[p]
+        parts = behind_means[p + 1], behind_scatters[p + 1], means[p], scatters[p]
+        _pool(counts, *parts, behind_means[p], behind_scatters[p])
+    train_means, train_scatters = np.empty((groups, d)), np.empty((groups, d, d))
+    test_means, test_scatters = np.zeros((groups, d)), np.zeros((groups, d, d))
+    for g in range(groups):
+        end, start = spans[g, 3], spans[g, 4]
+        if spans[g, 5] == start:
+            start = pieces
+        counts = edges[end], edges[pieces] - edges[start]
+        parts = before_means[end], before_scatters[end], behind_means[start], behind_scatters[start]
+        _pool(counts, *parts, train_means[g], train_scatters[g])
+        _moments(columns, edges[spans[g, 0]], edges[spans[g, 1]], test_means[g], test_scatters[g])
+    return train_means, train_scatters, test_means, test_scatters
+
+
+@compiled()
+def _moments(columns: FloatArray, first: int, end: int, mean: FloatArray, scatter: FloatArray) -> None:
+    """Put in the mean and the scatter of some rows, computed as `Moments.of` does."""
+    d, n = len(columns), end - first
+    if n == 0:
+        return
+    centred = np.empty((d, n))
+    for i in range(d):
+        total = 0.0
+        for r in range(n):
+            total += columns[i, first + r]
+        mean[i] = total / n
+        missed = 0.0
+        for r in range(n):
+            missed += columns[i, first + r] - mean[i]
+        missed /= n
+        for r in range(n):
+            centred[i, r] = columns[i, first + r] - mean[i] - missed
+        mean[i] += missed
+    for i in range(d):
+        for j in range(i + 1):
+            total = 0.0
+            for r in range(n):
+                total += centred[i, r] * centred[j, r]
+            scatter[i, j] = total
+            scatter[j, i] = total
+
+
+@compiled()
+def _pool(
+    counts: tuple[int, int],
+    mean: FloatArray,
+    scatter: FloatArray,
+    other_mean: FloatArray,
+    other_scatter: FloatArray,
+    out_mean: FloatArray,
+    out_scatter: FloatArray,
+) -> None:
+    """Put in the moments of two groups of rows together."""
+    total = max(counts[0] + counts[1], 1)
+    share, weight = counts[1] / total, counts[0] * (counts[1] / total)
+    for i in range(len(mean)):
+        out_mean[i] = mean[i] + (other_mean[i] - mean[i]) * share
+        for j in range(len(mean)):
+            between = (other_mean[i] - mean[i]) * (other_mean[j] - mean[j])
+            out_scatter[i, j] = scatter[i, j] + other_scatter[i, j] + weight * between
 
 
 def centre_of(columns: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from spbn.graphs.dag import PDAG, Arc
 from spbn.graphs.knowledge import Knowledge
 from spbn.graphs.orientation import meek
 from spbn.independence.base import IndependenceTest
+from spbn.nodes.admission import impossible_arcs, refuse_impossible
 from spbn.numerics.arrays import BoolArray
 from spbn.pc.colliders import ColliderRule, judge_triples, orient_colliders
 from spbn.pc.inquiry import Inquiry, Report
@@ -73,16 +74,19 @@ def pc(
         Pairs that must, or must not, be joined, whatever the tests say.
     required_arcs, forbidden_arcs
         Pairs (parent, child). A forbidden arc still allows the opposite direction.
+        No arc goes from a continuous to a discrete variable.
     progress
         Show a progress bar.
     """
     _check(test, alpha, max_conditioning, orientation)
+    impossible, required = impossible_arcs(test.variables), list(required_arcs)
+    refuse_impossible(impossible, required)
     knowledge = Knowledge.of(
         test.names,
         required_edges=required_edges,
         forbidden_edges=forbidden_edges,
-        required_arcs=required_arcs,
-        forbidden_arcs=forbidden_arcs,
+        required_arcs=required,
+        forbidden_arcs=[*forbidden_arcs, *impossible],
     )
     with _reporting(progress) as report:
         inquiry = Inquiry(test, alpha, max_conditioning, report)

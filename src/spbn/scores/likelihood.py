@@ -144,7 +144,9 @@ class ValidatedLikelihood(Score):
         self._training = CVLikelihood(train, folds=labels, **settings)
         self.validation = HoldoutLikelihood(train, validation=test, **settings)
         self.validation._bench = Workbench(  # which chooses nothing that the training rows have not chosen
-            self.validation._bench.partition, self.validation._bench.settings, inner=self._training._bench
+            self.validation._bench.partition,
+            self.validation._bench.settings,
+            inner=lambda: self._training._bench,
         )
         super().__init__(train.variables, registered())
 

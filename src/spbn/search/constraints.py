@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,8 +11,8 @@ import numpy as np
 from spbn.errors import ArgumentError, KnowledgeError, quoted
 from spbn.graphs.dag import DAG, Arc
 from spbn.graphs.knowledge import Knowledge
+from spbn.nodes.admission import impossible_arcs, refusal, refuse_impossible
 from spbn.nodes.base import NodeType
-from spbn.nodes.by_configuration import refusal
 from spbn.numerics.arrays import BoolArray
 from spbn.structure import Structure
 from spbn.tables.table import Variable
@@ -74,11 +74,11 @@ def constrain(
             f"operators must be some of {', '.join(map(repr, KINDS))}. Got {kinds!r} instead."
         )
     require_whole("max_parents", max_parents, least=0, optional=True)
-    choices = tuple(types)
+    choices, required = tuple(types), list(required_arcs)
     impossible = impossible_arcs([variables[node] for node in start.nodes])
-    refuse_impossible(impossible, [*start.arcs, *required_arcs])
+    refuse_impossible(impossible, [*start.arcs, *required])
     knowledge = Knowledge.of(
-        start.nodes, required_arcs=required_arcs, forbidden_arcs=[*forbidden_arcs, *impossible]
+        start.nodes, required_arcs=required, forbidden_arcs=[*forbidden_arcs, *impossible]
     )
     wrong = np.argwhere(start.dag.matrix & knowledge.forbidden_arcs).tolist()
     if wrong:
@@ -105,28 +105,6 @@ def constrain(
     allowed = np.array(changeable, dtype=bool).reshape(len(dag.nodes), len(choices))
     constraints = Constraints("arcs" in kinds, allowed, choices, knowledge, limit)
     return Structure.from_dag(dag, given), constraints
-
-
-def impossible_arcs(variables: Sequence[Variable]) -> list[Arc]:
-    """Return the arcs into a node that no registered type admits: those from numbers to levels."""
-    if not any(variable.is_discrete for variable in variables):
-        return []
-    return [
-        (parent.name, child.name)
-        for child in variables
-        for parent in variables
-        if parent != child and not any(node_type.admits(child, [parent]) for node_type in NodeType)
-    ]
-
-
-def refuse_impossible(impossible: Collection[Arc], wanted: Iterable[Arc]) -> None:
-    """Refuse arcs that no node type admits."""
-    wrong = [arc for arc in wanted if tuple(arc) in impossible]
-    if wrong:
-        named = ", ".join(f"{source} → {target}" for source, target in wrong)
-        raise KnowledgeError(
-            f"no arc can go from a continuous to a discrete node. Got {named}: turn it round."
-        )
 
 
 def require_whole(name: str, value: object, *, least: int, optional: bool = False) -> None:

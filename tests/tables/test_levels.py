@@ -1,0 +1,95 @@
+"""Which columns are discrete, and the order of their levels, whatever kind of column they come from."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import spbn
+from spbn import DataError
+from spbn.tables.frames import as_table, mixed_table
+from spbn.tables.table import Variable
+
+WORDS = ["low", "high", "mid", "low", "high"] * 4
+
+
+@pytest.mark.parametrize(
+    ("column", "levels"),
+    [
+        (WORDS, ("high", "low", "mid")),
+        (pd.Series(WORDS, dtype="string"), ("high", "low", "mid")),
+        (pd.Categorical(WORDS, categories=["low", "mid", "high", "never"]), ("low", "mid", "high", "never")),
+        (pd.Categorical(WORDS, categories=["mid", "low", "high"], ordered=True), ("mid", "low", "high")),
+        (np.array(WORDS, dtype=object), ("high", "low", "mid")),
+        (np.array([True, False] * 10), ("False", "True")),
+        (pd.array([True, False] * 10, dtype="boolean"), ("False", "True")),
+        (pd.Categorical([3, 1] * 10), ("1", "3")),
+    ],
+)
+def test_pandas_columns(column, levels):
+    table = mixed_table(pd.DataFrame({"s": column, "x": np.arange(20.0)}))
+    assert table.levels == {"s": levels}
+    texts = [str(value) for value in column]
+    assert [table.levels["s"][int(code)] for code in table.column("s")] == texts
+
+
+def test_polars_and_arrow_columns():
+    enum = pl.Enum(["low", "mid", "high", "never"])
+    frames = [
+        (pl.DataFrame({"s": pl.Series(WORDS, dtype=enum)}), ("low", "mid", "high", "never")),
+        (pl.DataFrame({"s": WORDS}), ("high", "low", "mid")),
+        (pl.DataFrame({"s": [value == "low" for value in WORDS]}), ("False", "True")),
+        (pa.table({"s": pa.array(WORDS).dictionary_encode()}), ("low", "high", "mid")),
+    ]
+    for frame, levels in frames:
+        table = mixed_table(frame)
+        assert table.levels == {"s": levels}
+    categorical = mixed_table(pl.DataFrame({"s": pl.Series(WORDS, dtype=pl.Categorical)}))
+    assert set(categorical.levels["s"]) >= {"high", "low", "mid"}
+    assert [categorical.levels["s"][int(code)] for code in categorical.column("s")] == WORDS
+
+
+def test_numbers_that_stand_for_categories():
+    frame = pd.DataFrame({"k": [10, 2, 10, 2], "x": [1.5, 2.5, 0.5, 4.0]})
+    assert mixed_table(frame).levels == {}
+    assert mixed_table(frame, discrete=["k"]).levels == {"k": ("2", "10")}  # as numbers, not as text
+    assert mixed_table(frame.astype(float), discrete=["k"]).levels == {"k": ("2", "10")}
+    with pytest.raises(DataError, match="discrete names unknown columns: 'q'"):
+        mixed_table(frame, discrete=["q"])
+
+
+def test_columns_that_look_like_names_of_the_rows():
+    names = [f"row {i}" for i in range(20)]
+    with pytest.raises(DataError, match=r"'id' holds text with 20 different values.*drop=\['id'\]"):
+        mixed_table({"id": names, "x": np.arange(20.0)})
+    assert len(mixed_table({"id": names}, discrete=["id"]).levels["id"]) == 20
+    assert len(mixed_table(pd.DataFrame({"id": pd.Categorical(names)})).levels["id"]) == 20  # said to be some
+    many = [f"level {i % 51}" for i in range(1000)]
+    with pytest.raises(DataError, match="51 different values in 1000 rows"):
+        mixed_table({"id": many})
+    assert len(mixed_table({"id": [f"level {i % 50}" for i in range(1000)]}).levels["id"]) == 50
+
+
+def test_the_same_levels_at_prediction():
+    variables = [Variable("s", ("low", "mid", "high"))]
+    table = as_table(pd.DataFrame({"s": ["high", "low"]}), variables=variables)
+    np.testing.assert_array_equal(table.columns, [[2.0, 0.0]])
+    with pytest.raises(DataError, match=r"column 's' has the level 'tall' in row 2, counted from 1"):
+        as_table({"s": ["low", "tall"]}, variables=variables)
+    numbers = [Variable("k", ("1", "3"))]
+    np.testing.assert_array_equal(as_table({"k": [3.0, 1.0]}, variables=numbers).columns, [[1.0, 0.0]])
+
+
+def test_missing_levels_are_missing_values():
+    frame = pd.DataFrame({"s": [*WORDS[:-1], None], "x": np.arange(20.0)})
+    with pytest.raises(DataError, match=r"'s' has 1 missing value \(row 20"):
+        mixed_table(frame, missing="error")
+    assert mixed_table(frame, missing="drop").rows == 19
+
+
+def test_levels_that_do_not_occur_have_a_probability():
+    frame = pd.DataFrame({"s": pd.Categorical(WORDS, categories=["low", "mid", "high", "never"])})
+    frame["x"] = np.arange(20.0) % 7
+    network = spbn.learn(frame, model="gbn")
+    assert np.isfinite(network.logpdf(pd.DataFrame({"s": ["never"], "x": [1.0]}))).all()
