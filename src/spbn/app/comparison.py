@@ -78,12 +78,11 @@ def compare_models(
     -------
     One row per model, the best first:
 
-    - "log-density": its mean over all rows, each scored by a network that was learned without it, and
-      its "standard error";
-    - "difference": how far that is from the best model, and "difference error": the standard error of the
-      differences row by row, which is often far smaller than that of either model, since rows that are
-      unlikely under one are mostly unlikely under the other;
-    - "arcs" (their mean number), the share of every node type, and the "seconds" that it took.
+    "log-density" is its mean over all rows, each scored by a network that was learned without it, with its
+    "standard error". "difference" is how far that is from the best model, and "difference error" the
+    standard error of the differences row by row, which is often far smaller than that of either model, since
+    rows that are unlikely under one are mostly unlikely under the other. Then there are the mean number of
+    "arcs", the share of every node type, and the "seconds" that it took.
     """
     import pandas as pd
 

@@ -19,7 +19,7 @@ MOST_STEPS = 300
 HALVINGS = 50
 #: How far moves go, relative to the best scale of a normal distribution; None jumps by a whole difference.
 SCALES = (1.0, 0.5, None, 0.25, 0.1)
-LAST_ROUNDS = 3  # of moves, after the last step
+ROUNDS, LAST_ROUNDS = 2, 3  # of moves, after a step and after the last one
 JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
 
@@ -27,9 +27,9 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator) -> Particl
     """Lead forward samples, nodes × cases × particles, to the posterior of every case."""
     cases, n = part.cases, start.shape[2]
     chain = _Chain(part, start, rng)
-    beta = np.zeros(cases.number)
-    log_evidence, variance, clustering = (np.zeros(cases.number) for _ in range(3))
-    clustering += 1.0
+    beta, log_evidence, clustering = np.zeros(cases.number), np.zeros(cases.number), np.ones(cases.number)
+    ancestors = np.tile(np.arange(n), (cases.number, 1))
+    families = np.full((cases.number, n), 1.0 / n)  # the weight of what each of the first particles left
     for _ in range(MOST_STEPS):
         going = (beta < 1.0) & np.isfinite(log_evidence)
         if not going.any():
@@ -37,15 +37,15 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator) -> Particl
         step = np.where(going, _next_step(chain.weight, beta), 0.0)
         tilted = step[:, None] * np.where(going[:, None], chain.weight, 0.0)
         tilted = np.where(np.isnan(tilted), -np.inf, tilted)
-        worth = np.maximum(effective_size(tilted), 1.0)
         log_evidence += log_mean(tilted)
-        variance += clustering * (1.0 / worth - 1.0 / n)
+        families = np.where(going[:, None], _family_weights(tilted, ancestors), families)
         beta = np.where(going, np.minimum(beta + step, 1.0), beta)
         chosen = resampled(tilted, n, rng)
         copies = np.stack([np.bincount(row, minlength=n) for row in chosen])
         clustering *= (copies**2).sum(axis=1) / n
+        ancestors = np.take_along_axis(ancestors, chosen, axis=1)
         chain.take(chosen)
-        rounds = LAST_ROUNDS if (beta[going] >= 1.0).any() else 1
+        rounds = LAST_ROUNDS if (beta[going] >= 1.0).any() else ROUNDS
         left = chain.move(beta, rounds, going)
         clustering = np.where(going, 1.0 + (clustering - 1.0) * left, clustering)
     reached = beta >= 1.0
@@ -54,7 +54,7 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator) -> Particl
         values,
         np.zeros((cases.number, n)),
         np.where(reached, log_evidence, -np.inf),
-        np.sqrt(np.maximum(variance, 0.0)),
+        np.sqrt(np.maximum((families**2).sum(axis=1) - 1.0 / n, 0.0)),
         np.where(reached, n / clustering, 0.0),
         "smc",
     )
@@ -68,6 +68,17 @@ def resampled(log_weights: FloatArray, n: int, rng: np.random.Generator) -> IntA
     wanted = (rng.random((cases, 1)) + np.arange(n)) / n * bounds[:, -1:]
     chosen = np.stack([np.searchsorted(b, w, side="right") for b, w in zip(bounds, wanted, strict=True)])
     return np.minimum(chosen, there - 1)
+
+
+def _family_weights(log_weights: FloatArray, ancestors: IntArray) -> FloatArray:
+    """Return the share of the weights that the descendants of every first particle have, in every case.
+
+    The sum of their squares is the relative variance of the evidence (Lee and Whiteley, 2018).
+    """
+    weights = np.exp(log_weights - np.maximum(log_weights.max(axis=1, keepdims=True), -1e300))
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    n = weights.shape[1]
+    return np.stack([np.bincount(a, weights=w, minlength=n) for a, w in zip(ancestors, weights, strict=True)])
 
 
 class _Chain:
