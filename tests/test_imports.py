@@ -18,6 +18,7 @@ LAYERS = [
     {"nodes"},
     {"structure"},
     {"record", "metrics", "margins"},
+    {"fitting"},
     {"network", "datasets", "scores", "independence"},
     {"search", "pc", "inference"},
     {"files", "app.progress", "structural_em"},

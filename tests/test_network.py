@@ -19,7 +19,7 @@ from spbn import (
     Structure,
     hill_climb,
 )
-from spbn.network import fit_what_can_be
+from spbn.fitting import fit_what_can_be
 from spbn.nodes.base import FitSettings
 from spbn.tables.frames import as_table
 from spbn.tables.splits import fold_labels

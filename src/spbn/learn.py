@@ -12,12 +12,13 @@ import numpy as np
 
 from spbn.app.progress import search_progress
 from spbn.errors import ArgumentError, quoted
+from spbn.fitting import fit_what_can_be, typical_logpdf
 from spbn.graphs.dag import Arc
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.margins import fitted as fitted_margins
 from spbn.margins import require_kind
-from spbn.network import BayesianNetwork, fit_what_can_be, typical_logpdf
+from spbn.network import BayesianNetwork
 from spbn.nodes.admission import impossible_arcs, refuse_impossible
 from spbn.nodes.base import FitSettings, NodeType
 from spbn.numerics.random import Seed, generator

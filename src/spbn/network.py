@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn.errors import ArgumentError, FitError, GraphError, quoted
-from spbn.graphs.dag import Arc
+from spbn.errors import ArgumentError, GraphError, quoted
+from spbn.fitting import fitted, typical_logpdf
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.margins import Margins, require_kind
 from spbn.margins import fitted as fitted_margins
 from spbn.nodes.admission import refusal
 from spbn.nodes.base import CPD, FitSettings, NodeType
-from spbn.nodes.by_configuration import fit_node
-from spbn.nodes.families import Family, FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.families import Family
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed, generator
 from spbn.record import Record, current_versions, plain_settings
@@ -33,7 +30,6 @@ from spbn.tables.frames import (
     require_variation,
     table_with_holes,
 )
-from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table, Variable
 
 if TYPE_CHECKING:
@@ -41,9 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spbn.inference.posterior import Posterior
-
-# Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
-FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500
 
 
 class BayesianNetwork:
@@ -146,7 +139,7 @@ class BayesianNetwork:
         require_variation(table)
         transforms = fitted_margins(margins, table)
         rows = table if transforms is None else transforms.transformed(table)
-        cpds = {family.node: _fitted(rows, family, settings) for family in structure.families()}
+        cpds = {family.node: fitted(rows, family, settings) for family in structure.families()}
         chosen = {
             "bandwidth": bandwidth,
             "margins": margins,
@@ -355,79 +348,6 @@ class BayesianNetwork:
         if self.margins is None or node not in self.margins.columns:
             return values
         return self.margins.columns[node].inverse(values)
-
-
-def fit_what_can_be(
-    structure: Structure,
-    table: Table,
-    settings: FitSettings,
-    *,
-    required_arcs: Iterable[Arc] = (),
-) -> tuple[Structure, dict[str, CPD], list[tuple[Arc, str]]]:
-    """Fit every node, leaving out arcs with which it cannot be fitted.
-
-    A search looks at parts of the rows, and PC at no densities at all, so columns may turn out to be
-    collinear once all rows are used. Parents are then added one by one, required ones first, and those
-    with which the node cannot be fitted are left out.
-
-    Returns
-    -------
-    The remaining structure, its densities, and the arcs that were left out, each with the reason.
-    """
-    required = set(required_arcs)
-    cpds: dict[str, CPD] = {}
-    left_out: list[tuple[Arc, str]] = []
-    for family in structure.families():
-        try:
-            cpds[family.node] = _fitted(table, family, settings)
-            continue
-        except FitError:
-            pass
-        kept: list[str] = []
-        cpds[family.node] = _fitted(table, family._replace(parents=()), settings)
-        for parent in sorted(family.parents, key=lambda name: (name, family.node) not in required):
-            arc = (parent, family.node)
-            parents = tuple(name for name in family.parents if name in {*kept, parent})
-            try:
-                cpds[family.node] = _fitted(table, family._replace(parents=parents), settings)
-                kept.append(parent)
-            except FitError as error:
-                if arc in required:
-                    raise FitError(
-                        f"the required arc {parent} → {family.node} cannot be fitted: {error} "
-                        f"Require fewer arcs, or leave out a column."
-                    ) from None
-                structure = structure.with_dag(structure.dag.without_arc(*arc))
-                left_out.append((arc, str(error)))
-    return structure, cpds, left_out
-
-
-def typical_logpdf(
-    structure: Structure, table: Table, settings: FitSettings, margins: Margins | None = None
-) -> dict[str, float]:
-    """Return the median log-density of every node over rows that its density was not fitted to.
-
-    By cross-validation if there are few rows, otherwise on some held-out rows. Nodes that cannot be fitted
-    to part of the rows are left out.
-    """
-    rows = table if margins is None else margins.transformed(table)
-    evaluated = np.arange(table.rows)
-    if table.rows <= FEW_ROWS:
-        labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=table.level_codes)
-        partition = Partition.folds(rows, labels)
-    else:
-        kept, evaluated = holdout_rows(table.rows, HELD_OUT / table.rows, 0, discrete=table.level_codes)
-        partition = Partition.holdout(rows.take(kept), rows.take(evaluated))
-    batch = FamilyBatch.named(table.names, structure.families())
-    by_node = Workbench(partition, settings).rows(batch)
-    if margins is not None:
-        by_node += margins.log_slopes(table.take(evaluated), structure.nodes)
-    medians = np.median(by_node, axis=1)
-    return {node: float(m) for node, m in zip(structure.nodes, medians, strict=True) if np.isfinite(m)}
-
-
-def _fitted(table: Table, family: Family, settings: FitSettings) -> CPD:
-    return fit_node(family.type, table, family.node, family.parents, settings)
 
 
 def _require_fit(family: Family, cpd: CPD) -> None:

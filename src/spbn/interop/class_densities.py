@@ -16,11 +16,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from spbn.errors import DataError, FitError
+from spbn.fitting import fit_what_can_be
 from spbn.graphs.dag import Arc
 from spbn.learn import learn
 from spbn.margins import Margins, YeoJohnson
 from spbn.margins import fitted as fitted_margins
-from spbn.network import BayesianNetwork, fit_what_can_be
+from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, FitSettings, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics.arrays import FloatArray, IntArray

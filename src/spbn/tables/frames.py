@@ -6,9 +6,7 @@ has been checked here, once.
 
 from __future__ import annotations
 
-import datetime
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -17,7 +15,8 @@ import numpy as np
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of
-from spbn.tables.levels import Categories, categories, codes_among, is_categorical, require_categories
+from spbn.tables.columns import Reader, columns_of, how_to_drop, named
+from spbn.tables.levels import Categories, codes_among, is_categorical
 from spbn.tables.table import Table, Variable
 
 Missing = Literal["error", "drop"]
@@ -26,10 +25,6 @@ Missing = Literal["error", "drop"]
 LEAST_SPREAD, GREATEST_SPREAD = 1e-150, 1e150
 NEARLY_ONE = 1.0 - 1e-6  # correlations that are looked at closely
 COPY = 1e-6  # of a column's spread, which a copy may deviate by
-
-# What columns hold that do not hold numbers; the keys are numpy's.
-DATES, LENGTHS = "dates or times", "lengths of time"
-KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
 
 
 def as_table(
@@ -69,7 +64,7 @@ def as_table(
         table = _conforming(table, table.names if variables is None else variables)
     else:
         levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
-        table = _Reader(data, can_drop=missing is not None, levels=levels).table(names)
+        table = Reader(data, can_drop=missing is not None, levels=levels).table(names)
     return _checked(table, missing, min_rows)
 
 
@@ -90,7 +85,7 @@ def mixed_table(
     if isinstance(data, Table):
         table = data if names is None or data.names == tuple(names) else data.select(names)
     else:
-        reader = _Reader(data, can_drop=missing is not None, discrete=discrete, continuous=continuous)
+        reader = Reader(data, can_drop=missing is not None, discrete=discrete, continuous=continuous)
         table = reader.table(names)
     return _checked(table, missing, min_rows)
 
@@ -118,12 +113,12 @@ def table_with_holes(data: Any, variables: Sequence[Variable], *, may_be_absent:
     """Read a table in which values may be missing, or whole columns if they may be absent: they are NaN."""
     if isinstance(data, Table):
         return _conforming(data.select([variable.name for variable in variables]), variables)
-    columns = _series(data)
+    columns = columns_of(data)
     there = [v for v in variables if not may_be_absent or v.name in columns]
     if not there:
         raise DataError(f"the data has none of the columns {quoted(v.name for v in variables)}.")
     levels = {variable.name: variable.levels for variable in variables if variable.levels}
-    found = _Reader(data, can_drop=False, levels=levels).table([variable.name for variable in there])
+    found = Reader(data, can_drop=False, levels=levels).table([variable.name for variable in there])
     if np.isinf(found.columns).any():
         raise DataError(f"{_missing_message(found, ~np.isinf(found.columns))}: drop or fill those rows.")
     rows = np.full((len(variables), found.rows), np.nan)
@@ -140,7 +135,7 @@ def require_variation(table: Table) -> None:
     constant = [name for name, column in _columns_of(table) if column.min() == column.max()]
     if constant:
         raise DataError(
-            f"{_named(constant)} constant, which leaves nothing to learn: {_drop_them(constant)}."
+            f"{named(constant)} constant, which leaves nothing to learn: {how_to_drop(constant)}."
         )
     for name, deviation in zip(table.names, deviations.tolist(), strict=True):
         if not LEAST_SPREAD <= deviation <= GREATEST_SPREAD:
@@ -168,7 +163,7 @@ def require_distinct(table: Table) -> None:
         if residuals.max() - residuals.min() <= COPY * spread:
             kind = "a copy" if np.array_equal(table.columns[i], table.columns[j]) else "a rescaled copy"
             first, second = table.names[i], table.names[j]
-            raise DataError(f"column {second!r} is {kind} of column {first!r}: {_drop_them([second])}.")
+            raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([second])}.")
 
 
 def training_table(
@@ -187,7 +182,7 @@ def training_table(
 def training_table_with_holes(data: Any, *, drop: Sequence[str] = (), discrete: Sequence[str] = ()) -> Table:
     """Read data to learn from in which values may be missing or infinite: both become NaN."""
     names = _kept(data, drop) if len(drop) else None
-    table = data if isinstance(data, Table) else _Reader(data, can_drop=True, discrete=discrete).table(names)
+    table = data if isinstance(data, Table) else Reader(data, can_drop=True, discrete=discrete).table(names)
     return table.with_columns(np.where(np.isfinite(table.columns), table.columns, np.nan))
 
 
@@ -202,7 +197,7 @@ def require_continuous(table: Table, what: str, remedy: str) -> None:
 def _kept(data: Any, drop: Sequence[str]) -> list[str]:
     """Return the names of the columns that are not dropped."""
     dropped = [drop] if isinstance(drop, str) else list(drop)
-    names = list(data.names if isinstance(data, Table) else _series(data))
+    names = list(data.names if isinstance(data, Table) else columns_of(data))
     absent = [name for name in dropped if name not in names]
     if absent:
         raise DataError(f"drop names unknown columns: {quoted(absent)}. The data has {quoted(names)}.")
@@ -221,74 +216,6 @@ def has_categories(data: Any) -> bool:
 def frame_index(data: Any) -> Any:
     """Return the index of a pandas frame, to carry over to results; None for other data."""
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
-
-
-class _Reader:
-    """Reads the columns of some data: numbers, and categories as the places of their levels.
-
-    Parameters
-    ----------
-    levels
-        The levels of the columns that are discrete; all others hold numbers. None: the columns tell.
-    discrete, continuous
-        If the columns tell: those that are discrete, or numbers, whatever they hold.
-    """
-
-    def __init__(
-        self,
-        data: Any,
-        *,
-        can_drop: bool,
-        levels: Mapping[str, tuple[str, ...]] | None = None,
-        discrete: Sequence[str] = (),
-        continuous: Sequence[str] = (),
-    ) -> None:
-        self._series = _series(data)
-        self._can_drop = can_drop
-        self._levels = levels
-        self._discrete = [discrete] if isinstance(discrete, str) else list(discrete)
-        self._continuous = set(continuous)
-
-    def table(self, names: Sequence[str] | None) -> Table:
-        """Return the named columns, or all."""
-        series = self._series
-        if not series or (names is not None and not names):
-            raise DataError("the data has no columns." if not series else "no columns are named.")
-        absent = [name for name in self._discrete if name not in series]
-        if absent:
-            raise DataError(
-                f"discrete names unknown columns: {quoted(absent)}. The data has {quoted(series)}."
-            )
-        if names is not None:
-            absent = [name for name in names if name not in series]
-            if absent:
-                raise DataError(
-                    f"the data lacks {_named(absent, verb=False)}. Its columns are {quoted(series)}."
-                )
-            series = {name: series[name] for name in names}
-        levels: dict[str, tuple[str, ...]] = {}
-        columns = [self._column(name, values, levels) for name, values in series.items()]
-        lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
-        if len(set(lengths.values())) > 1:
-            raise DataError(f"columns must have the same length. Got {lengths}.")
-        return Table(tuple(series), np.ascontiguousarray(np.stack(columns)), levels)
-
-    def _column(self, name: str, values: Any, levels: dict[str, tuple[str, ...]]) -> FloatArray:
-        """Return a column as numbers, and put its levels in if it is discrete."""
-        if not isinstance(values, nw.Series):
-            values = _array(name, values)
-        if self._levels is not None:
-            if name not in self._levels:
-                return _to_floats(name, values, can_drop=self._can_drop)
-            levels[name] = self._levels[name]
-            return codes_among(name, categories(values), levels[name])
-        if name in self._continuous or (name not in self._discrete and not is_categorical(values)):
-            return _to_floats(name, values, can_drop=self._can_drop)
-        found = categories(values)
-        if name not in self._discrete:
-            require_categories(name, found)
-        levels[name] = found.levels
-        return found.codes
 
 
 def _conforming(table: Table, expected: Sequence[str | Variable]) -> Table:
@@ -317,98 +244,6 @@ def _places(codes: FloatArray) -> IntArray:
     return np.where(np.isnan(codes), -1, codes).astype(np.int64)
 
 
-def _series(data: Any) -> dict[str, Any]:
-    """Return the columns by name, as narwhals Series or, from a dict, as they are."""
-    if isinstance(data, Mapping):
-        _require_names(list(data))
-        return dict(data)
-    # Polars sees to it that names are distinct text; these two do not.
-    if nw.dependencies.is_pandas_dataframe(data):
-        _require_names(list(data.columns))
-    elif nw.dependencies.is_pyarrow_table(data):
-        _require_names(list(data.column_names))
-    try:
-        frame: Any = nw.from_native(data)
-    except TypeError:
-        raise DataError(
-            f"data must be a data frame (pandas, polars, pyarrow, ...) or a dict of columns. "
-            f"Got {type(data).__name__}: wrap it, for example pandas.DataFrame(data, columns=[...])."
-        ) from None
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    if not isinstance(frame, nw.DataFrame):
-        raise DataError(f"data must be a table. Got one column ({type(data).__name__}).")
-    return {name: frame[name] for name in frame.columns}
-
-
-def _require_names(names: list[Any]) -> None:
-    for name in names:
-        if not isinstance(name, str):
-            raise DataError(
-                f"column names must be text. Got {name!r} ({type(name).__name__}): rename the columns, "
-                f"for example data.columns = data.columns.astype(str)."
-            )
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise DataError(
-            f"column names must be distinct. {quoted(repeated)} appear more than once: rename them."
-        )
-
-
-def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
-    if isinstance(values, nw.Series):
-        if values.dtype.is_numeric() or values.dtype == nw.Boolean:
-            return values.cast(nw.Float64).to_numpy().astype(np.float64)
-        kind = _kind_of_series(values)
-    else:
-        if values.dtype.kind in "biuf":
-            return values.astype(np.float64)
-        kind = _kind_of_array(values)
-    remedy = f", or {_drop_them([name])}" if can_drop else ""
-    raise DataError(f"column {name!r} holds {kind}, not numbers: convert it{remedy}.")
-
-
-def _kind_of_series(values: nw.Series[Any]) -> str:
-    """Say what a column holds that does not hold numbers."""
-    dtype = values.dtype
-    if dtype.is_temporal():
-        return f"{LENGTHS if dtype == nw.Duration else DATES} ({dtype})"
-    if dtype in (nw.String, nw.Categorical, nw.Enum):
-        return f"text ({dtype})"
-    if dtype == nw.Object:
-        return _kind_of_array(values.to_numpy())
-    native = str(getattr(values.to_native(), "dtype", dtype))  # narwhals does not know pandas's periods
-    return f"{DATES} ({native})" if native.startswith("period") else native
-
-
-def _kind_of_array(array: Any) -> str:
-    if array.dtype.kind in KINDS:
-        return f"{KINDS[array.dtype.kind]} ({array.dtype})"
-    first = next((value for value in array if not (value is None or isinstance(value, float))), None)
-    for kinds, words in (
-        (str, "text"),
-        ((datetime.date, datetime.time), DATES),
-        (datetime.timedelta, LENGTHS),
-    ):
-        if isinstance(first, kinds):
-            return f"{words} ({type(first).__name__})"
-    return f"objects ({type(first).__name__})"
-
-
-def _array(name: str, values: Any) -> Any:
-    if isinstance(values, np.ma.MaskedArray):
-        return np.ma.filled(values.astype(np.float64), np.nan)
-    try:
-        array = np.asarray(values)
-        if array.dtype == object and all(value is None or isinstance(value, int | float) for value in array):
-            array = array.astype(np.float64)  # None is a missing number
-    except (TypeError, ValueError):
-        raise DataError(f"column {name!r} is not a list of numbers.") from None
-    if array.ndim != 1:
-        raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
-    return array
-
-
 def _missing_message(table: Table, finite: BoolArray) -> str:
     parts: list[str] = []
     for name, column, good in zip(table.names, table.columns, finite, strict=True):
@@ -421,16 +256,6 @@ def _missing_message(table: Table, finite: BoolArray) -> str:
             parts.append(f"column {name!r} has {count} (row{'s' if len(bad) > 1 else ''} {where}{counted})")
     more = f"; and {len(parts) - 3} more columns" if len(parts) > 3 else ""
     return "; ".join(parts[:3]) + more
-
-
-def _named(names: Sequence[str], *, verb: bool = True) -> str:
-    plural = len(names) > 1
-    return f"column{'s' if plural else ''} {quoted(names)}" + ((" are" if plural else " is") if verb else "")
-
-
-def _drop_them(names: Sequence[str]) -> str:
-    """Say how to leave columns out."""
-    return f"leave {'them' if len(names) > 1 else 'it'} out (drop={list(names)!r} in learn)"
 
 
 def _columns_of(table: Table) -> Iterator[tuple[str, FloatArray]]:

@@ -1,0 +1,96 @@
+"""From rows to the densities of a structure's nodes: what can be fitted, and what is typical of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from spbn.errors import FitError
+from spbn.graphs.dag import Arc
+from spbn.margins import Margins
+from spbn.nodes.base import CPD, FitSettings
+from spbn.nodes.by_configuration import fit_node
+from spbn.nodes.families import Family, FamilyBatch
+from spbn.nodes.partition import Partition
+from spbn.nodes.workbench import Workbench
+from spbn.structure import Structure
+from spbn.tables.splits import fold_labels, holdout_rows
+from spbn.tables.table import Table
+
+# Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
+FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500
+
+
+def fit_what_can_be(
+    structure: Structure,
+    table: Table,
+    settings: FitSettings,
+    *,
+    required_arcs: Iterable[Arc] = (),
+) -> tuple[Structure, dict[str, CPD], list[tuple[Arc, str]]]:
+    """Fit every node, leaving out arcs with which it cannot be fitted.
+
+    A search looks at parts of the rows, and PC at no densities at all, so columns may turn out to be
+    collinear once all rows are used. Parents are then added one by one, required ones first, and those
+    with which the node cannot be fitted are left out.
+
+    Returns
+    -------
+    The remaining structure, its densities, and the arcs that were left out, each with the reason.
+    """
+    required = set(required_arcs)
+    cpds: dict[str, CPD] = {}
+    left_out: list[tuple[Arc, str]] = []
+    for family in structure.families():
+        try:
+            cpds[family.node] = fitted(table, family, settings)
+            continue
+        except FitError:
+            pass
+        kept: list[str] = []
+        cpds[family.node] = fitted(table, family._replace(parents=()), settings)
+        for parent in sorted(family.parents, key=lambda name: (name, family.node) not in required):
+            arc = (parent, family.node)
+            parents = tuple(name for name in family.parents if name in {*kept, parent})
+            try:
+                cpds[family.node] = fitted(table, family._replace(parents=parents), settings)
+                kept.append(parent)
+            except FitError as error:
+                if arc in required:
+                    raise FitError(
+                        f"the required arc {parent} → {family.node} cannot be fitted: {error} "
+                        f"Require fewer arcs, or leave out a column."
+                    ) from None
+                structure = structure.with_dag(structure.dag.without_arc(*arc))
+                left_out.append((arc, str(error)))
+    return structure, cpds, left_out
+
+
+def typical_logpdf(
+    structure: Structure, table: Table, settings: FitSettings, margins: Margins | None = None
+) -> dict[str, float]:
+    """Return the median log-density of every node over rows that its density was not fitted to.
+
+    By cross-validation if there are few rows, otherwise on some held-out rows. Nodes that cannot be fitted
+    to part of the rows are left out.
+    """
+    rows = table if margins is None else margins.transformed(table)
+    evaluated = np.arange(table.rows)
+    if table.rows <= FEW_ROWS:
+        labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=table.level_codes)
+        partition = Partition.folds(rows, labels)
+    else:
+        kept, evaluated = holdout_rows(table.rows, HELD_OUT / table.rows, 0, discrete=table.level_codes)
+        partition = Partition.holdout(rows.take(kept), rows.take(evaluated))
+    batch = FamilyBatch.named(table.names, structure.families())
+    by_node = Workbench(partition, settings).rows(batch)
+    if margins is not None:
+        by_node += margins.log_slopes(table.take(evaluated), structure.nodes)
+    medians = np.median(by_node, axis=1)
+    return {node: float(m) for node, m in zip(structure.nodes, medians, strict=True) if np.isfinite(m)}
+
+
+def fitted(table: Table, family: Family, settings: FitSettings) -> CPD:
+    """Fit the density of a node."""
+    return fit_node(family.type, table, family.node, family.parents, settings)

@@ -1,0 +1,191 @@
+"""Columns of frames and dicts, one by one: as numbers, or as the places of levels."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from spbn.errors import DataError, quoted
+from spbn.numerics.arrays import FloatArray
+from spbn.tables.levels import categories, codes_among, is_categorical, require_categories
+from spbn.tables.table import Table
+
+# What columns hold that do not hold numbers; the keys are numpy's.
+DATES, LENGTHS = "dates or times", "lengths of time"
+KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
+
+
+class Reader:
+    """Reads the columns of some data: numbers, and categories as the places of their levels.
+
+    Parameters
+    ----------
+    levels
+        The levels of the columns that are discrete; all others hold numbers. None: the columns tell.
+    discrete, continuous
+        If the columns tell: those that are discrete, or numbers, whatever they hold.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        can_drop: bool,
+        levels: Mapping[str, tuple[str, ...]] | None = None,
+        discrete: Sequence[str] = (),
+        continuous: Sequence[str] = (),
+    ) -> None:
+        self._series = columns_of(data)
+        self._can_drop = can_drop
+        self._levels = levels
+        self._discrete = [discrete] if isinstance(discrete, str) else list(discrete)
+        self._continuous = set(continuous)
+
+    def table(self, names: Sequence[str] | None) -> Table:
+        """Return the named columns, or all."""
+        series = self._series
+        if not series or (names is not None and not names):
+            raise DataError("the data has no columns." if not series else "no columns are named.")
+        absent = [name for name in self._discrete if name not in series]
+        if absent:
+            raise DataError(
+                f"discrete names unknown columns: {quoted(absent)}. The data has {quoted(series)}."
+            )
+        if names is not None:
+            absent = [name for name in names if name not in series]
+            if absent:
+                raise DataError(
+                    f"the data lacks {named(absent, verb=False)}. Its columns are {quoted(series)}."
+                )
+            series = {name: series[name] for name in names}
+        levels: dict[str, tuple[str, ...]] = {}
+        columns = [self._column(name, values, levels) for name, values in series.items()]
+        lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"columns must have the same length. Got {lengths}.")
+        return Table(tuple(series), np.ascontiguousarray(np.stack(columns)), levels)
+
+    def _column(self, name: str, values: Any, levels: dict[str, tuple[str, ...]]) -> FloatArray:
+        """Return a column as numbers, and put its levels in if it is discrete."""
+        if not isinstance(values, nw.Series):
+            values = _array(name, values)
+        if self._levels is not None:
+            if name not in self._levels:
+                return _to_floats(name, values, can_drop=self._can_drop)
+            levels[name] = self._levels[name]
+            return codes_among(name, categories(values), levels[name])
+        if name in self._continuous or (name not in self._discrete and not is_categorical(values)):
+            return _to_floats(name, values, can_drop=self._can_drop)
+        found = categories(values)
+        if name not in self._discrete:
+            require_categories(name, found)
+        levels[name] = found.levels
+        return found.codes
+
+
+def columns_of(data: Any) -> dict[str, Any]:
+    """Return the columns by name, as narwhals Series or, from a dict, as they are."""
+    if isinstance(data, Mapping):
+        _require_names(list(data))
+        return dict(data)
+    # Polars sees to it that names are distinct text; these two do not.
+    if nw.dependencies.is_pandas_dataframe(data):
+        _require_names(list(data.columns))
+    elif nw.dependencies.is_pyarrow_table(data):
+        _require_names(list(data.column_names))
+    try:
+        frame: Any = nw.from_native(data)
+    except TypeError:
+        raise DataError(
+            f"data must be a data frame (pandas, polars, pyarrow, ...) or a dict of columns. "
+            f"Got {type(data).__name__}: wrap it, for example pandas.DataFrame(data, columns=[...])."
+        ) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(f"data must be a table. Got one column ({type(data).__name__}).")
+    return {name: frame[name] for name in frame.columns}
+
+
+def _require_names(names: list[Any]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(
+                f"column names must be text. Got {name!r} ({type(name).__name__}): rename the columns, "
+                f"for example data.columns = data.columns.astype(str)."
+            )
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise DataError(
+            f"column names must be distinct. {quoted(repeated)} appear more than once: rename them."
+        )
+
+
+def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
+    if isinstance(values, nw.Series):
+        if values.dtype.is_numeric() or values.dtype == nw.Boolean:
+            return values.cast(nw.Float64).to_numpy().astype(np.float64)
+        kind = _kind_of_series(values)
+    else:
+        if values.dtype.kind in "biuf":
+            return values.astype(np.float64)
+        kind = _kind_of_array(values)
+    remedy = f", or {how_to_drop([name])}" if can_drop else ""
+    raise DataError(f"column {name!r} holds {kind}, not numbers: convert it{remedy}.")
+
+
+def _kind_of_series(values: nw.Series[Any]) -> str:
+    """Say what a column holds that does not hold numbers."""
+    dtype = values.dtype
+    if dtype.is_temporal():
+        return f"{LENGTHS if dtype == nw.Duration else DATES} ({dtype})"
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return f"text ({dtype})"
+    if dtype == nw.Object:
+        return _kind_of_array(values.to_numpy())
+    native = str(getattr(values.to_native(), "dtype", dtype))  # narwhals does not know pandas's periods
+    return f"{DATES} ({native})" if native.startswith("period") else native
+
+
+def _kind_of_array(array: Any) -> str:
+    if array.dtype.kind in KINDS:
+        return f"{KINDS[array.dtype.kind]} ({array.dtype})"
+    first = next((value for value in array if not (value is None or isinstance(value, float))), None)
+    for kinds, words in (
+        (str, "text"),
+        ((datetime.date, datetime.time), DATES),
+        (datetime.timedelta, LENGTHS),
+    ):
+        if isinstance(first, kinds):
+            return f"{words} ({type(first).__name__})"
+    return f"objects ({type(first).__name__})"
+
+
+def _array(name: str, values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray):
+        return np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+        if array.dtype == object and all(value is None or isinstance(value, int | float) for value in array):
+            array = array.astype(np.float64)  # None is a missing number
+    except (TypeError, ValueError):
+        raise DataError(f"column {name!r} is not a list of numbers.") from None
+    if array.ndim != 1:
+        raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
+    return array
+
+
+def named(names: Sequence[str], *, verb: bool = True) -> str:
+    """Name columns at the beginning of a message."""
+    plural = len(names) > 1
+    return f"column{'s' if plural else ''} {quoted(names)}" + ((" are" if plural else " is") if verb else "")
+
+
+def how_to_drop(names: Sequence[str]) -> str:
+    """Say how to leave columns out."""
+    return f"leave {'them' if len(names) > 1 else 'it'} out (drop={list(names)!r} in learn)"
