@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 import spbn
-from spbn.network import fit_what_can_be
+from spbn.fitting import fit_what_can_be
 from spbn.nodes import FitSettings
 from spbn.tables import as_table
 
