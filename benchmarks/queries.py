@@ -57,7 +57,7 @@ def network() -> spbn.BayesianNetwork:
 def measured(
     net: spbn.BayesianNetwork, evidence: dict[str, Any], runs: int
 ) -> dict[str, tuple[float, float]]:
-    """Return the seconds of the fastest run of both methods, in turns, and the effective size of its answer."""
+    """Return the seconds of the fastest run of both methods, in turns, and what its answer is worth."""
     best = {"weighting": (float("inf"), 0.0), "auto": (float("inf"), 0.0)}
     for seed, method in product(range(runs), best):
         start = time.perf_counter()

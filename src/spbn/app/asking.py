@@ -222,7 +222,7 @@ def _as_json(posterior: Posterior, event: dict[str, Any], probability: float | N
             shares = posterior.probabilities(name)
             variables[name] = {"probabilities": {str(level): float(p) for level, p in shares.items()}}
         else:
-            low, high = intervals.loc[name].tolist()
+            low, high = intervals.T[name]
             numbers = {"mean": means[name], "std": deviations[name], "median": medians[name]}
             variables[name] = {key: float(x) for key, x in {**numbers, "low": low, "high": high}.items()}
     answer: dict[str, Any] = {

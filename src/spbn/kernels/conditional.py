@@ -146,7 +146,7 @@ def _choose(
     weights = np.empty(n)
     for i in range(first, end):
         _excesses(train, queries, i, 0, weights)
-        nearest = weights.argmin()
+        nearest = int(weights.argmin())
         _excesses(train, queries, i, nearest, weights)
         total = 0.0
         for j in range(n):
@@ -179,7 +179,7 @@ def _choose_between(
     shares, excesses = np.empty(n), np.empty(n)
     for i in range(first, end):
         _excesses(train, queries, i, 0, excesses)
-        nearest = excesses.argmin()
+        nearest = int(excesses.argmin())
         _excesses(train, queries, i, nearest, excesses)
         weights = 0.0
         total = 0.0
