@@ -52,6 +52,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/independence.py
 	$(BIN)/python benchmarks/blend.py
 	$(BIN)/python benchmarks/hybrid.py
+	$(BIN)/python benchmarks/queries.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/nonuniform.py
 

@@ -94,6 +94,25 @@ def contributions() -> None:
     save(ax.figure, "contributions")
 
 
+def posterior() -> None:
+    """An answer with two modes, and that of a Gaussian network with the same arcs."""
+    rows, structure = synthetic(2000, seed=0), synthetic_structure()
+    figure, axes = plt.subplots(1, 2, figsize=(7.6, 2.6), layout="constrained", sharex=True, sharey=True)
+    for ax, types, title in zip(
+        axes, (structure.types, "lg"), ("semiparametric network", "Gaussian network"), strict=True
+    ):
+        network = spbn.BayesianNetwork.fit(spbn.Structure("ABCDE", structure.arcs, types), rows)
+        answer = network.query({"A": 6.0, "E": 0.5}, n=20_000)
+        edges = np.linspace(-36.0, 36.0, 61).tolist()
+        ax.hist(answer.draws["C"], edges, weights=answer.weights, density=True, color=LINES[0], linewidth=0)
+        ax.axvline(answer.mean()["C"], color="black", linewidth=1, linestyle="--")
+        ax.set_title(title, fontsize=10)
+        ax.set_xlabel("C given A = 6 and E = 0.5; dashed: its mean")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("density")
+    save(figure, "posterior")
+
+
 def report() -> None:
     """The head of a report, as a browser shows it."""
     from PIL import Image
@@ -125,7 +144,7 @@ def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
-        for draw in (structure, kernels, node_types, search, comparison, contributions):
+        for draw in (structure, kernels, node_types, search, comparison, contributions, posterior):
             draw()
     report()
 

@@ -30,6 +30,7 @@ __version__ = "0.2.0.dev0"
 
 #: Imported on first use, because they need heavy packages: from which module, and by which name.
 _LAZY = {
+    "Posterior": ("spbn.inference", "Posterior"),
     "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),
@@ -76,6 +77,7 @@ __all__ = [
     "PCResult",
     "PackageError",
     "PartialCorrelation",
+    "Posterior",
     "ProbabilityTable",
     "RCoT",
     "Record",

@@ -25,6 +25,11 @@ from spbn.app.wording import OPTIONS, in_options, joined
             "--score and --max-parents can be given with --algorithm hc only.",
         ),
         ("required_arcs must join two nodes.", "--require must join two nodes."),
+        ("'a' is in evidence and in do: it is set.", "'a' is in --given and in --do: it is set."),
+        ("evidence: the interval of 'do' is empty.", "--given: the interval of 'do' is empty."),
+        ("do: 'a' has no level 'x'.", "--do: 'a' has no level 'x'."),
+        ("the event: 'a' has no level 'x'.", "--event: 'a' has no level 'x'."),
+        ("Ask for more draws (n), or check.", "Ask for more draws (-n), or check."),
         # What only looks like an argument stays.
         ("column 'max_parents' is constant", "column 'max_parents' is constant"),
         ("the score's data lacks 'seed must be'.", "the score's data lacks 'seed must be'."),

@@ -17,7 +17,9 @@ from spbn.interop.scikit_learn import SPBNDensity
 from strategies import nonlinear_frame
 
 
-@parametrize_with_checks([SPBNDensity(patience=0), SPBNDensity(model="gbn")])
+@parametrize_with_checks(
+    [SPBNDensity(patience=0), SPBNDensity(model="gbn"), SPBNDensity(model="gbn", missing="integrate")]
+)
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)
 
@@ -67,7 +69,7 @@ def test_pipeline_grid_search_and_clone():
 
 
 def test_every_parameter_has_a_case():
-    names = {"score_function" if name == "score" else name for name in CASES} | {"engine"}
+    names = {"score_function" if name == "score" else name for name in CASES} | {"engine", "missing"}
     assert set(inspect.signature(SPBNDensity).parameters) == names
 
 
@@ -96,6 +98,24 @@ def test_few_rows_have_fewer_folds_and_other_kinds_of_folds_are_passed_on():
     assert estimator.network_ == spbn.learn(
         FRAME[:20], validation=FRAME[20:30], folds=[0, 1] * 10, patience=0
     )
+
+
+def test_holes_are_refused_or_integrated_out():
+    rows = FRAME.copy()
+    rows.loc[3, "a"] = rows.loc[5, "c"] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        SPBNDensity(patience=0).fit(FRAME).score_samples(rows)
+    estimator = SPBNDensity(patience=0, missing="integrate", seed=3).fit(FRAME)
+    expected = estimator.network_.logpdf(rows, missing="integrate", seed=3)
+    np.testing.assert_array_equal(estimator.score_samples(rows), expected)
+    assert estimator.score(rows) == pytest.approx(expected.sum())
+    assert not np.array_equal(expected, estimator.network_.logpdf(rows, missing="integrate"))
+    with pytest.raises(ValueError, match="infinity"):
+        estimator.score_samples(FRAME.replace(FRAME.iloc[0, 0], np.inf))
+    with pytest.raises(ValueError, match="NaN"):
+        estimator.fit(rows)
+    with pytest.raises(spbn.ArgumentError, match="missing must be 'error' or 'integrate'"):
+        SPBNDensity(missing="drop").fit(FRAME)
 
 
 def test_columns_in_another_order_are_refused():

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,17 +15,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model, Seed, arc_in, names_in
+from spbn.app.asking import impute, predict, query
 from spbn.app.classify import classify
-from spbn.app.escaping import printable
 from spbn.app.inputs import busy, frame_for, load_model, note_peculiar_columns, training_frame
+from spbn.app.scoring import score
 from spbn.app.targets import require_targets
-from spbn.app.terminal import complain, print_comparison, print_unusual, say, show_network, warn
+from spbn.app.terminal import (
+    complain,
+    print_comparison,
+    say,
+    show_network,
+    warn,
+    write_or_print,
+)
 from spbn.app.wording import in_options
 from spbn.drawing.packages import require_plot_packages
-from spbn.errors import ArgumentError, SpbnError
+from spbn.errors import SpbnError
 from spbn.learn import MODELS, SCORES, TESTS
 from spbn.network import BayesianNetwork
-from spbn.tables.files import place, require_table_name, write_table
+from spbn.tables.files import place, require_table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,48 +176,7 @@ def show(model: Model) -> None:
     show_network(load_model(model), details=True)
 
 
-@app.command()
-def score(
-    model: Model,
-    data: Data,
-    by_node: Annotated[
-        bool, typer.Option("--by-node", help="Every node's contribution, on screen and in --out.")
-    ] = False,
-    top: Annotated[int, typer.Option(help="How many of the most unusual rows to print.")] = 20,
-    out_: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in "
-            "total_logpdf if there is a node of that name.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Score rows: how unusual each one is, and which nodes are to blame.
-
-    [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
-    """
-    require_targets(out_, inputs=[model, data])
-    if out_ is not None:
-        require_table_name(out_)
-    if top < 0:
-        raise ArgumentError(f"--top must be 0 or more. Got {top}.")
-    from spbn.explain import unusual_rows
-
-    network = load_model(model)
-    frame = frame_for(network, data)
-    with busy("scoring the rows"):
-        found = unusual_rows(network, frame, top=top)
-    print_unusual(found, frame.index.tolist(), by_node=by_node)
-    if out_ is not None:
-        import pandas as pd
-
-        by_name = dict(zip(network.nodes, found.contributions, strict=True)) if by_node else {}
-        scores = pd.DataFrame({_name_of_total(network.nodes): found.logpdf, **by_name}, index=frame.index)
-        write_table(scores, out_)
-        say()
-        say(f"scores written to {out_}")
+app.command()(score)
 
 
 @app.command()
@@ -232,13 +198,12 @@ def sample(
     network = load_model(model)
     with busy("drawing rows"):
         rows = network.sample(n, seed=seed)
-    if out_ is None:
-        if sys.stdout.isatty():  # what goes into a pipe or a file stays as it is
-            rows = rows.rename(columns=printable)
-        sys.stdout.write(rows.to_csv(index=False))
-    else:
-        write_table(rows, out_)
-        say(f"{n} rows written to {out_}")
+    write_or_print(rows, out_)
+
+
+app.command()(query)
+app.command()(impute)
+app.command()(predict)
 
 
 @app.command()
@@ -390,14 +355,6 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path)
         places = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
         look = f" A few rows far from all others can cause this. Look at {places}." if places else ""
         warn(f"{found.what}{look} {found.remedy}")
-
-
-def _name_of_total(nodes: Collection[str]) -> str:
-    """Return a name that no node has."""
-    name = "logpdf"
-    while name in nodes:
-        name = f"total_{name}"
-    return name
 
 
 def _write_report(network: BayesianNetwork, path: Path, data: Any, title: str) -> None:

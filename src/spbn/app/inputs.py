@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,10 +12,10 @@ from spbn.app.arguments import names_in
 from spbn.app.progress import working
 from spbn.app.terminal import note, say
 from spbn.app.wording import joined
-from spbn.errors import ModelFileError, quoted
+from spbn.errors import DataError, ModelFileError, quoted
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray
-from spbn.tables.files import present, read_table, require_complete
+from spbn.tables.files import column_names, present, read_table, require_complete
 from spbn.tables.frames import Missing, mixed_table
 from spbn.tables.peculiar import few_valued, identifiers
 
@@ -60,12 +60,34 @@ def complete_rows(data: Path, frame: pd.DataFrame, missing: Missing) -> pd.DataF
     return frame
 
 
-def frame_for(network: BayesianNetwork, data: Path) -> pd.DataFrame:
-    """Read the columns that a network needs."""
+def frame_for(
+    network: BayesianNetwork, data: Path, *, remedy: str = "Fill what is missing, or leave such rows out."
+) -> pd.DataFrame:
+    """Read the columns that a network needs; the remedy says what to do if values are missing."""
     with busy("reading the table"):
         frame = read_table(data, variables=network.variables)
-    require_complete(data, frame, "Fill what is missing, or leave such rows out.")
+    require_complete(data, frame, remedy)
     return frame
+
+
+def frame_with_holes(
+    network: BayesianNetwork, data: Path, *, without: Collection[str] | None = None
+) -> pd.DataFrame:
+    """Read the columns of a network, in which values may be missing.
+
+    All must be there; or, if some are left out, as many of the others as there are.
+    """
+    with busy("reading the table"):
+        variables = list(network.variables)
+        if without is not None:
+            there = column_names(data)
+            variables = [v for v in variables if v.name in there and v.name not in without]
+            if not variables:
+                raise DataError(
+                    f"{data} has none of the columns to predict {quoted(without)} from. Its columns are "
+                    f"{quoted(there)}."
+                )
+        return read_table(data, variables=variables)
 
 
 def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:

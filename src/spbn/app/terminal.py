@@ -6,8 +6,11 @@ control characters as escapes instead of sending them to the terminal.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Collection, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -18,11 +21,15 @@ from spbn.explain.classification import Predictions
 from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import Description
+from spbn.numerics.arrays import FloatArray
 from spbn.pc import PCResult
 from spbn.search import SearchResult
+from spbn.tables.files import write_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from spbn.inference import Posterior
 
 SHOWN_CASES = 24
 _PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
@@ -100,6 +107,50 @@ def _show_details(description: Description, indent: str) -> None:
         say(f"{indent}and {len(description.cases) - len(shown)} more")
 
 
+def write_or_print(rows: pd.DataFrame, path: Path | None) -> None:
+    """Write rows to a file, or to the screen as CSV."""
+    if path is not None:
+        write_table(rows, path)
+        say(f"{len(rows)} rows written to {path}")
+        return
+    if sys.stdout.isatty():  # what goes into a pipe or a file stays as it is
+        rows = rows.rename(columns=printable)
+    sys.stdout.write(rows.to_csv(index=False))
+
+
+def print_posterior(posterior: Posterior, share: float) -> None:
+    """Print what is likely of every unknown variable, and how far that can be trusted."""
+    numbers = posterior.interval(share)
+    names = [variable.name for variable in posterior.variables]
+    width = max([len(printable(name)) for name in names], default=0)
+    if len(numbers):
+        numbers.insert(0, "median", posterior.median())
+        numbers.insert(0, "mean", posterior.mean())
+        heads = ["mean", "median", f"{50 * (1 - share):.0f} %", f"{50 * (1 + share):.0f} %"]
+        say(f"{'':{width}} {' '.join(f'{head:>12}' for head in heads)}", style="bold")
+    for name, row in numbers.iterrows():
+        digits = _decimals(row["high"] - row["low"])
+        cells = " ".join(f"{value:12.{digits}f}" if abs(value) < 1e9 else f"{value:12.5g}" for value in row)
+        say(f"{printable(str(name)):{width}} {cells}")
+    for variable in posterior.variables:
+        if variable.is_discrete:
+            shares = posterior.probabilities(variable.name)
+            cells = ", ".join(f"{level} {share:.3f}" for level, share in shares.items())
+            say(f"{printable(variable.name):{width}}   {cells}")
+    say()
+    draws, worth = len(posterior.weights), f"{posterior.effective_size:.0f}"
+    drawn = "" if all(map(posterior.is_exact, names)) else f", {draws} draws worth {worth} independent ones"
+    say(f"method: {posterior.method}{drawn}")
+    if posterior.evidence:
+        error = posterior.log_evidence_error
+        say(f"log-evidence: {posterior.log_evidence:.3f}{f' ± {error:.3f}' if error else ''}")
+
+
+def _decimals(width: float) -> int:
+    """Return how many digits after the point show three digits of a width."""
+    return 3 if not width > 0 else min(max(2 - math.floor(math.log10(width)), 0), 9)
+
+
 def print_comparison(table: pd.DataFrame) -> None:
     """Print models side by side."""
     import pandas as pd
@@ -158,6 +209,26 @@ def print_unusual(found: UnusualRows, labels: Sequence[object], *, by_node: bool
     if found.left_out:
         say(f"These are the rows that the network was learned from: each is scored {found.scoring.value}.")
     say(f"Rows are counted from 1, without the header.{notes}", style="dim")
+
+
+def print_observed(logpdf: FloatArray, frame: pd.DataFrame, *, top: int) -> None:
+    """Print the least likely rows of a table with holes, and what is missing in them."""
+    holes = frame.isna()
+    count = int(holes.any(axis=1).sum())
+    say(
+        f"{_count(logpdf, 'row')}, of which {count} with missing values; mean log-density {logpdf.mean():.4f}"
+    )
+    say()
+    say(f"{'row':>8} {'log-density':>12}  missing", style="bold")
+    for position in logpdf.argsort(kind="stable")[:top].tolist():
+        absent = ", ".join(holes.columns[holes.iloc[position]])
+        say(f"{frame.index[position]!s:>8} {logpdf[position]:12.3f}  {absent}".rstrip())
+    say()
+    say(
+        "Rows are counted from 1, without the header. A row with missing values is scored by what is there: "
+        "its log-density can be compared only with that of rows in which the same is missing.",
+        style="dim",
+    )
 
 
 def _print_contributions(found: UnusualRows, labels: Sequence[object]) -> None:

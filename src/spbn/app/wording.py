@@ -33,6 +33,11 @@ PHRASES = {
     r"limit the condition \(max_conditioning in pc\)": "use --algorithm hc",
     r"^a node type must be": "--start must be",
     r"^the arcs form a cycle": "the required arcs (--require) form a cycle",
+    r"^evidence\b": "--given",
+    r"^do\b(?=:| names| sets)": "--do",
+    r"^the event\b": "--event",
+    r"\bis in evidence and in do:": "is in --given and in --do:",
+    r"Ask for more draws \(n\)": "Ask for more draws (-n)",
     r"^start gives more than max_parents=(\d+)": r"--require gives more than --max-parents \1",
 }
 

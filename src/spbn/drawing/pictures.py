@@ -21,13 +21,19 @@ LEGIBLE = 70  # dots per inch from which on names can be read
 
 def save_structure(structure: Structure, path: Path) -> None:
     """Write a picture; the ending of the file name says which kind."""
-    kind = path.suffix.lower().removeprefix(".")
-    if kind != "dot" and kind not in DRAWN:
-        known = ", ".join(f".{name}" for name in (*DRAWN, "dot"))
-        raise ArgumentError(f"the name of a picture must end in one of {known}. Got {path.name!r}.")
+    kind = require_picture_name(path, "dot")
     content = to_dot(structure).encode() if kind == "dot" else _drawn(structure, kind)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def require_picture_name(path: Path, *others: str) -> str:
+    """Return the kind of picture that a file's name stands for: one that is drawn, or one of the others."""
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in (*DRAWN, *others):
+        known = ", ".join(f".{name}" for name in (*DRAWN, *others))
+        raise ArgumentError(f"the name of a picture must end in one of {known}. Got {path.name!r}.")
+    return kind
 
 
 def to_svg(structure: Structure) -> str:

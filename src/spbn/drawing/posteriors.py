@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spbn.drawing.layout import shortened
 from spbn.drawing.packages import require_plot_packages
+from spbn.drawing.pictures import DOTS_PER_INCH, DRAWN, require_picture_name
 from spbn.errors import ArgumentError, quoted
+from spbn.files.atomic import replacing
 from spbn.numerics.arrays import FloatArray
+from spbn.tables.levels import as_text
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
@@ -52,6 +56,20 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
     return figure
 
 
+def save_posterior(posterior: Posterior, path: Path) -> None:
+    """Write a picture of all variables; the ending of the file name says which kind."""
+    kind = require_picture_name(path)
+    require_plot_packages()
+    import matplotlib
+    from matplotlib import pyplot as plt
+
+    settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
+    with matplotlib.rc_context(settings), replacing(path) as temporary:
+        figure = plot_posterior(posterior)
+        figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=DRAWN[kind])
+        plt.close(figure)
+
+
 def _draw_panel(ax: Axes, posterior: Posterior, variable: Variable, before: Any) -> None:
     after = posterior.draws.get(variable.name)
     mark = posterior.evidence.get(variable.name, posterior.do.get(variable.name))
@@ -87,7 +105,7 @@ def _draw_numbers(ax: Axes, before: FloatArray, after: Any, weights: FloatArray,
 
 def _draw_levels(ax: Axes, posterior: Posterior, variable: Variable, before: Any, mark: Any) -> None:
     levels = list(variable.levels)[:MOST_LEVELS]
-    shares = np.bincount(before.codes, minlength=len(variable.levels))[: len(levels)] / len(before)
+    shares = np.bincount(before.cat.codes, minlength=len(variable.levels))[: len(levels)] / len(before)
     places = np.arange(len(levels))
     ax.bar(places, shares, 0.8, color=BEFORE)
     if variable.name in posterior.draws:
@@ -99,7 +117,10 @@ def _draw_levels(ax: Axes, posterior: Posterior, variable: Variable, before: Any
             alpha=0.75,
         )
     else:
-        ax.bar([levels.index(str(mark))], [1.0], 0.5, color=KNOWN, alpha=0.75)
+        one = next(iter(mark)) if isinstance(mark, Collection) and not isinstance(mark, str) else mark
+        place = variable.levels.index(as_text(one))
+        if place < len(levels):
+            ax.bar([place], [1.0], 0.5, color=KNOWN, alpha=0.75)
     ax.set_xticks(places, [shortened(level, 10) for level in levels], rotation=45 if len(levels) > 4 else 0)
     ax.tick_params(axis="x", length=0)
 

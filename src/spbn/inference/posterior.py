@@ -169,6 +169,13 @@ class Posterior:
             happened &= self._values[self._cases.place[name]] == value
         return float(self._weights[happened].sum())
 
+    def is_exact(self, variable: str) -> bool:
+        """Tell whether the distribution of a variable was computed, and not only drawn from."""
+        found = self._named(variable)
+        if not found.is_discrete:
+            return self._is_exact(found)
+        return self._exact is not None and self._cases.place[variable] in self._exact.levels
+
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows of the unknown variables."""
         require_count(n)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
+from spbn.errors import ArgumentError
 from spbn.graphs.dag import Arc
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.learn import learn
@@ -27,8 +28,10 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The joint density of the features, as a semiparametric Bayesian network.
 
     The parameters are those of `spbn.learn`, but its `score` is called `score_function`, because `score` is
-    a method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline. Features
-    are named as in the frame that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array.
+    a method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline. With
+    ``missing="integrate"``, rows to score may have holes: theirs is the log-density of what is there.
+    Features are named as in the frame that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an
+    array.
     Columns of a frame that hold text, categories or truth values are discrete nodes.
     If there are fewer training rows than folds, every training row is a fold of its own.
 
@@ -64,6 +67,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         margins: str = "none",
         discrete: Sequence[str] = (),
         smoothing: float = 1.0,
+        missing: str = "error",
         seed: Seed = 0,
         engine: str = "auto",
     ) -> None:
@@ -85,6 +89,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.margins = margins
         self.discrete = discrete
         self.smoothing = smoothing
+        self.missing = missing
         self.seed = seed
         self.engine = engine
 
@@ -93,6 +98,8 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         features = self._features(X, reset=True)
         options = self.get_params(deep=False)
         options["score"] = options.pop("score_function")
+        if options.pop("missing") not in ("error", "integrate"):
+            raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {self.missing!r} instead.")
         if isinstance(self.folds, int) and isinstance(self.validation, int | float):
             rows = _num_samples(X)
             options["folds"] = min(self.folds, rows - round(rows * self.validation))
@@ -100,9 +107,10 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Log-density of every row."""
+        """Log-density of every row, or of what is there in it."""
         check_is_fitted(self)
-        return self.network_.logpdf(self._features(X, reset=False))
+        features = self._features(X, reset=False)
+        return self.network_.logpdf(features, missing=self.missing, seed=self.seed)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the log-likelihood of all rows together."""
@@ -118,7 +126,9 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if has_categories(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             return X
-        least = {"ensure_min_samples": 4} if reset else {}
-        features = validate_data(self, X, dtype=np.float64, reset=reset, **least)
+        checks: dict[str, Any] = {"ensure_min_samples": 4} if reset else {}
+        if not reset and self.missing == "integrate":
+            checks = {"ensure_all_finite": "allow-nan"}
+        features = validate_data(self, X, dtype=np.float64, reset=reset, **checks)
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(features.shape[1])])
         return dict(zip(names, features.T, strict=True))

@@ -29,9 +29,10 @@ from spbn.numerics.threads import started_threads
 FAR = -1e6
 PAIRS_A_CALL = 4e6  # some 0.1 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 1e4  # some 0.2 ms: waking up a thread for less does not pay
-#: Kernels whose weight, beside that of the nearest, or whose share in an interval is less than this, are left
-#: out of its probability, if that is not small itself.
-NEGLIGIBLE, OUTSIDE, LEAST_SHARE = 1e-18, 8.5, 1e-4  # OUTSIDE is in standard deviations
+#: Kernels are left out if their squared distance exceeds that of the nearest by so much that their weight is
+#: below 1e-18; and, of the probability of an interval, those that lie so many standard deviations outside,
+#: unless that probability is small itself.
+TOO_FAR, OUTSIDE, LEAST_SHARE = 83.0, 8.5, 1e-4
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
 
 
@@ -141,18 +142,22 @@ def _cdf(first: int, end: int, train: FloatArray, queries: FloatArray, out: Floa
 def _choose(
     first: int, end: int, train: FloatArray, queries: FloatArray, uniforms: FloatArray, out: IntArray
 ) -> None:
+    n = train.shape[1]
+    weights = np.empty(n)
     for i in range(first, end):
-        nearest = _nearest(train, queries, i)
+        _excesses(train, queries, i, 0, weights)
+        nearest = int(weights.argmin())
+        _excesses(train, queries, i, nearest, weights)
         total = 0.0
-        for j in range(train.shape[1]):
-            total += math.exp(-0.5 * _excess(train, queries, i, j, nearest))
+        for j in range(n):
+            weights[j] = math.exp(-0.5 * weights[j]) if weights[j] < TOO_FAR else 0.0
+            total += weights[j]
         target = uniforms[i] * total
         reached = 0.0
         chosen = nearest
-        for j in range(train.shape[1]):
-            weight = math.exp(-0.5 * _excess(train, queries, i, j, nearest))
-            reached += weight
-            if weight > 0.0:
+        for j in range(n):
+            reached += weights[j]
+            if weights[j] > 0.0:
                 chosen = j
             if reached > target:
                 break
@@ -171,17 +176,21 @@ def _choose_between(
     log_mass: FloatArray,
 ) -> None:
     child, n = len(train) - 1, train.shape[1]
-    shares = np.empty(n)
+    shares, excesses = np.empty(n), np.empty(n)
     for i in range(first, end):
-        nearest = _nearest(train, queries, i)
+        _excesses(train, queries, i, 0, excesses)
+        nearest = int(excesses.argmin())
+        _excesses(train, queries, i, nearest, excesses)
         weights = 0.0
         total = 0.0
         for j in range(n):
-            weight = math.exp(-0.5 * _excess(train, queries, i, j, nearest))
+            shares[j] = 0.0
+            if excesses[j] >= TOO_FAR:
+                continue
+            weight = math.exp(-0.5 * excesses[j])
             low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
             weights += weight
-            shares[j] = 0.0
-            if weight > NEGLIGIBLE and low < OUTSIDE and high > -OUTSIDE:
+            if low < OUTSIDE and high > -OUTSIDE:
                 shares[j] = weight * mass_of(low, high)
                 total += shares[j]
         greatest = 0.0
@@ -189,7 +198,7 @@ def _choose_between(
             greatest = -np.inf
             for j in range(n):
                 low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
-                shares[j] = log_mass_of(low, high) - 0.5 * _excess(train, queries, i, j, nearest)
+                shares[j] = log_mass_of(low, high) - 0.5 * excesses[j]
                 greatest = max(greatest, shares[j])
             total = 0.0
             for j in range(n):
@@ -220,6 +229,17 @@ def _nearest(train: FloatArray, queries: FloatArray, i: int) -> int:
         if excess < least:
             nearest, least = j, excess
     return nearest
+
+
+@compiled()
+def _excesses(train: FloatArray, queries: FloatArray, i: int, base: int, out: FloatArray) -> None:
+    """Write the squared distances of the parents from all rows, minus that from row `base`."""
+    out[:] = 0.0
+    for k in range(len(train) - 1):
+        b, x = train[k, base], queries[k, i]
+        for j in range(train.shape[1]):
+            a = train[k, j]
+            out[j] += (b - a) * ((x - a) + (x - b))
 
 
 @compiled()

@@ -116,9 +116,11 @@ class PreparedKernels:
 
         Also returns the log-probability of the interval.
         """
-        ends = np.full((2, parents.shape[1]), [[low], [high]])
-        coordinates = [self.whitened(np.vstack([parents, end])) for end in ends]
-        return choose_rows_between(self.rows, coordinates[0], coordinates[1][-1], uniforms)
+        *slopes, precision = self.whitener[-1]
+        shift = np.asarray(slopes) @ (parents - self.centre[:-1])
+        # Not by `whitened`: an infinite end times a zero of the whitener is not a number.
+        lows, highs = (precision * (end - self.centre[-1]) + shift for end in (low, high))
+        return choose_rows_between(self.rows, np.vstack([self.whitened(parents), lows]), highs, uniforms)
 
     def _log_density(self, whitened: FloatArray) -> FloatArray:
         d, rows = len(whitened), self.rows.shape[1]

@@ -58,15 +58,7 @@ def read_table(
     import pandas as pd
 
     source = Path(path)
-    if source.is_dir():
-        raise DataError(f"{source} is a folder, not a table.")
-    suffix = require_table_name(source)
-    if not source.exists():
-        raise DataError(f"{source} does not exist.")
-    if source.stat().st_size == 0:
-        raise DataError(f"{source} is empty.")
-    if suffix in SEPARATORS and _is_binary(source):
-        raise DataError(f"{source} is not a text file: it holds binary data.")
+    suffix = _require_readable(source)
     levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
     if variables is not None:
         columns = [variable.name for variable in variables]
@@ -83,11 +75,23 @@ def read_table(
 def column_names(path: str | os.PathLike[str]) -> list[str]:
     """Return the names of all columns of a file."""
     source = Path(path)
-    suffix = require_table_name(source)
-    if not source.is_file():
-        return []  # which `read_table` complains about
+    suffix = _require_readable(source)
     frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix], {})
     return [str(name) for name in frame.columns]
+
+
+def read_as_written(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Read all columns of a file that `read_table` can read, fields of text files as they are written."""
+    import pandas as pd
+
+    source = Path(path)
+    suffix = _require_readable(source)
+    if suffix == PARQUET:
+        return _read_parquet(source)
+    frame = pd.read_csv(
+        source, sep=SEPARATORS[suffix], dtype=object, keep_default_na=False, skipinitialspace=True
+    )
+    return frame.set_axis(column_names(source), axis=1)
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
@@ -153,6 +157,25 @@ def require_table_name(path: Path) -> str:
     if suffix != PARQUET and suffix not in SEPARATORS:
         known = ", ".join((*SEPARATORS, PARQUET))
         raise DataError(f"the name of a table must end in one of {known}. Got {path.name!r}.")
+    return suffix
+
+
+def is_text(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the name of a table stands for a text file."""
+    return require_table_name(Path(path)) in SEPARATORS
+
+
+def _require_readable(source: Path) -> str:
+    """Return the kind of a table, or refuse a file that cannot be one."""
+    if source.is_dir():
+        raise DataError(f"{source} is a folder, not a table.")
+    suffix = require_table_name(source)
+    if not source.exists():
+        raise DataError(f"{source} does not exist.")
+    if source.stat().st_size == 0:
+        raise DataError(f"{source} is empty.")
+    if suffix in SEPARATORS and _is_binary(source):
+        raise DataError(f"{source} is not a text file: it holds binary data.")
     return suffix
 
 

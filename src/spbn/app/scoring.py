@@ -1,0 +1,88 @@
+"""The command ``spbn score``: how unusual rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from spbn.app.arguments import Data, Model, Seed
+from spbn.app.inputs import busy, frame_for, frame_with_holes, load_model
+from spbn.app.targets import require_targets
+from spbn.app.terminal import print_observed, print_unusual, say
+from spbn.errors import ArgumentError
+from spbn.numerics.arrays import FloatArray
+from spbn.tables.files import require_table_name, write_table
+
+
+def score(
+    model: Model,
+    data: Data,
+    by_node: Annotated[
+        bool, typer.Option("--by-node", help="Every node's contribution, on screen and in --out.")
+    ] = False,
+    top: Annotated[int, typer.Option(help="How many of the most unusual rows to print.")] = 20,
+    missing: Annotated[
+        Literal["error", "integrate"],
+        typer.Option(help="Rows with missing values: refuse the table, or score them by what is there."),
+    ] = "error",
+    seed: Seed = 0,
+    out_: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in "
+            "total_logpdf if there is a node of that name.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Score rows: how unusual each one is, and which nodes are to blame.
+
+    [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
+    """
+    require_targets(out_, inputs=[model, data])
+    if out_ is not None:
+        require_table_name(out_)
+    if top < 0:
+        raise ArgumentError(f"--top must be 0 or more. Got {top}.")
+    from spbn.explain import unusual_rows
+
+    network = load_model(model)
+    if missing == "integrate":
+        frame = frame_with_holes(network, data)
+    else:
+        remedy = "Fill what is missing, or pass --missing integrate to score rows by what is there."
+        frame = frame_for(network, data, remedy=remedy)
+    by_name: dict[str, FloatArray] = {}
+    if frame.isna().to_numpy().any():
+        if by_node:
+            raise ArgumentError(
+                "--by-node takes complete rows only: what a node adds depends on parents that may be missing."
+            )
+        with busy("scoring the rows"):
+            logpdf = network.logpdf(frame, missing="integrate", seed=seed)
+        print_observed(logpdf, frame, top=top)
+    else:
+        with busy("scoring the rows"):
+            found = unusual_rows(network, frame, top=top)
+        print_unusual(found, frame.index.tolist(), by_node=by_node)
+        logpdf = found.logpdf
+        by_name = dict(zip(network.nodes, found.contributions, strict=True)) if by_node else {}
+    if out_ is not None:
+        import pandas as pd
+
+        scores = pd.DataFrame({_name_of_total(network.nodes): logpdf, **by_name}, index=frame.index)
+        write_table(scores, out_)
+        say()
+        say(f"scores written to {out_}")
+
+
+def _name_of_total(nodes: Collection[str]) -> str:
+    """Return a name that no node has."""
+    name = "logpdf"
+    while name in nodes:
+        name = f"total_{name}"
+    return name

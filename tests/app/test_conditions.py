@@ -1,0 +1,109 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spbn.app.conditions import condition_in, conditions_in, in_words
+from spbn.errors import ArgumentError
+from spbn.tables.table import Variable
+
+VARIABLES = (
+    Variable("C"),
+    Variable("D"),
+    Variable("D in mm"),
+    Variable("x<=5"),
+    Variable("x"),
+    Variable("a=b"),
+    Variable("sex", ("F", "M")),
+    Variable("sold in", ("May", "June, July", "a<b")),
+    Variable("rooms", ("1", "2", "10")),
+    Variable("garden", ("False", "True")),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("C=3.5", "C", 3.5),
+        (" C == -1e-3 ", "C", -0.001),
+        ("5<=D<=7", "D", (5.0, 7.0)),
+        ("5 < D < 7", "D", (5.0, 7.0)),
+        ("7>=D>5", "D", (5.0, 7.0)),
+        ("C>0", "C", (0.0, None)),
+        ("C<=-2", "C", (None, -2.0)),
+        ("0<C", "C", (0.0, None)),
+        ("0>=C", "C", (None, 0.0)),
+        ("5≤D≤7", "D", (5.0, 7.0)),
+        # Names that hold what conditions are made of.
+        ("D in mm=4", "D in mm", 4.0),
+        ("1<D in mm<=4", "D in mm", (1.0, 4.0)),
+        ("x<=5", "x", (None, 5.0)),
+        ("x<=5=3", "x<=5", 3.0),
+        ("x<=5<=6", "x<=5", (None, 6.0)),
+        ("a=b>2", "a=b", (2.0, None)),
+        ("sex=F", "sex", "F"),
+        ("sex in F,M", "sex", ["F", "M"]),
+        ("sex in M", "sex", "M"),
+        ("sold in=May", "sold in", "May"),
+        ('sold in in May, "June, July"', "sold in", ["May", "June, July"]),
+        ("sold in=a<b", "sold in", "a<b"),
+        ("rooms=10.0", "rooms", "10"),
+        ("rooms in 1,2.0", "rooms", ["1", "2"]),
+        ("garden=true", "garden", "True"),
+    ],
+)
+def test_conditions_are_read_as_people_mean_them(text, name, value):
+    assert condition_in("--given", text, VARIABLES) == (name, value)
+    assert condition_in("--given", text, VARIABLES[::-1]) == (name, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("w=3", r"--given 'w=3' names no variable of the model\. They are 'C', 'D', 'D in mm'"),
+        ("Cx=3", "names no variable"),
+        ("C", r"is not a condition on 'C': write for example 'C=3\.5', 'C>0' or '5<=C<=7'"),
+        ("C in 1,2", "is not a condition on 'C'"),
+        ("C=high", "'C' is continuous, and 'high' is not a number"),
+        ("C=nan", "'nan' is not a number"),
+        ("C=inf", "'inf' is not a number"),
+        ("C<much", "'much' is not a number"),
+        ("5<=C>=7", r"bounds 'C' twice from the same side: write '5<=C<=7'"),
+        ("5=C", "is not a condition on 'C'"),
+        ("5<=C=7", "is not a condition on 'C'"),
+        ("sex", "is not a condition on 'sex', which is discrete: write 'sex=F' or 'sex in F,M'"),
+        ("sex>F", "which is discrete"),
+        ("3<sex", "which is discrete"),
+        ("sex=X", r"'sex' has no level 'X'\. Its levels are 'F' and 'M'"),
+        ("sex=", "has no level ''"),
+        ("sex in F,X,Y", "has no level 'X' and 'Y'"),
+    ],
+)
+def test_what_is_no_condition_is_refused_with_an_example(text, message):
+    with pytest.raises(ArgumentError, match=message):
+        condition_in("--given", text, VARIABLES)
+
+
+def test_several_conditions():
+    assert conditions_in("--given", ["C>1", "sex=F", "C<=4", "C<9"], VARIABLES) == {
+        "C": (1.0, 4.0),
+        "sex": "F",
+    }
+    assert conditions_in("--given", [], VARIABLES) == {}
+    for texts in (["C=1", "C=2"], ["C=1", "C<2"], ["sex=F", "sex in F,M"]):
+        with pytest.raises(ArgumentError, match=r"--do speaks of .* more than once"):
+            conditions_in("--do", texts, VARIABLES)
+
+
+numbers = st.floats(-1e6, 1e6).map(lambda x: float(f"{x:g}"))
+written = st.one_of(
+    st.tuples(st.sampled_from(["C", "D in mm", "x<=5", "a=b"]), numbers),
+    st.tuples(st.sampled_from(["C", "D", "x"]), st.tuples(numbers | st.none(), numbers)),
+    st.tuples(st.sampled_from(["C", "D", "x"]), st.tuples(numbers, st.none())),
+    st.tuples(st.just("sex"), st.sampled_from(["F", ["F", "M"]])),
+)
+
+
+@given(written)
+def test_conditions_in_words_can_be_read_again(condition):
+    name, value = condition
+    assert condition_in("--event", in_words({name: value}), VARIABLES) == (name, value)
