@@ -112,6 +112,14 @@ def _(run):
     network = learned(run, "holes.csv", "--missing", "drop")
     assert network == spbn.learn(FRAME.drop(index=3))
     assert network.record.settings["missing"] == "drop"
+    code, _, err = run("learn", "holes.csv")
+    assert "--missing impute" in err
+    code, out, _ = run("learn", "holes.csv", "--missing", "impute", "--out", "m.spbn", "--report", "r.html")
+    assert code == 0
+    assert out.startswith(f"1 value is missing, in 1 of {len(FRAME)} rows")
+    found = spbn.BayesianNetwork.load("m.spbn")
+    assert found == spbn.learn(read_table("holes.csv"), missing="impute")
+    assert len(found.record.rounds) == 4
 
 
 @checks("learn", "--out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -22,6 +22,10 @@ Model = Annotated[
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 MissingRows = Annotated[
     Missing, typer.Option(help="Rows with missing values: refuse the table, or drop those rows.")
+]
+MissingValues = Annotated[
+    Literal["error", "drop", "impute"],
+    typer.Option(help="Missing values: refuse the table, drop those rows, or learn from what is there."),
 ]
 Columns = Annotated[
     str | None,

@@ -14,10 +14,28 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model, Seed, arc_in, names_in
+from spbn.app.arguments import (
+    Columns,
+    Data,
+    Discrete,
+    Drop,
+    MissingRows,
+    MissingValues,
+    Model,
+    Seed,
+    arc_in,
+    names_in,
+)
 from spbn.app.asking import impute, predict, query
 from spbn.app.classify import classify
-from spbn.app.inputs import busy, frame_for, load_model, note_peculiar_columns, training_frame
+from spbn.app.inputs import (
+    busy,
+    frame_for,
+    load_model,
+    note_peculiar_columns,
+    training_frame,
+    training_frame_with_holes,
+)
 from spbn.app.scoring import score
 from spbn.app.targets import require_targets
 from spbn.app.terminal import (
@@ -33,7 +51,8 @@ from spbn.drawing.packages import require_plot_packages
 from spbn.errors import SpbnError
 from spbn.learn import MODELS, SCORES, TESTS
 from spbn.network import BayesianNetwork
-from spbn.tables.files import place, require_table_name
+from spbn.numerics.arrays import BoolArray
+from spbn.tables.files import place, present, require_table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +129,7 @@ def learn(
         float,
         typer.Option(help="Rows added to every configuration of a discrete node's parents; 0 for none."),
     ] = 1.0,
-    missing: MissingRows = "error",
+    missing: MissingValues = "error",
     seed: Seed = 0,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
@@ -129,10 +148,16 @@ def learn(
     if report is not None:
         require_plot_packages()
     categories = names_in("--discrete", discrete) or []
-    frame = training_frame(data, columns, drop, categories, missing)
+    if missing == "impute":
+        frame = training_frame_with_holes(data, columns, drop, categories)
+    else:
+        remedy = "With --missing impute, what is there is learned from."
+        frame = training_frame(data, columns, drop, categories, missing, remedy=remedy)
     required = [arc_in("--require", text, frame.columns) for text in require or ()]
     forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]
-    note_peculiar_columns(frame, categories)
+    whole: BoolArray = present(frame).min(axis=1)
+    if whole.any():
+        note_peculiar_columns(frame.loc[whole], categories)
     network = learn_network(
         frame,
         model=model,
@@ -157,7 +182,10 @@ def learn(
         progress=sys.stderr.isatty(),
     )
     show_network(network)
-    _warn_of_far_rows(network, frame, data)
+    if whole.all():
+        _warn_of_far_rows(network, frame, data)
+    else:
+        frame = network.impute(frame, seed=seed)
     if out_ is not None or report is not None:
         say()
     if out_ is not None:

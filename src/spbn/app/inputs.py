@@ -39,24 +39,50 @@ def load_model(path: Path) -> BayesianNetwork:
 
 
 def training_frame(
-    data: Path, columns: str | None, drop: str | None, discrete: Sequence[str], missing: Missing
+    data: Path,
+    columns: str | None,
+    drop: str | None,
+    discrete: Sequence[str],
+    missing: Missing,
+    *,
+    remedy: str = "",
 ) -> pd.DataFrame:
     """Read the rows to learn from, without those that have missing values if that is asked for."""
+    return complete_rows(data, _training_frame(data, columns, drop, discrete), missing, remedy=remedy)
+
+
+def training_frame_with_holes(
+    data: Path, columns: str | None, drop: str | None, discrete: Sequence[str]
+) -> pd.DataFrame:
+    """Read the rows to learn from, and say how many values are missing."""
+    frame = _training_frame(data, columns, drop, discrete)
+    there = present(frame)
+    if not there.all():
+        number = int((~there).sum())
+        values = "value is" if number == 1 else "values are"
+        say(f"{number} {values} missing, in {(~there.all(axis=1)).sum()} of {len(frame)} rows")
+        say()
+    return frame
+
+
+def _training_frame(
+    data: Path, columns: str | None, drop: str | None, discrete: Sequence[str]
+) -> pd.DataFrame:
     chosen, dropped = names_in("--columns", columns), names_in("--drop", drop)
     with busy("reading the table"):
-        frame = read_table(data, chosen, drop=dropped or (), discrete=discrete)
-    return complete_rows(data, frame, missing)
+        return read_table(data, chosen, drop=dropped or (), discrete=discrete)
 
 
-def complete_rows(data: Path, frame: pd.DataFrame, missing: Missing) -> pd.DataFrame:
-    """Leave out rows with missing values if that is asked for; otherwise refuse them."""
+def complete_rows(data: Path, frame: pd.DataFrame, missing: Missing, *, remedy: str = "") -> pd.DataFrame:
+    """Leave out rows with missing values if that is asked for; otherwise refuse them, with a remedy."""
     if missing == "drop":
         whole: BoolArray = present(frame).min(axis=1)
         if not whole.all():
             say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
             say()
         frame = frame.loc[whole]
-    require_complete(data, frame, "Fill what is missing, or pass --missing drop to leave such rows out.")
+    advice = "Fill what is missing, or pass --missing drop to leave such rows out."
+    require_complete(data, frame, f"{advice} {remedy}".strip())
     return frame
 
 
