@@ -51,3 +51,16 @@ def test_without_any_component_there_is_no_likelihood():
     weights, total = mixing_weights(np.full((3, 5), -np.inf))
     assert total == -np.inf
     assert not weights.any()
+
+
+def test_weights_do_not_depend_on_where_the_arrays_lie():
+    """The same bits, whatever lies in memory around them."""
+    rng = np.random.default_rng(3)
+    for rows in (47, 61, 150):
+        log_densities = -rng.exponential(3.0, size=(5, rows))
+        kept, found = [], set()
+        for _ in range(200):
+            kept.append(np.empty(rng.integers(1, 3000)))
+            weights, total = mixing_weights(log_densities.copy())
+            found.add((weights.tobytes(), total))
+        assert len(found) == 1

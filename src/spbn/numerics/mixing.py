@@ -150,11 +150,12 @@ def _derivatives(
         for i in range(width):
             sums[i] = 1.0 / sums[i]
         for k in range(components):
+            # A loop that writes has no sum in it: whether it is vectorised depends on where the arrays lie.
+            for i in range(width):
+                ratios[k, i] = densities[k, first + i] * sums[i]
             of_gradient = 0.0
             for i in range(width):
-                ratio = densities[k, first + i] * sums[i]
-                ratios[k, i] = ratio
-                of_gradient += ratio
+                of_gradient += ratios[k, i]
             gradient[k] += of_gradient
             for m in range(k + 1):
                 product = 0.0
