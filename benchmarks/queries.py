@@ -30,11 +30,11 @@ EASY: tuple[dict[str, Any], ...] = (
     {"J": (0.5, 1.5)},
     {"A": 6.5, "E": 0.7, "F": (9.0, None)},
 )
-HARD: tuple[dict[str, Any], ...] = (
-    {"D": 14.0, "I": 14.0},
-    {"C": 15.0, "H": 0.0},
+HARD: tuple[dict[str, Any], ...] = (  # of which weighting keeps less than 1 % of its samples
+    {"A": 4.0, "D": 30.0},
+    {"A": 8.0, "D": -4.0, "I": 45.0},
+    {"D": (21.9, 22.1), "I": (24.0, 24.2)},
     {"C": (24.0, None), "I": 5.0},
-    {"A": 5.0, "D": 18.0, "H": 2.0, "J": 2.0},
 )
 WANTED = {"easy": (0.5, 0.3), "hard": (20.0, 3.0)}  # ratio to weighting, seconds
 

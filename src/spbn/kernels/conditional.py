@@ -195,8 +195,17 @@ def _choose_between(
                 total += shares[j]
         greatest = 0.0
         if total < LEAST_SHARE * weights:  # far out, where what was left out counts
-            greatest = -np.inf
+            for j in range(n):  # at most this
+                low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
+                gap = max(low, -high, 0.0)
+                shares[j] = -0.5 * (excesses[j] + gap * gap)
+            best = int(shares.argmax())
+            low, high = queries[child, i] - train[child, best], highs[i] - train[child, best]
+            greatest = log_mass_of(low, high) - 0.5 * excesses[best]
             for j in range(n):
+                if shares[j] < greatest - 0.5 * TOO_FAR:
+                    shares[j] = -np.inf
+                    continue
                 low, high = queries[child, i] - train[child, j], highs[i] - train[child, j]
                 shares[j] = log_mass_of(low, high) - 0.5 * excesses[j]
                 greatest = max(greatest, shares[j])
