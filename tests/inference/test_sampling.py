@@ -236,3 +236,16 @@ def test_evidence_that_is_hard_to_reach_warns(paper):
         posterior = paper.query({"D": 30.0, "A": 3.0}, n=200, method="weighting")
     assert posterior.effective_size < 20
     assert any("independent draws" in str(warning.message) for warning in caught)
+
+
+def test_values_far_outside_the_data_warn(paper):
+    with pytest.warns(
+        UserWarning, match=r"the value of 'E' is far outside what the network was learned from"
+    ):
+        paper.query({"E": 30.0}, n=200)
+    with pytest.warns(UserWarning, match="the value of 'A' is far outside"):
+        paper.query({"A": 60.0}, n=200)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        paper.query({"E": 1.0, "A": 7.5}, n=200)
+        paper.query(do={"A": 60.0}, n=200)

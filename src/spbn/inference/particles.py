@@ -113,13 +113,16 @@ def draw_rest(cases: Cases, values: FloatArray, rng: np.random.Generator) -> Non
             flat[k, empty] = factors.draw_in(cases, k, region, flat[:, empty], rng)
 
 
-def terms(part: Part, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def terms(part: Part, values: FloatArray, *, apart: bool = True) -> tuple[FloatArray, FloatArray]:
     """Return the log-density that forward sampling gives to particles, and their weights: particles in a row.
 
     Parameters
     ----------
     values
         Nodes × (cases · particles).
+    apart
+        Whether each of the two is needed. If only their sum is, the probabilities of regions that particles
+        are in are left out of both: they cancel, and take long to compute.
     """
     cases, n = part.cases, values.shape[1] // part.cases.number
     prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
@@ -136,10 +139,12 @@ def terms(part: Part, values: FloatArray) -> tuple[FloatArray, FloatArray]:
             prior[rows] += np.where(active, density, 0.0)
             weight[rows] += np.where(active, 0.0, density)
             continue
-        mass = factors.log_mass_in(cases, k, region, chosen)
-        weight[rows] += mass
-        if part.active[:, k].any():
-            prior[rows] += factors.log_density(cases, k, chosen) - mass
+        in_region = part.active[:, k].any()
+        if apart or not in_region:
+            mass = factors.log_mass_in(cases, k, region, chosen)
+            weight[rows] += mass
+        if in_region:
+            prior[rows] += factors.log_density(cases, k, chosen) - (mass if apart else 0.0)
             prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
 

@@ -31,6 +31,7 @@ METHODS = ("auto", "exact", "weighting", "smc")
 ENOUGH = 0.5  # of the draws, which weighting must be worth
 #: If a forward sample is worth this much, more of them cost less than anything else; a few more than needed.
 WORTH_MORE, MARGIN = 0.04, 1.2
+FAR_BELOW = 30.0  # nats below what is usual of a node
 FEWEST, FEWEST_SHARE = 50, 0.1  # independent draws that a posterior should be worth, at least one of these
 
 
@@ -95,13 +96,15 @@ def answer(
     if not np.isfinite(log_evidence):
         raise ArgumentError(_impossible(evidence))
     draw_rest(cases, values[:, None], rng)
-    if found and effective < min(FEWEST, FEWEST_SHARE * n):
+    if found and effective < min(FAR_BELOW = 30.0  # nats below what is usual of a node
+FEWEST, FEWEST_SHARE * n):
         warnings.warn(
             f"the answer rests on only {effective:.0f} independent draws: what is known is far from what the "
             f"network expects. Ask for more draws (n), or check the evidence for values outside the data.",
             stacklevel=4,
         )
-    log_evidence += _log_slopes(cases)
+    _warn_of_far_values(cases, values)
+    log_evidence += sum(_log_slopes_by_node(cases).values())
     variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
     named = " and ".join(methods) or "exact"
     return Posterior(
@@ -127,7 +130,7 @@ def _sampled(part: Part, n: int, rng: np.random.Generator, method: str) -> Parti
         return found
     if method != "smc" and worth >= WORTH_MORE:
         return joined(found, weighted(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng))
-    return tempered(part, found.states, rng)
+    return tempered(part, found.states, rng, share=ENOUGH)
 
 
 def _shared_out(cases: Cases, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
@@ -158,17 +161,30 @@ def log_constants(cases: Cases) -> FloatArray:
     return total
 
 
-def _log_slopes(cases: Cases) -> float:
-    """Return what the margins add to the log-density of known values."""
-    network = cases.network
-    if network.margins is None:
-        return 0.0
-    total = 0.0
+def _warn_of_far_values(cases: Cases, values: FloatArray) -> None:
+    """Warn of known values that the network finds far less likely than any row it was learned from."""
+    typical = cases.network.record.typical
+    slopes = _log_slopes_by_node(cases)
     for k, node in enumerate(cases.nodes):
-        if node in network.margins.columns and not cases.unknown[0, k] and node not in cases.fixed:
-            margin = network.margins.columns[node]
-            total += float(margin.log_slope(margin.inverse(cases.given[:, k]))[0])
-    return total
+        if node in typical and node not in cases.fixed and not cases.unknown[0, k]:
+            best = float(log_density(cases, k, values).max()) + slopes.get(node, 0.0)
+            if best < typical[node] - FAR_BELOW:
+                warnings.warn(
+                    f"the value of {node!r} is far outside what the network was learned from: its log-density "
+                    f"is {best:.0f}, where {typical[node]:.1f} is usual. What follows from it rests on the "
+                    f"tails of densities, about which data say little.",
+                    stacklevel=5,
+                )
+
+
+def _log_slopes_by_node(cases: Cases) -> dict[str, float]:
+    """Return what the margins add to the log-density of every known value."""
+    margins = {} if cases.network.margins is None else cases.network.margins.columns
+    return {
+        node: float(margins[node].log_slope(margins[node].inverse(cases.given[:, k]))[0])
+        for k, node in enumerate(cases.nodes)
+        if node in margins and not cases.unknown[0, k] and node not in cases.fixed
+    }
 
 
 def _cases(network: BayesianNetwork, known: Known, set_to: Known) -> Cases:

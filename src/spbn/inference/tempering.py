@@ -20,11 +20,15 @@ HALVINGS = 50
 #: How far moves go, relative to the best scale of a normal distribution; None jumps by a whole difference.
 SCALES = (1.0, 0.5, None, 0.25, 0.1)
 ROUNDS, LAST_ROUNDS = 2, 3  # of moves, after a step and after the last one
+MORE_ROUNDS = 20  # at most, until the particles are worth enough
 JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
 
-def tempered(part: Part, start: FloatArray, rng: np.random.Generator) -> Particles:
-    """Lead forward samples, nodes × cases × particles, to the posterior of every case."""
+def tempered(part: Part, start: FloatArray, rng: np.random.Generator, *, share: float = 0.0) -> Particles:
+    """Lead forward samples, nodes × cases × particles, to the posterior of every case.
+
+    At the end they are moved until they are worth this share of their number, if that does not take too long.
+    """
     cases, n = part.cases, start.shape[2]
     chain = _Chain(part, start, rng)
     beta, log_evidence, clustering = np.zeros(cases.number), np.zeros(cases.number), np.ones(cases.number)
@@ -46,9 +50,16 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator) -> Particl
         ancestors = np.take_along_axis(ancestors, chosen, axis=1)
         chain.take(chosen)
         rounds = LAST_ROUNDS if (beta[going] >= 1.0).any() else ROUNDS
+        if (beta[going] >= 1.0).all():
+            chain.finish()
         left = chain.move(beta, rounds, going)
         clustering = np.where(going, 1.0 + (clustering - 1.0) * left, clustering)
     reached = beta >= 1.0
+    for _ in range(MORE_ROUNDS):
+        poor = reached & (share * clustering > 1.0)
+        if not poor.any():
+            break
+        clustering = np.where(poor, 1.0 + (clustering - 1.0) * chain.move(beta, 1, poor), clustering)
     values = chain.values.reshape(len(cases.nodes), cases.number, n)
     return Particles(
         values,
@@ -92,12 +103,18 @@ class _Chain:
         discrete = np.array([variable.is_discrete for variable in part.cases.variables])
         self._moved = part.active & ~discrete
         self._drawn = [k for k in np.flatnonzero(discrete) if part.active[:, k].any()]
+        self._apart = True
         self._prior, self._weight = terms(part, self.values)
 
     @property
     def weight(self) -> FloatArray:
         """The log-weight of every particle: cases × particles."""
         return self._weight.reshape(self._cases, self._n)
+
+    def finish(self) -> None:
+        """From now on the weights count in full, in all cases."""
+        self._apart = False
+        self._prior, self._weight = terms(self._part, self.values, apart=False)
 
     def take(self, chosen: IntArray) -> None:
         """Keep these particles of every case."""
@@ -136,7 +153,7 @@ class _Chain:
 
     def _accept(self, rows: IntArray, proposed: FloatArray, power: FloatArray) -> None:
         """Put proposed values in the place of some particles, by the rule of Metropolis."""
-        prior, weight = terms(self._part, proposed)
+        prior, weight = terms(self._part, proposed, apart=self._apart)
         with np.errstate(invalid="ignore"):
             gain = (prior - self._prior[rows]) + power * (weight - self._weight[rows])
         accepted = np.log(self._rng.random(len(gain))) < np.where(np.isnan(gain), -np.inf, gain)
@@ -153,7 +170,7 @@ class _Chain:
         found = []
         for level in range(len(cases.variables[k].levels)):
             values[k, rows] = level
-            found.append(terms(self._part, values))
+            found.append(terms(self._part, values, apart=self._apart))
         logs = np.stack([prior + power * weight for prior, weight in found])[:, rows]
         logs = np.where(np.isnan(logs), -np.inf, logs)
         bounds = np.cumsum(np.exp(logs - np.maximum(logs.max(axis=0), -1e300)), axis=0)
