@@ -96,8 +96,7 @@ def answer(
     if not np.isfinite(log_evidence):
         raise ArgumentError(_impossible(evidence))
     draw_rest(cases, values[:, None], rng)
-    if found and effective < min(FAR_BELOW = 30.0  # nats below what is usual of a node
-FEWEST, FEWEST_SHARE * n):
+    if found and effective < min(FEWEST, FEWEST_SHARE * n):
         warnings.warn(
             f"the answer rests on only {effective:.0f} independent draws: what is known is far from what the "
             f"network expects. Ask for more draws (n), or check the evidence for values outside the data.",
@@ -170,9 +169,9 @@ def _warn_of_far_values(cases: Cases, values: FloatArray) -> None:
             best = float(log_density(cases, k, values).max()) + slopes.get(node, 0.0)
             if best < typical[node] - FAR_BELOW:
                 warnings.warn(
-                    f"the value of {node!r} is far outside what the network was learned from: its log-density "
-                    f"is {best:.0f}, where {typical[node]:.1f} is usual. What follows from it rests on the "
-                    f"tails of densities, about which data say little.",
+                    f"the value of {node!r} is far outside what the network was learned from: its "
+                    f"log-density is {best:.0f}, where {typical[node]:.1f} is usual. What follows from it "
+                    f"rests on the tails of densities, about which data say little.",
                     stacklevel=5,
                 )
 
