@@ -203,8 +203,12 @@ def learn(
 
 
 def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: float) -> BayesianNetwork:
-    """Learn from what is there, with the arguments of `learn`."""
-    from spbn.structural_em import learn_from_holes
+    """Learn from what is there, with the arguments of `learn`.
+
+    Blends and KDE networks do not fill the holes themselves, but a semiparametric network does it for them:
+    draws from narrow kernels are nearly copies of other rows, and a cross-validated score would fall for them.
+    """
+    from spbn.structural_em import fill_holes
 
     table = training_table_with_holes(given["data"], drop=given["drop"], discrete=given["discrete"])
     options = {**given, "missing": "error", "drop": (), "discrete": ()}
@@ -212,15 +216,18 @@ def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: fl
     if not np.isnan(table.columns).any():
         return learn(table, **options)
 
+    smooth = options | ({"model": "spbn"} if given["model"] in ("blend", "kdebn") else {})
+
     def learn_again(filled: Table, structure: Structure | None) -> BayesianNetwork:
         goes_on = structure is not None and given["algorithm"] == "hc"
-        return learn(filled, **(options | {"start": structure} if goes_on else options))
+        return learn(filled, **(smooth | {"start": structure} if goes_on else smooth))
 
     def learn_lines(filled: Table) -> BayesianNetwork:
         kept = ("max_parents", "required_arcs", "forbidden_arcs", "margins", "seed", "smoothing")
         return learn(filled, model="gbn", **{name: given[name] for name in kept})
 
-    network, scores = learn_from_holes(table, learn_again, learn_lines, generator(given["seed"]))
+    filled, scores = fill_holes(table, learn_again, learn_lines, generator(given["seed"]))
+    network = learn(filled, **options)
     record = replace(
         network.record,
         settings=settings,

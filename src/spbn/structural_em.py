@@ -1,4 +1,4 @@
-"""Learning from a table with holes: stochastic structural EM.
+"""Tables with holes, filled to be learned from: stochastic structural EM.
 
 The holes are first filled with draws from a network of the complete rows, if these are enough; otherwise with
 draws from the columns themselves and then from a Gaussian network. From there on a search, which begins at
@@ -30,15 +30,15 @@ LARGEST_SHARE = 0.5  # of a column, that may be missing without a warning
 Learn = Callable[[Table, Structure | None], BayesianNetwork]
 
 
-def learn_from_holes(
+def fill_holes(
     table: Table,
     learn: Learn,
     learn_lines: Callable[[Table], BayesianNetwork],
     rng: np.random.Generator,
     *,
     rounds: int = ROUNDS,
-) -> tuple[BayesianNetwork, list[float]]:
-    """Learn a network from a table in which NaN is missing.
+) -> tuple[Table, list[float]]:
+    """Fill a table in which NaN is missing with draws from networks that are learned from it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def learn_from_holes(
 
     Returns
     -------
-    The network that was learned last, and the score that every search reached.
+    The table, with the draws of the last round, and the score that every search reached.
     """
     holes = np.isnan(table.columns)
     _require_some(table, holes)
@@ -57,7 +57,7 @@ def learn_from_holes(
         network = learn(filled, structure)
         scores.append(_score(network))
         filled, structure = refreshed(network, filled, holes, rng), network.structure
-    return network, scores
+    return filled, scores
 
 
 def _first(
