@@ -206,7 +206,7 @@ def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: fl
     """Learn from what is there, with the arguments of `learn`.
 
     Blends and KDE networks do not fill the holes themselves, but a semiparametric network does it for them:
-    draws from narrow kernels are nearly copies of other rows, and a cross-validated score would fall for them.
+    draws from narrow kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
     from spbn.structural_em import fill_holes
 
