@@ -36,6 +36,8 @@ import spbn
 from spbn.errors import ModelFileError, SpbnError
 from spbn.graphs.orientation import OrientationWarning
 
+PACKAGE = Path(spbn.__file__).parent
+
 Columns = dict[str, np.ndarray]
 
 #: A case that takes longer has hung: the slowest of the usual ones take two or three seconds.
@@ -423,7 +425,7 @@ def outcome(run: Callable[[], str]) -> tuple[str, str]:
         with strict():
             return run(), ""
     except Exception as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "spbn" in f.filename]
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if PACKAGE in Path(f.filename).parents]
         where = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else "?"
         return "", f"{type(error).__name__} in {where}: {error}"
 

@@ -80,7 +80,7 @@ def test_every_option_is_one_of_the_command_line():
         ("--score aic", "--score must be one of 'cv', 'bic', 'bge'. Got 'aic' instead."),
         ("--score bic", "--score bic is for --model gbn only. Got --model spbn: use --score cv."),
         ("--bandwidth wide", "'--bandwidth': 'wide' is not one of 'scott', 'silverman', 'cv'."),
-        ("--missing fill", "'--missing': 'fill' is not one of 'error', 'drop'."),
+        ("--missing fill", "'--missing': 'fill' is not one of 'error', 'drop', 'impute'."),
         ("--algorithm pc --max-parents 2", "--max-parents can be given with --algorithm hc only"),
         ("--require a:b --require b:a", "the required arcs (--require) form a cycle: a → b → a."),
         ("--require a:a", "--require takes an arc between two different columns. Got 'a:a'."),
