@@ -1,7 +1,8 @@
 """Which arcs to believe: the search is repeated on samples of the rows, and what it finds again is believed.
 
-A replicate is half of the rows, drawn without replacement, and a search with folds and validation rows of
-its own.
+A replicate is half of the rows, drawn without replacement, with its columns in an order of their own, and a
+search with folds and validation rows of its own. The order of the columns decides between arcs that score the
+same, such as both directions of an arc: if it were always the same, so would be the direction.
 
 Why half of the rows, and not a bootstrap sample as large as the table? Anything that varies like a mean
 varies over half-samples as much as it does over bootstrap samples (Buja and Stuetzle, *Observations on
@@ -105,18 +106,9 @@ class Confidence:
 
     @cached_property
     def threshold(self) -> float:
-        """The strength that an arc must exceed to be believed.
-
-        By the rule of Scutari and Nagarajan (*Identifying significant edges in graphical models of molecular
-        networks*, 2013): were the searches sure of everything, a share t of all pairs would have strength 0
-        and the others 1. The distribution function of the strengths, F, would then be t on [0, 1). The rule
-        takes the t that minimises ∫ |F(x) - t| dx over [0, 1], and as threshold the t-quantile of the
-        strengths. The integral is least where t is the median of F(x), which is F(½) because F rises: the
-        threshold is the greatest strength that is not above ½, and 0 if there is none.
-        """
+        """The strength that an arc must exceed to be believed; see `l1_threshold`."""
         joined = (self._counts + self._counts.T)[np.triu_indices(len(self.nodes), k=1)]
-        low = joined[2 * joined <= len(self.structures)]
-        return float(low.max(initial=0) / len(self.structures))
+        return l1_threshold(joined, len(self.structures))
 
     def structure(self, threshold: float | None = None) -> Structure:
         """Return the averaged network: the arcs that are stronger than a threshold, and the usual types.
@@ -226,10 +218,11 @@ def confidence(
 ) -> Confidence:
     """Tell which arcs, directions and node types of a learned network to believe.
 
-    The search is repeated on halves of the rows, drawn at random without replacement, each time with other
-    folds and validation rows. Half-samples vary as much as bootstrap samples do, but no row is in them twice:
-    a copy among the rows that score it would make a cross-validation too optimistic, and a penalty for
-    arcs too small. They also take less time.
+    The search is repeated on halves of the rows, drawn at random without replacement, each time with the
+    columns in another order, which breaks ties, and with other folds and validation rows.
+    Half-samples vary as much as bootstrap samples do, but no row is in them twice: a copy among the rows that
+    score it would make a cross-validation too optimistic, and a penalty for arcs too small. They also take
+    less time.
 
     Parameters
     ----------
@@ -269,6 +262,24 @@ def confidence(
     structures = tuple(known[number] for number in range(replicates))
     described = MappingProxyType(plain_settings(given))
     return Confidence(structures, described, table.rows, table.digest)
+
+
+def l1_threshold(joined: IntArray, replicates: int) -> float:
+    """Return the strength that an arc must exceed to be believed.
+
+    By the rule of Scutari and Nagarajan (*Identifying significant edges in graphical models of molecular
+    networks*, 2013): were the searches sure of everything, a share t of all pairs would have strength 0 and
+    the others 1. The distribution function of the strengths, F, would then be t on [0, 1). The rule takes
+    the t that minimises ∫ |F(x) - t| dx over [0, 1], and as threshold the t-quantile of the strengths. The
+    integral is least where t is the median of F(x), which is F(½) because F rises: the threshold is the
+    greatest strength that is not above ½, and 0 if there is none.
+
+    Parameters
+    ----------
+    joined
+        How many of the replicates join the two nodes, for every pair of nodes.
+    """
+    return float(joined[2 * joined <= replicates].max(initial=0) / replicates)
 
 
 def _require_settings(replicates: object, settings: Mapping[str, Any]) -> None:
@@ -337,13 +348,14 @@ def learn_replicate(table: Table, number: int, root: int, settings: Mapping[str,
     """
     rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(number,)))
     rows = drawn_rows(table, rng)
+    order = rng.permutation(np.array(table.names, dtype=object)).tolist()
     own = dict(settings)
     if "folds" in own and not np.isscalar(own["folds"]):
         own["folds"] = np.asarray(own["folds"])[rows]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about a fit that is thrown away
-            found = learn(table.take(rows), seed=int(rng.integers(1 << 31)), **own).structure
+            found = learn(table.take(rows).select(order), seed=int(rng.integers(1 << 31)), **own).structure
     except SpbnError as error:
         raise type(error)(
             f"{error} (This is about replicate {number + 1}, with half of the rows.)"

@@ -312,13 +312,17 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 def _wants_to_save(stop: LearningInterrupted, path: Path) -> bool:
     """Ask whether to save what was found; without a terminal nobody can be asked, and nothing is lost."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not _is_terminal():
         return True
     return typer.confirm(
         f"\nInterrupted after {len(stop.search.steps)} steps. Save the best network so far to {path}?",
         default=True,
         err=True,
     )
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path) -> None:

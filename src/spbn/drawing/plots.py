@@ -7,7 +7,7 @@ matplotlib, and igraph for the layout, come with the extra ``spbn[plot]``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+#: How a line is drawn, in the words of matplotlib.
+Line = Literal["-", "--"] | tuple[float, tuple[float, float]]
+
 INK, FILL = "#22262b", "#c9ccd1"
 COMMON, MISSING, ADDED, REVERSED = "#22262b", "#c0392b", "#1f6fb2", "#d68910"
 LINES = ("#1f6fb2", "#d68910", "#2e8b57", "#8e44ad", "#c0392b")
@@ -39,7 +42,9 @@ CLOUD_POINTS = 2_000
 LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and of the label of an axis
 LONGEST_LEVEL = 18  # letters of a level
 BARS, STACKS = 20, 10  # levels, and configurations of parents, that are drawn
-THIN, THICK = 0.6, 3.0  # widths of arcs, by their strength
+THIN, THICK = 0.6, 2.4  # widths of arcs, by their strength
+BESIDE = 2.4  # characters between an arc and its strength
+OPEN: Line = (0, (2.2, 1.6))  # dashes of arcs whose direction is open
 NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # least width of a graph, in characters
 
 
@@ -67,7 +72,7 @@ def plot_structure(
         raise ArgumentError("strengths and open_directions cannot be drawn together with compare_to.")
     found = structure.structure if isinstance(structure, BayesianNetwork) else structure
     styles = (
-        {arc: (COMMON, "--" if arc in open_directions else "-") for arc in found.arcs}
+        {arc: (COMMON, OPEN if arc in open_directions else "-") for arc in found.arcs}
         if compare_to is None
         else _arc_styles(found, compare_to)
     )
@@ -262,10 +267,10 @@ def _new_axes(width: float, height: float) -> Axes:
     return ax
 
 
-def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, str]]:
+def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]]:
     if set(found.nodes) != set(other.nodes):
         raise GraphError("structures can be compared only if they have the same nodes.")
-    styles: dict[Arc, tuple[str, str]] = {}
+    styles: dict[Arc, tuple[str, Line]] = {}
     for a, b in found.arcs:
         styles[a, b] = (COMMON if (a, b) in other.arcs else REVERSED if (b, a) in other.arcs else ADDED, "-")
     for a, b in other.arcs:
@@ -286,7 +291,7 @@ def _draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, ou
 
 
 def _draw_arc(
-    ax: Axes, layout: Layout, arc: Arc, colour: str, line: str, strength: float | None = None
+    ax: Axes, layout: Layout, arc: Arc, colour: str, line: Line, strength: float | None = None
 ) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
@@ -309,9 +314,17 @@ def _draw_arc(
     )
     if strength is not None:
         x, y = np.mean([start, end] if len(points) == 2 else points[len(points) // 2 :][:1], axis=0).tolist()
-        box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        box = {"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
         ax.text(
-            x, y, f"{strength:.2f}", fontsize=7, ha="center", va="center", color=INK, bbox=box, zorder=2.5
+            x + BESIDE,
+            y,
+            f"{strength:.2f}",
+            fontsize=7,
+            ha="center",
+            va="center",
+            color=INK,
+            bbox=box,
+            zorder=2.5,
         )
 
 
@@ -344,20 +357,20 @@ def _frame(ax: Axes, layout: Layout, narrowest: float) -> None:
 
 def _legend_styles(
     compare_to: Structure | None, strengths: Mapping[Arc, float] | None, open_directions: Collection[Arc]
-) -> dict[str, tuple[str, str, float]]:
+) -> dict[str, tuple[str, Line, float]]:
     """Return what lines mean: the colour, style and width of each."""
     if compare_to is not None:
         colours = {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED}
         return {name: (colour, "--" if name == "missing" else "-", 1.5) for name, colour in colours.items()}
-    styles = {"strength": (INK, "-", THICK)} if strengths else {}
-    return styles | ({"direction open": (INK, "--", 1.5)} if open_directions else {})
+    styles: dict[str, tuple[str, Line, float]] = {"wider: stronger": (INK, "-", THICK)} if strengths else {}
+    return styles | ({"dashed: direction open": (INK, OPEN, 1.5)} if open_directions else {})
 
 
-def _draw_legend(ax: Axes, styles: dict[str, tuple[str, str, float]]) -> None:
+def _draw_legend(ax: Axes, styles: dict[str, tuple[str, Line, float]]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=colour, linestyle=line, linewidth=width, label=name)  # type: ignore[arg-type]
+        Line2D([], [], color=colour, linestyle=line, linewidth=width, label=name)
         for name, (colour, line, width) in styles.items()
     ]
     ax.legend(
