@@ -34,6 +34,15 @@ def structure() -> None:
     save(plot_structure(synthetic_structure()).figure, "structure")
 
 
+def confidence() -> None:
+    """Which arcs of the iris data to believe."""
+    from sklearn.datasets import load_iris
+
+    iris = load_iris(as_frame=True).frame.drop(columns="target")
+    iris.columns = ["sepal length", "sepal width", "petal length", "petal width"]
+    save(spbn.confidence(iris, replicates=20).plot().figure, "confidence")
+
+
 def kernels() -> None:
     """A kernel density estimate is the mean of normal densities on the rows."""
     rows = np.array([-2.6, -2.2, -1.7, -1.5, 0.9, 1.6, 1.8, 2.1, 2.6])

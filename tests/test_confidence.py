@@ -57,6 +57,7 @@ def test_the_threshold_of_the_worked_example_by_scutari_and_nagarajan():
     assert l1_threshold(joined, 10_000) == 0.3921
     assert l1_threshold(np.array([0, 0, 10]), 10) == 0.0
     assert l1_threshold(np.array([9, 10]), 10) == 0.0
+    assert l1_threshold(np.array([2, 5, 10]), 10) == 0.5
     assert l1_threshold(np.array([], dtype=int), 10) == 0.0
 
 
