@@ -40,7 +40,9 @@ def confidence() -> None:
 
     iris = load_iris(as_frame=True).frame.drop(columns="target")
     iris.columns = ["sepal length", "sepal width", "petal length", "petal width"]
-    save(spbn.confidence(iris, replicates=20).plot().figure, "confidence")
+    figure = spbn.confidence(iris, replicates=20).plot().figure
+    figure.savefig(FOLDER / "confidence.png", dpi=130)
+    plt.close(figure)
 
 
 def kernels() -> None:
@@ -155,6 +157,7 @@ def main() -> None:
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
         for draw in (structure, kernels, node_types, search, comparison, contributions, posterior):
             draw()
+    confidence()
     report()
 
 
