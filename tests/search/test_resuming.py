@@ -27,7 +27,7 @@ def searches():
     yield ScoreOf("abcd", random_local(3), validation=partly), {"patience": 4, "max_parents": 2}
 
 
-@pytest.mark.parametrize(("score", "options"), searches())
+@pytest.mark.parametrize(("score", "options"), list(searches()))
 def test_a_search_goes_on_after_any_step(score, options):
     whole = hill_climb(score, START, **options)
     assert whole.steps
@@ -40,7 +40,7 @@ def test_a_search_goes_on_after_any_step(score, options):
         assert [step.structure for step in after.steps] == [step.structure for step in whole.steps]
 
 
-@pytest.mark.parametrize(("score", "options"), searches())
+@pytest.mark.parametrize(("score", "options"), list(searches()))
 def test_an_interrupt_brings_along_what_was_found(score, options):
     whole = hill_climb(score, START, **options)
     for cut in range(1, len(whole.steps) + 1):
