@@ -16,6 +16,7 @@ from spbn.errors import CheckpointError
 
 FORMAT = "spbn-checkpoint"
 VERSION = 1
+BEGINNING = f'{{"format": "{FORMAT}"'.encode()  # of every checkpoint
 LARGEST = 256 * 2**20
 
 
@@ -64,7 +65,7 @@ class Checkpoint:
         content = self._path.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         if len(whole) < len(content):
-            if not (whole or content.startswith(b'{"format": "' + FORMAT.encode())):
+            if not (whole or content.startswith(BEGINNING) or BEGINNING.startswith(content)):
                 raise self._not_a_checkpoint()
             os.truncate(self._path, len(whole))
         try:
