@@ -34,6 +34,17 @@ def structure() -> None:
     save(plot_structure(synthetic_structure()).figure, "structure")
 
 
+def confidence() -> None:
+    """Which arcs of the iris data to believe."""
+    from sklearn.datasets import load_iris
+
+    iris = load_iris(as_frame=True).frame.drop(columns="target")
+    iris.columns = ["sepal length", "sepal width", "petal length", "petal width"]
+    figure = spbn.confidence(iris, replicates=20).plot().figure
+    figure.savefig(FOLDER / "confidence.png", dpi=130)
+    plt.close(figure)
+
+
 def kernels() -> None:
     """A kernel density estimate is the mean of normal densities on the rows."""
     rows = np.array([-2.6, -2.2, -1.7, -1.5, 0.9, 1.6, 1.8, 2.1, 2.6])
@@ -146,6 +157,7 @@ def main() -> None:
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
         for draw in (structure, kernels, node_types, search, comparison, contributions, posterior):
             draw()
+    confidence()
     report()
 
 

@@ -17,6 +17,7 @@ CASES = {
     "validation": (0.5, {}),
     "patience": (0, {}),
     "epsilon": (10.0, {}),
+    "max_seconds": (0.0, {}),
     "max_parents": (1, {}),
     "required_arcs": ([("a", "c"), ("d", "b")], {"model": "gbn"}),
     "forbidden_arcs": ([("b", "a"), ("a", "b")], {"model": "gbn"}),

@@ -23,6 +23,7 @@ LAYERS = [
     {"search", "pc", "inference"},
     {"files", "app.progress", "structural_em"},
     {"learn"},
+    {"confidence"},
     {"explain", "interop", "app.comparison"},
     {"drawing"},
     {"report"},

@@ -234,6 +234,7 @@ OPTIONS = {
         ({"epsilon": 5.0}, lambda: climbed(climbing={"epsilon": 5.0}), None),
         ({"epsilon": 5.0, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, {"epsilon": 5.0})),
     ],
+    "max_seconds": [({"max_seconds": 0.0}, lambda: climbed(climbing={"max_seconds": 0.0}), None)],
     "alpha": [({"alpha": 0.5, **BY_PC}, lambda: by_tests(alpha=0.5), lambda: typed(by_tests(alpha=0.5)))],
     "max_parents": [({"max_parents": 0}, lambda: climbed(climbing={"max_parents": 0}), None)],
     "required_arcs": [
@@ -279,8 +280,8 @@ OPTIONS = {
 BENT = DATA.apply(lambda column: YeoJohnson.fit(column.to_numpy()).forward(column.to_numpy()))
 BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
 BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
-#: These two change nothing that is found; they have tests of their own.
-SHOWN_ELSEWHERE = {"progress", "engine"}
+#: These change nothing that is found; they have tests of their own.
+SHOWN_ELSEWHERE = {"progress", "engine", "checkpoint"}
 
 
 def test_every_option_has_a_case():
@@ -306,7 +307,7 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
         {
             parameter.name: arguments.get(parameter.name, parameter.default)
             for parameter in inspect.signature(spbn.learn).parameters.values()
-            if parameter.name not in ("data", "progress")
+            if parameter.name not in ("data", "progress", "checkpoint")
         }
     )
     without = {key: value for key, value in arguments.items() if key != name}

@@ -3,8 +3,10 @@
 from importlib import import_module
 
 from spbn import datasets, metrics, moved
+from spbn.confidence import Confidence, confidence
 from spbn.errors import (
     ArgumentError,
+    CheckpointError,
     DataError,
     FitError,
     GraphError,
@@ -15,7 +17,7 @@ from spbn.errors import (
 )
 from spbn.graphs.dag import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
-from spbn.learn import learn
+from spbn.learn import LearningInterrupted, learn
 from spbn.network import BayesianNetwork
 from spbn.nodes import CKDE, KDE, Blend, ByConfiguration, Family, LinearGaussian, NodeType, ProbabilityTable
 from spbn.pc import PCResult, pc
@@ -64,12 +66,15 @@ __all__ = [
     "ByConfiguration",
     "CMIknn",
     "CVLikelihood",
+    "CheckpointError",
+    "Confidence",
     "DataError",
     "Family",
     "FitError",
     "GraphError",
     "HoldoutLikelihood",
     "KnowledgeError",
+    "LearningInterrupted",
     "LinearGaussian",
     "ModelFileError",
     "NodeType",
@@ -89,6 +94,7 @@ __all__ = [
     "ValidatedLikelihood",
     "Variable",
     "compare_models",
+    "confidence",
     "datasets",
     "explain",
     "hill_climb",

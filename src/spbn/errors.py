@@ -9,6 +9,7 @@
     │   └── KnowledgeError  required and forbidden arcs make no sense     (also an ArgumentError)
     ├── FitError         a node cannot be fitted to these rows            (also a ValueError)
     ├── ModelFileError   a file is not a model, or is damaged             (also a ValueError)
+    ├── CheckpointError  a file is not the checkpoint of this work        (also a ValueError)
     └── PackageError     a package that this needs is not installed       (also an ImportError)
 
 Every message says what is wrong, what was given, and what to do about it. A
@@ -44,6 +45,10 @@ class FitError(SpbnError, ValueError):
 
 class ModelFileError(SpbnError, ValueError):
     """A file is not a model, or is damaged."""
+
+
+class CheckpointError(SpbnError, ValueError):
+    """A file is not the checkpoint of this work, or is damaged."""
 
 
 class PackageError(SpbnError, ImportError):

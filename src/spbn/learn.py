@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from spbn.app.progress import search_progress
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, SpbnError, quoted
+from spbn.files.checkpoint import Checkpoint
 from spbn.fitting import fit_what_can_be, typical_logpdf
 from spbn.graphs.dag import Arc
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
@@ -25,9 +27,12 @@ from spbn.numerics.random import Seed, generator
 from spbn.pc import PCResult, pc
 from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
-from spbn.search import SearchResult, hill_climb
+from spbn.search import SearchInterrupted, SearchResult, Step, hill_climb
+from spbn.search.constraints import require_seconds
+from spbn.search.hill_climbing import Trail
+from spbn.search.records import step_of, step_record
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, require_distinct, training_table, training_table_with_holes
+from spbn.tables.frames import Missing, as_table, require_distinct, training_table, training_table_with_holes
 from spbn.tables.table import Table
 
 #: The models, and the types that their nodes may have.
@@ -41,6 +46,20 @@ ALGORITHMS = ("hc", "pc")
 TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
 SCORES = ("cv", "bic", "bge")
 MISSING = ("error", "drop", "impute")
+#: Arguments of `learn` that decide when it stops and what it shows, and not what it looks for.
+WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds")
+
+
+class LearningInterrupted(KeyboardInterrupt):
+    """Ctrl-C during `learn`: `network()` fits what the search had found by then.
+
+    `search` is the search so far, with "interrupted" as its `stop_reason`.
+    """
+
+    def __init__(self, search: SearchResult, network: Callable[[], BayesianNetwork]) -> None:
+        super().__init__(f"learning was interrupted after {len(search.steps)} steps")
+        self.search = search
+        self.network = network
 
 
 def learn(
@@ -56,6 +75,7 @@ def learn(
     validation: Any = 0.2,
     patience: int = 5,
     epsilon: float = 0.0,
+    max_seconds: float | None = None,
     alpha: float = 0.05,
     max_parents: int | None = None,
     required_arcs: Iterable[Arc] = (),
@@ -69,6 +89,7 @@ def learn(
     discrete: Sequence[str] = (),
     smoothing: float = 1.0,
     engine: str = "auto",
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> BayesianNetwork:
     """Learn the structure and the node types of a network from data, and fit it to all rows.
 
@@ -95,6 +116,9 @@ def learn(
         a GBN also "bic", the default there, and "bge".
     folds, validation, patience, epsilon, max_parents, required_arcs, forbidden_arcs
         As for `ValidatedLikelihood` and `hill_climb`.
+    max_seconds
+        For "hc": stop the search with the first step that ends after this many seconds, and fit the best
+        structure found by then.
     alpha
         For "pc": significance level of the tests.
     margins
@@ -112,17 +136,27 @@ def learn(
     smoothing
         How many rows are added to every configuration of a discrete node's parents, spread evenly over
         its levels, so that nothing is impossible only because it has not been seen.
+    checkpoint
+        For "hc": a file to note every step in. If it has steps of the same search, which was killed or
+        stopped by `max_seconds`, the search goes on after them. A file about other data or settings is
+        refused.
 
     Returns
     -------
     A network fitted to all rows. Its `record` says how it was learned; `search` is the `SearchResult` or the
     `PCResult`, and after PC `type_search` is the `SearchResult` of the node types.
+
+    Raises
+    ------
+    LearningInterrupted
+        A `KeyboardInterrupt` from which the best network so far can be had.
     """
     given = dict(locals())
     settings = plain_settings(given | {"data": None})
-    del settings["data"], settings["progress"]
+    del settings["data"], settings["progress"], settings["checkpoint"]
     began = time.perf_counter()
     _require_choice("missing", missing, MISSING)
+    require_seconds(max_seconds)
     if missing == "impute":
         return _learn_from_holes(given, settings, began)
     complete: Missing = "drop" if missing == "drop" else "error"
@@ -151,55 +185,76 @@ def learn(
     }
     refuse_impossible(impossible_arcs(table.variables), required_arcs)
     climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": epsilon}
-    search: SearchResult | PCResult
-    type_search: SearchResult | None = None
+
+    def fitted(
+        search: SearchResult | PCResult, found: Structure, type_search: SearchResult | None = None
+    ) -> BayesianNetwork:
+        """Fit a structure that was found to all rows."""
+        structure, cpds, left_out = fit_what_can_be(found, table, fit_settings, required_arcs=required_arcs)
+        for (source, target), reason in left_out:
+            warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=3)
+        record = Record(
+            settings=settings,
+            versions=current_versions(),
+            rows=original.rows,
+            columns=original.names,
+            data_hash=original.digest,
+            typical=typical_logpdf(structure, original, fit_settings, transforms),
+            seconds=time.perf_counter() - began,
+            search=search,
+            type_search=type_search,
+        )
+        return BayesianNetwork(structure, cpds, margins=transforms, record=record)
+
     if algorithm == "hc":
         criterion = _score(table, model, score, likelihood)
-        with search_progress(progress, patience) as on_step:
-            search = hill_climb(
-                criterion,
-                begin,
-                operators=("arcs", "types") if len(choices) > 1 else ("arcs",),
-                max_parents=max_parents,
-                required_arcs=required_arcs,
-                forbidden_arcs=forbidden_arcs,
-                on_step=on_step,
-                **climbing,
-            )
-        structure = search.structure
-    else:
-        _refuse_for_pc(score=score, max_parents=max_parents, start=start)
-        # Made first, so that wrong arguments are reported before the tests are run.
-        validated = ValidatedLikelihood(table, **likelihood) if len(choices) > 1 else None
-        search = pc(
-            _test(test, table, seed),
-            alpha=alpha,
-            required_arcs=required_arcs,
-            forbidden_arcs=forbidden_arcs,
-            progress=progress,
+        taken, note = _noted_steps(
+            checkpoint,
+            original,
+            given | {"required_arcs": required_arcs, "forbidden_arcs": forbidden_arcs},
+            begin,
         )
-        structure = begin.with_dag(search.pdag.to_dag())
-        if validated is not None:
-            with search_progress(progress, patience) as on_step:
-                type_search = hill_climb(
-                    validated, structure, operators=("types",), on_step=on_step, **climbing
+        left = None if max_seconds is None else max(0.0, max_seconds - (time.perf_counter() - began))
+        try:
+            with search_progress(progress, patience) as show:
+                climbed = hill_climb(
+                    criterion,
+                    begin,
+                    operators=("arcs", "types") if len(choices) > 1 else ("arcs",),
+                    max_parents=max_parents,
+                    max_seconds=left,
+                    required_arcs=required_arcs,
+                    forbidden_arcs=forbidden_arcs,
+                    on_step=_both(note, show),
+                    taken=taken,
+                    **climbing,
                 )
-            structure = type_search.structure
-    structure, cpds, left_out = fit_what_can_be(structure, table, fit_settings, required_arcs=required_arcs)
-    for (source, target), reason in left_out:
-        warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=2)
-    record = Record(
-        settings=settings,
-        versions=current_versions(),
-        rows=original.rows,
-        columns=original.names,
-        data_hash=original.digest,
-        typical=typical_logpdf(structure, original, fit_settings, transforms),
-        seconds=time.perf_counter() - began,
-        search=search,
-        type_search=type_search,
+        except SearchInterrupted as stop:
+            so_far = stop.result
+            raise LearningInterrupted(so_far, lambda: fitted(so_far, so_far.structure)) from None
+        return fitted(climbed, climbed.structure)
+    _refuse_for_pc(
+        score=score, max_parents=max_parents, max_seconds=max_seconds, checkpoint=checkpoint, start=start
     )
-    return BayesianNetwork(structure, cpds, margins=transforms, record=record)
+    # Made first, so that wrong arguments are reported before the tests are run.
+    validated = ValidatedLikelihood(table, **likelihood) if len(choices) > 1 else None
+    search = pc(
+        _test(test, table, seed),
+        alpha=alpha,
+        required_arcs=required_arcs,
+        forbidden_arcs=forbidden_arcs,
+        progress=progress,
+    )
+    structure = begin.with_dag(search.pdag.to_dag())
+    if validated is None:
+        return fitted(search, structure)
+    try:
+        with search_progress(progress, patience) as show:
+            climbed = hill_climb(validated, structure, operators=("types",), on_step=show, **climbing)
+    except SearchInterrupted as stop:
+        so_far = stop.result
+        raise LearningInterrupted(so_far, lambda: fitted(search, so_far.structure, so_far)) from None
+    return fitted(search, climbed.structure, climbed)
 
 
 def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: float) -> BayesianNetwork:
@@ -208,6 +263,7 @@ def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: fl
     Blends and KDE networks do not fill the holes themselves, but a semiparametric network does it for them:
     draws from narrow kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
+    _refuse_with_holes(max_seconds=given["max_seconds"], checkpoint=given["checkpoint"])
     from spbn.structural_em import fill_holes
 
     table = training_table_with_holes(given["data"], drop=given["drop"], discrete=given["discrete"])
@@ -226,8 +282,11 @@ def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: fl
         kept = ("max_parents", "required_arcs", "forbidden_arcs", "margins", "seed", "smoothing")
         return learn(filled, model="gbn", **{name: given[name] for name in kept})
 
-    filled, scores = fill_holes(table, learn_again, learn_lines, generator(given["seed"]))
-    network = learn(filled, **options)
+    try:
+        filled, scores = fill_holes(table, learn_again, learn_lines, generator(given["seed"]))
+        network = learn(filled, **options)
+    except LearningInterrupted:  # of one search among several
+        raise KeyboardInterrupt from None
     record = replace(
         network.record,
         settings=settings,
@@ -273,14 +332,68 @@ def _test(test: str, table: Table, seed: Seed) -> IndependenceTest:
     return PartialCorrelation(table) if test == "plc" else TESTS[test](table, seed=seed)
 
 
-def _refuse_for_pc(*, score: object, max_parents: object, start: object) -> None:
+def _refuse_for_pc(*, start: object, **given: object) -> None:
     """Refuse arguments that only hill climbing uses, instead of ignoring them."""
-    given = {"score": score, "max_parents": max_parents}
     unused = [name for name, value in given.items() if value is not None]
     if isinstance(start, Structure):
         unused.append("start (as a structure)")
     if unused:
         raise ArgumentError(f"{' and '.join(unused)} can be given with algorithm='hc' only, not with 'pc'.")
+
+
+def _refuse_with_holes(**given: object) -> None:
+    """Refuse what one search alone can do: holes take several."""
+    unused = [name for name, value in given.items() if value is not None]
+    if unused:
+        raise ArgumentError(f"{' and '.join(unused)} cannot be given with missing='impute'.")
+
+
+def work_of(given: dict[str, Any], table: Table) -> dict[str, Any]:
+    """Describe everything that a result depends on, for its checkpoint, from the arguments of `learn`."""
+    seed = given["seed"]
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise ArgumentError(
+            f"a checkpoint needs a seed that is a whole number, or the work that is resumed would not be "
+            f"the same. Got {seed!r}."
+        )
+    settings = {name: value for name, value in given.items() if name not in WITHOUT_EFFECT}
+    if "folds" in settings and not np.isscalar(settings["folds"]):
+        settings["folds"] = np.asarray(settings["folds"]).tolist()
+    if "validation" in settings and not np.isscalar(settings["validation"]):
+        settings["validation"] = as_table(settings["validation"], variables=table.variables).digest
+    versions = current_versions()
+    return {
+        "spbn": versions["spbn"],
+        "data": table.digest,
+        "columns": list(table.names),
+        "settings": plain_settings(settings),
+    }
+
+
+def _noted_steps(
+    path: str | os.PathLike[str] | None, table: Table, given: dict[str, Any], start: Structure
+) -> tuple[list[Step], Callable[[Step], None] | None]:
+    """Return the steps that a checkpoint has, and what notes further ones in it."""
+    if path is None:
+        return [], None
+    checkpoint = Checkpoint(path, {"work": "search", **work_of(given, table)})
+    trail = Trail(start)
+    try:
+        steps = [step_of(entry, number, trail) for number, entry in enumerate(checkpoint.found, 1)]
+    except (SpbnError, KeyError, TypeError, ValueError) as error:
+        raise checkpoint.refuse(error) from error
+    return steps, lambda step: checkpoint.append(step_record(step))
+
+
+def _both(
+    first: Callable[[Step], None] | None, second: Callable[[Step], None] | None
+) -> Callable[[Step], None]:
+    def call(step: Step) -> None:
+        for function in (first, second):
+            if function is not None:
+                function(step)
+
+    return call
 
 
 def _start(

@@ -16,7 +16,9 @@ from spbn.app.wording import OPTIONS
 from spbn.drawing.pictures import to_dot
 from spbn.drawing.posteriors import save_posterior
 from spbn.learn import MODELS
+from spbn.record import plain_settings
 from spbn.report import render
+from spbn.report.confidence import render_confidence
 from spbn.tables import read_table
 
 from strategies import nonlinear_frame
@@ -131,6 +133,98 @@ def _(run):
 def _(run):
     network = learned(run, "frame.csv", "--report", "r.html")
     assert Path("r.html").read_text() == render(network, data=read_table("frame.csv"), title="frame")
+
+
+@checks("learn", "--checkpoint")
+def _(run):
+    cut = spbn.learn(FRAME, max_seconds=0, checkpoint="run.jsonl")
+    assert cut.structure.arcs == ()
+    assert learned(run, "frame.csv", "--checkpoint", "run.jsonl") == spbn.learn(FRAME)
+    assert len(Path("run.jsonl").read_text().splitlines()) > 2
+
+
+def repeated(run, *arguments):
+    """Run `spbn confidence`; return the settings that its checkpoint has, and the arcs that it wrote."""
+    Path("run.jsonl").unlink(missing_ok=True)
+    command = ("confidence", *arguments, "--checkpoint", "run.jsonl", "--out", "arcs.csv")
+    code, _, err = run(*command)
+    assert code == 0, err
+    return json.loads(Path("run.jsonl").read_text().splitlines()[0])["settings"], pd.read_csv("arcs.csv")
+
+
+def check_confidence(name):
+    """Make the test of an option that `learn` has as well: it must be a setting of the replicates."""
+    value, others = CASES[name]
+
+    def check(run):
+        found, arcs = repeated(run, "frame.csv", "--replicates", 1, *as_options(others | {name: value}))
+        assert found[name] == plain_settings({name: value})[name]
+        expected = spbn.confidence(FRAME, replicates=1, **others, **{name: value})
+        pd.testing.assert_frame_equal(arcs, expected.arcs, check_dtype=False)
+
+    return check
+
+
+for name in CASES:
+    if name not in ("types", "max_seconds"):  # replicates have as much time as they need
+        checks("confidence", OPTIONS[name])(check_confidence(name))
+
+
+def confidence_of(run, table, *arguments):
+    """Return the arcs that the command writes with two quick replicates."""
+    return repeated(run, table, "--model", "gbn", "--replicates", 2, *arguments)[1]
+
+
+def expected_arcs(frame, **settings):
+    return spbn.confidence(frame, **{"model": "gbn", "replicates": 2, **settings}).arcs
+
+
+@checks("confidence", "--columns")
+def _(run):
+    found = confidence_of(run, "named.csv", "--columns", "d,a,b")
+    pd.testing.assert_frame_equal(found, expected_arcs(FRAME[["d", "a", "b"]]))
+
+
+@checks("confidence", "--drop")
+def _(run):
+    found = confidence_of(run, "named.csv", "--drop", "name,c")
+    pd.testing.assert_frame_equal(found, expected_arcs(FRAME, drop=["c"]))
+
+
+@checks("confidence", "--missing")
+def _(run):
+    assert run("confidence", "holes.csv", "--replicates", 2)[0] == 2
+    found = confidence_of(run, "holes.csv", "--missing", "drop")
+    pd.testing.assert_frame_equal(found, expected_arcs(FRAME.drop(index=3).reset_index(drop=True)))
+
+
+@checks("confidence", "--replicates")
+@checks("confidence", "--out")
+def _(run):
+    found = confidence_of(run, "frame.csv", "--replicates", 5)
+    pd.testing.assert_frame_equal(found, expected_arcs(FRAME, replicates=5))
+    assert len(Path("run.jsonl").read_text().splitlines()) == 1 + 5
+
+
+@checks("confidence", "--workers")
+def _(run):
+    found = confidence_of(run, "frame.csv", "--workers", 2)
+    pd.testing.assert_frame_equal(found, expected_arcs(FRAME))
+    assert run("confidence", "frame.csv", "--workers", 0)[0] == 2
+
+
+@checks("confidence", "--checkpoint")
+def _(run):
+    spbn.confidence(read_table("frame.csv"), replicates=1, checkpoint="run.jsonl", model="gbn")
+    code, _, err = run("confidence", "frame.csv", "--checkpoint", "run.jsonl", "--model", "kdebn")
+    assert (code, "its model is 'gbn', and not 'kdebn'" in err) == (2, True)
+
+
+@checks("confidence", "--report")
+def _(run):
+    confidence_of(run, "frame.csv", "--report", "r.html")
+    found = spbn.confidence(FRAME, model="gbn", replicates=2)
+    assert Path("r.html").read_text() == render_confidence(found, title="Which arcs of frame to believe")
 
 
 NEW = FRAME.iloc[:-4]  # not the training table, whose rows would be left out one by one

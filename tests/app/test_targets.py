@@ -27,6 +27,7 @@ def refused(run, files, monkeypatch):
         raise AssertionError("work has begun")
 
     monkeypatch.setattr("spbn.app.cli.training_frame", working)
+    monkeypatch.setattr("spbn.app.learning.training_frame", working)
     monkeypatch.setattr("spbn.app.cli.load_model", working)
     monkeypatch.setattr("spbn.app.demo.run", working)
 
@@ -45,6 +46,10 @@ def refused(run, files, monkeypatch):
 DESTRUCTIVE = [
     ("learn data.csv --out {}", "data.csv"),
     ("learn data.csv --report {}", "data.csv"),
+    ("learn data.csv --checkpoint {}", "data.csv"),
+    ("confidence data.csv --out {}", "data.csv"),
+    ("confidence data.csv --report {}", "data.csv"),
+    ("confidence data.csv --checkpoint {}", "data.csv"),
     ("score m.spbn data.csv --out {}", "data.csv"),
     ("score m.spbn data.csv --out {}", "m.spbn"),
     ("sample m.spbn --out {}", "m.spbn"),

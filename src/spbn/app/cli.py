@@ -14,28 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from spbn.app.arguments import (
-    Columns,
-    Data,
-    Discrete,
-    Drop,
-    MissingRows,
-    MissingValues,
-    Model,
-    Seed,
-    arc_in,
-    names_in,
-)
+from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model, Seed, names_in
 from spbn.app.asking import impute, predict, query
+from spbn.app.believe import confidence
 from spbn.app.classify import classify
-from spbn.app.inputs import (
-    busy,
-    frame_for,
-    load_model,
-    note_peculiar_columns,
-    training_frame,
-    training_frame_with_holes,
-)
+from spbn.app.inputs import busy, frame_for, load_model, training_frame
+from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.scoring import score
 from spbn.app.targets import require_targets
 from spbn.app.terminal import (
@@ -49,13 +33,14 @@ from spbn.app.terminal import (
 from spbn.app.wording import in_options
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import SpbnError
-from spbn.learn import MODELS, SCORES, TESTS
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray
 from spbn.tables.files import place, present, require_table_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from spbn.learn import LearningInterrupted
 
 app = typer.Typer(
     name="spbn",
@@ -83,54 +68,23 @@ def _options(
 
 
 @app.command()
+@with_learning_options
 def learn(
-    data: Data,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "spbn",
-    algorithm: Annotated[str, typer.Option(help="hc (hill climbing) or pc.")] = "hc",
-    score: Annotated[
-        str | None,
+    lesson: Lesson,
+    max_seconds: Annotated[
+        float | None,
         typer.Option(
-            help=f"What hc climbs: one of {', '.join(SCORES)}. Default: bic for a gbn, otherwise cv.",
+            help="Stop hc with the first step that ends after this many seconds; the best network is kept.",
             show_default=False,
         ),
     ] = None,
-    start: Annotated[str, typer.Option(help="Type of all nodes at the start: ckde or lg.")] = "ckde",
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validated likelihood.")] = 10,
-    validation: Annotated[float, typer.Option(help="Fraction of the rows to validate with.")] = 0.2,
-    patience: Annotated[
-        int, typer.Option(help="Steps to go on without progress on the validation rows.")
-    ] = 5,
-    epsilon: Annotated[float, typer.Option(help="Gain that a step must exceed.")] = 0.0,
-    max_parents: Annotated[
-        int | None,
-        typer.Option(help="Maximum number of parents of a node; no limit by default.", show_default=False),
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Note every step of hc in this file, and go on from what it has: run.jsonl.",
+            show_default=False,
+        ),
     ] = None,
-    test: Annotated[str, typer.Option(help=f"Independence test for pc: one of {', '.join(TESTS)}.")] = "rcot",
-    alpha: Annotated[float, typer.Option(help="Level of the tests of pc.")] = 0.05,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(help="An arc that must be there, A:B. May be repeated.", show_default=False),
-    ] = None,
-    forbid: Annotated[
-        list[str] | None,
-        typer.Option(help="An arc that must not be there, A:B. May be repeated.", show_default=False),
-    ] = None,
-    bandwidth: Annotated[
-        Literal["scott", "silverman", "cv"], typer.Option(help="Rule for the bandwidths of CKDE nodes.")
-    ] = "scott",
-    margins: Annotated[
-        Literal["none", "yeo-johnson"],
-        typer.Option(help="Transform of every column, against skew and heavy tails."),
-    ] = "none",
-    columns: Columns = None,
-    drop: Drop = None,
-    discrete: Discrete = None,
-    smoothing: Annotated[
-        float,
-        typer.Option(help="Rows added to every configuration of a discrete node's parents; 0 for none."),
-    ] = 1.0,
-    missing: MissingValues = "error",
-    seed: Seed = 0,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
     ] = None,
@@ -138,54 +92,38 @@ def learn(
         Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
     ] = None,
 ) -> None:
-    """Learn a network from a table.
+    """Learn a network from a table. Ctrl-C offers to save the best one so far.
 
     [dim]spbn learn wine.csv --out wine.spbn --report wine.html[/]
     """
+    from spbn.learn import LearningInterrupted
     from spbn.learn import learn as learn_network
 
-    require_targets(out_, report, inputs=[data])
+    data = lesson.data
+    require_targets(out_, report, checkpoint, inputs=[data])
     if report is not None:
         require_plot_packages()
-    categories = names_in("--discrete", discrete) or []
-    if missing == "impute":
-        frame = training_frame_with_holes(data, columns, drop, categories)
-    else:
-        remedy = "With --missing impute, what is there is learned from."
-        frame = training_frame(data, columns, drop, categories, missing, remedy=remedy)
-    required = [arc_in("--require", text, frame.columns) for text in require or ()]
-    forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]
-    whole: BoolArray = present(frame).min(axis=1)
-    if whole.any():
-        note_peculiar_columns(frame.loc[whole], categories)
-    network = learn_network(
-        frame,
-        model=model,
-        algorithm=algorithm,
-        score=score,
-        start=start,
-        folds=folds,
-        validation=validation,
-        patience=patience,
-        epsilon=epsilon,
-        max_parents=max_parents,
-        test=test,
-        alpha=alpha,
-        required_arcs=required,
-        forbidden_arcs=forbidden,
-        bandwidth=bandwidth,
-        margins=margins,
-        missing=missing,
-        discrete=categories,
-        smoothing=smoothing,
-        seed=seed,
-        progress=sys.stderr.isatty(),
-    )
+    frame, settings = lesson.read()
+    try:
+        network = learn_network(
+            frame,
+            max_seconds=max_seconds,
+            checkpoint=checkpoint,
+            progress=sys.stderr.isatty(),
+            **settings,
+        )
+    except LearningInterrupted as stop:
+        if out_ is None or not _wants_to_save(stop, out_):
+            raise
+        stop.network().save(out_)
+        say(f"best network after {len(stop.search.steps)} steps written to {out_}")
+        raise typer.Exit(130) from None
     show_network(network)
+    whole: BoolArray = present(frame).min(axis=1)
     if whole.all():
         _warn_of_far_rows(network, frame, data)
     else:
-        frame = network.impute(frame, seed=seed)
+        frame = network.impute(frame, seed=settings["seed"])
     if out_ is not None or report is not None:
         say()
     if out_ is not None:
@@ -274,6 +212,7 @@ def compare(
 
 
 app.command()(classify)
+app.command()(confidence)
 
 
 @app.command()
@@ -369,6 +308,21 @@ def _fail(message: str) -> None:
 
 def _stop(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
+
+
+def _wants_to_save(stop: LearningInterrupted, path: Path) -> bool:
+    """Ask whether to save what was found; without a terminal nobody can be asked, and nothing is lost."""
+    if not _is_terminal():
+        return True
+    return typer.confirm(
+        f"\nInterrupted after {len(stop.search.steps)} steps. Save the best network so far to {path}?",
+        default=True,
+        err=True,
+    )
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path) -> None:

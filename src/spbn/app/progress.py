@@ -25,14 +25,12 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
         now = "scoring the first candidates"
         task = display.add_task(now, total=None)
-        count = 0
 
         def on_step(step: Step) -> None:
-            nonlocal count, now
-            count += 1
+            nonlocal now
             misses = f", {step.misses} of {patience} misses" if step.misses else ""
             scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
-            now = printable(f"step {count}: {scores}; {step.operator}")
+            now = printable(f"step {step.number}: {scores}; {step.operator}")
             display.update(task, description=now)
 
         def on_compilation(under_way: bool) -> None:

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from spbn.app.escaping import printable
 from spbn.app.wording import in_options
+from spbn.confidence import Confidence
 from spbn.explain.classification import Predictions
 from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
@@ -266,6 +267,33 @@ def print_assessment(found: Predictions) -> None:
     say_lines(table.rename_axis(columns="class").to_string())
     say()
     say("Confusion: one line per true class, one column per prediction.", style="dim")
+
+
+def print_confidence(found: Confidence) -> None:
+    """Print the arcs that are believed, with the reasons why a direction is open, and those that are not."""
+    believed, notes = set(found.structure().arcs), found.open_directions()
+    arcs = list(found.arcs.itertuples(index=False, name=None))
+    say(
+        f"{_count(found.structures, 'replicate')}, {_count(found.nodes, 'node')}; "
+        f"arcs stronger than {found.threshold:.2f} are believed"
+    )
+    for is_believed, title in ((True, "believed"), (False, "not believed")):
+        chosen = [line for line in arcs if (line[:2] in believed) == is_believed]
+        if not chosen:
+            continue
+        say()
+        width = max(len(title), *(len(printable(f"{source} → {target}")) for source, target, *_ in chosen))
+        say(f"{title:{width}}  strength  direction", style="bold")
+        for source, target, strength, direction in chosen[: None if is_believed else SHOWN_CASES]:
+            note = notes.get((source, target), "")
+            line = f"{printable(f'{source} → {target}'):{width}}  {strength:8.2f}  {direction:9.2f}"
+            say(f"{line}  {f'open: {note}' if note else ''}".rstrip())
+    say()
+    say(
+        "Strength: the share of replicates that join the two nodes. Direction: the share of these in which "
+        "the arc points this way.",
+        style="dim",
+    )
 
 
 def say_lines(text: str) -> None:

@@ -22,6 +22,7 @@ OPTIONS = {
     "required_arcs": "--require",
     "forbidden_arcs": "--forbid",
     "columns": "--columns",  # of `read_table`
+    "replicates": "--replicates",  # of `confidence`
 }
 del OPTIONS["data"], OPTIONS["progress"]
 

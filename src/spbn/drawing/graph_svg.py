@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -21,6 +22,8 @@ LONGEST_LABEL = 22
 SMALLEST, LARGEST = 0.72, 1.5  # the graph is scaled within these to fit its box; then it scrolls
 TALLEST = 620.0  # pixels up to which a small graph grows
 THIN, THICK = 1.1, 4.0  # widths of arcs
+DASHES = "7 4"
+NO_NOTES: Mapping[Arc, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +41,17 @@ class _Drawing:
         return _radii(self.labels[node])
 
 
-def graph_svg(structure: Structure, weights: Mapping[Arc, float]) -> Html:
+def graph_svg(
+    structure: Structure, weights: Mapping[Arc, float], *, notes: Mapping[Arc, str] = NO_NOTES
+) -> Html:
     """Draw a structure.
 
     Parameters
     ----------
     weights
         How much an arc matters, from 0 to 1, where that is known.
+    notes
+        Why the direction of an arc is open, in words: such arcs are dashed.
     """
     drawing = _place(structure)
     # Tab goes through the nodes as they are read: layer by layer, from the left.
@@ -54,7 +61,7 @@ def graph_svg(structure: Structure, weights: Mapping[Arc, float]) -> Html:
         "svg",
         tag(
             "g",
-            *(_arc(structure, drawing, arc, weights.get(arc)) for arc in structure.arcs),
+            *(_arc(structure, drawing, arc, weights.get(arc), notes.get(arc)) for arc in structure.arcs),
             aria_hidden="true",
         ),
         tag("g", *(_node(structure, drawing, node) for node in order)),
@@ -66,13 +73,12 @@ def graph_svg(structure: Structure, weights: Mapping[Arc, float]) -> Html:
     )
 
 
-def legend(types: Iterable[NodeType], *, weighted: bool) -> Html:
-    """Explain the colours and widths of the graph."""
-    note = "removing a wider arc costs more score" if weighted else "arcs lead from parents to children"
+def legend(types: Iterable[NodeType], *notes: str) -> Html:
+    """Explain the colours of the graph, and in words what else there is to explain."""
     return tag(
         "p",
         *(tag("span", type_key(node_type), node_type.label) for node_type in types),
-        tag("span", note),
+        *(tag("span", note) for note in notes),
         class_="legend",
     )
 
@@ -137,7 +143,7 @@ def _node(structure: Structure, drawing: _Drawing, node: str) -> Html:
     )
 
 
-def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None) -> Html:
+def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None, note: str | None) -> Html:
     source, target = arc
     route = drawing.routes[arc].copy()
     width = THIN + 0.4 if weight is None else THIN + (THICK - THIN) * weight
@@ -151,8 +157,8 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
     route[-1] = tip - 0.9 * head * forward  # the line ends inside the arrowhead
     return tag(
         "g",
-        tag("title", f"{source} → {target}"),
-        tag("path", d=_path(route), stroke_width=round(width, 2)),
+        tag("title", f"{source} → {target}{f' (direction open: {note})' if note else ''}"),
+        tag("path", d=_path(route), stroke_width=round(width, 2), stroke_dasharray=DASHES if note else None),
         tag("polygon", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, base + aside, base - aside))),
         class_="arc",
         data_from=structure.nodes.index(source),

@@ -6,8 +6,8 @@ matplotlib, and igraph for the layout, come with the extra ``spbn[plot]``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+#: How a line is drawn, in the words of matplotlib.
+Line = Literal["-", "--"] | tuple[float, tuple[float, float]]
+
 INK, FILL = "#22262b", "#c9ccd1"
 COMMON, MISSING, ADDED, REVERSED = "#22262b", "#c0392b", "#1f6fb2", "#d68910"
 LINES = ("#1f6fb2", "#d68910", "#2e8b57", "#8e44ad", "#c0392b")
@@ -39,11 +42,19 @@ CLOUD_POINTS = 2_000
 LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and of the label of an axis
 LONGEST_LEVEL = 18  # letters of a level
 BARS, STACKS = 20, 10  # levels, and configurations of parents, that are drawn
+THIN, THICK = 0.6, 2.4  # widths of arcs, by their strength
+BESIDE = 2.4  # characters between an arc and its strength
+OPEN: Line = (0, (2.2, 1.6))  # dashes of arcs whose direction is open
 NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # least width of a graph, in characters
 
 
 def plot_structure(
-    structure: Structure | BayesianNetwork, ax: Axes | None = None, *, compare_to: Structure | None = None
+    structure: Structure | BayesianNetwork,
+    ax: Axes | None = None,
+    *,
+    compare_to: Structure | None = None,
+    strengths: Mapping[Arc, float] | None = None,
+    open_directions: Collection[Arc] = (),
 ) -> Axes:
     """Draw the graph in layers, with nodes in the colours of their types.
 
@@ -52,10 +63,18 @@ def plot_structure(
     compare_to
         Another structure on the same nodes. The colour of an arc then says which of the two
         has it, and nodes whose types differ have a coloured outline.
+    strengths
+        How strong arcs are, from 0 to 1: stronger ones are wider, and the strength is written on each.
+    open_directions
+        Arcs whose direction is open: they are dashed.
     """
+    if compare_to is not None and (strengths is not None or open_directions):
+        raise ArgumentError("strengths and open_directions cannot be drawn together with compare_to.")
     found = structure.structure if isinstance(structure, BayesianNetwork) else structure
     styles = (
-        dict.fromkeys(found.arcs, (COMMON, "-")) if compare_to is None else _arc_styles(found, compare_to)
+        {arc: (COMMON, OPEN if arc in open_directions else "-") for arc in found.arcs}
+        if compare_to is None
+        else _arc_styles(found, compare_to)
     )
     labels = short_labels(found.nodes, LONGEST_LABEL)
     # Arcs of the structure itself come first: they decide the layers.
@@ -65,16 +84,18 @@ def plot_structure(
     if ax is None:
         ax = _new_axes(4.0, 3.0)
     for (a, b), (colour, line) in styles.items():
-        _draw_arc(ax, layout, (labels[a], labels[b]), colour, line)
+        strength = None if strengths is None else strengths.get((a, b))
+        _draw_arc(ax, layout, (labels[a], labels[b]), colour, line, strength)
     for node, label in labels.items():
         other = compare_to is not None and compare_to.type(node) is not found.type(node)
         _draw_node(ax, label, *layout.centres[label], found.type(node), MISSING if other else INK)
-    _frame(ax, layout, NARROWEST if compare_to is None else NARROWEST_WITH_LEGEND)
-    if compare_to is not None:
-        _draw_legend(ax, {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED})
+    legend_styles = _legend_styles(compare_to, strengths, open_directions)
+    _frame(ax, layout, NARROWEST_WITH_LEGEND if legend_styles else NARROWEST)
+    if legend_styles:
+        _draw_legend(ax, legend_styles)
     if made:
         width, height = graph_inches(ax)
-        legend = 0.3 if compare_to is not None else 0.0
+        legend = 0.3 if legend_styles else 0.0
         ax.figure.set_size_inches(width, height + legend)  # type: ignore[union-attr]
     return ax
 
@@ -246,10 +267,10 @@ def _new_axes(width: float, height: float) -> Axes:
     return ax
 
 
-def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, str]]:
+def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]]:
     if set(found.nodes) != set(other.nodes):
         raise GraphError("structures can be compared only if they have the same nodes.")
-    styles: dict[Arc, tuple[str, str]] = {}
+    styles: dict[Arc, tuple[str, Line]] = {}
     for a, b in found.arcs:
         styles[a, b] = (COMMON if (a, b) in other.arcs else REVERSED if (b, a) in other.arcs else ADDED, "-")
     for a, b in other.arcs:
@@ -269,7 +290,9 @@ def _draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, ou
     ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
 
 
-def _draw_arc(ax: Axes, layout: Layout, arc: Arc, colour: str, line: str) -> None:
+def _draw_arc(
+    ax: Axes, layout: Layout, arc: Arc, colour: str, line: Line, strength: float | None = None
+) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
@@ -282,13 +305,27 @@ def _draw_arc(ax: Axes, layout: Layout, arc: Arc, colour: str, line: str) -> Non
         FancyArrowPatch(
             path=path,
             arrowstyle="-|>",
-            mutation_scale=9,
+            mutation_scale=9 if strength is None else 9 + 4 * strength,
             color=colour,
             linestyle=line,
-            linewidth=1.0,
+            linewidth=1.0 if strength is None else THIN + (THICK - THIN) * strength,
             zorder=2,
         )
     )
+    if strength is not None:
+        x, y = np.mean([start, end] if len(points) == 2 else points[len(points) // 2 :][:1], axis=0).tolist()
+        box = {"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        ax.text(
+            x + BESIDE,
+            y,
+            f"{strength:.2f}",
+            fontsize=7,
+            ha="center",
+            va="center",
+            color=INK,
+            bbox=box,
+            zorder=2.5,
+        )
 
 
 def _on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: str) -> tuple[float, float]:
@@ -318,12 +355,23 @@ def _frame(ax: Axes, layout: Layout, narrowest: float) -> None:
     ax.set_axis_off()
 
 
-def _draw_legend(ax: Axes, colours: dict[str, str]) -> None:
+def _legend_styles(
+    compare_to: Structure | None, strengths: Mapping[Arc, float] | None, open_directions: Collection[Arc]
+) -> dict[str, tuple[str, Line, float]]:
+    """Return what lines mean: the colour, style and width of each."""
+    if compare_to is not None:
+        colours = {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED}
+        return {name: (colour, "--" if name == "missing" else "-", 1.5) for name, colour in colours.items()}
+    styles: dict[str, tuple[str, Line, float]] = {"wider: stronger": (INK, "-", THICK)} if strengths else {}
+    return styles | ({"dashed: direction open": (INK, OPEN, 1.5)} if open_directions else {})
+
+
+def _draw_legend(ax: Axes, styles: dict[str, tuple[str, Line, float]]) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=colour, linestyle="--" if name == "missing" else "-", label=name)
-        for name, colour in colours.items()
+        Line2D([], [], color=colour, linestyle=line, linewidth=width, label=name)
+        for name, (colour, line, width) in styles.items()
     ]
     ax.legend(
         handles=handles, frameon=False, fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 0.0)

@@ -167,6 +167,11 @@ class DAG:
         directed, undirected = orientation.cpdag(self.matrix)
         return PDAG.from_matrices(self.nodes, directed, undirected)
 
+    def undecided_arcs(self) -> tuple[Arc, ...]:
+        """Return the arcs that an equivalent graph reverses: edges of `to_cpdag`, by column order."""
+        _, undirected = orientation.cpdag(self.matrix)
+        return _pairs(self.nodes, self.matrix & undirected)
+
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph`."""
         import networkx as nx

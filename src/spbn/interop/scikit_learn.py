@@ -28,10 +28,10 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The joint density of the features, as a semiparametric Bayesian network.
 
     The parameters are those of `spbn.learn`, but its `score` is called `score_function`, because `score` is
-    a method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline. With
-    ``missing="integrate"``, rows to score may have holes: theirs is the log-density of what is there.
-    Features are named as in the frame that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an
-    array.
+    a method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline, and there is
+    no `checkpoint`, which all clones in a grid search would share. With ``missing="integrate"``, rows to
+    score may have holes: theirs is the log-density of what is there. Features are named as in the frame that
+    the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array.
     Columns of a frame that hold text, categories or truth values are discrete nodes.
     If there are fewer training rows than folds, every training row is a fold of its own.
 
@@ -59,6 +59,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         validation: Any = 0.2,
         patience: int = 5,
         epsilon: float = 0.0,
+        max_seconds: float | None = None,
         alpha: float = 0.05,
         max_parents: int | None = None,
         required_arcs: Iterable[Arc] = (),
@@ -81,6 +82,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.validation = validation
         self.patience = patience
         self.epsilon = epsilon
+        self.max_seconds = max_seconds
         self.alpha = alpha
         self.max_parents = max_parents
         self.required_arcs = required_arcs

@@ -1,6 +1,6 @@
 """Searching for a structure that scores well."""
 
-from spbn.search.hill_climbing import SearchResult, Step, hill_climb
+from spbn.search.hill_climbing import SearchInterrupted, SearchResult, Step, hill_climb
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Operator",
     "RemoveArc",
     "ReverseArc",
+    "SearchInterrupted",
     "SearchResult",
     "Step",
     "hill_climb",

@@ -116,3 +116,11 @@ def require_whole(name: str, value: object, *, least: int, optional: bool = Fals
         raise ArgumentError(
             f"{name} must be a whole number, {least} or more{alternative}. Got {value!r} instead."
         )
+
+
+def require_seconds(value: object) -> None:
+    """Refuse anything that is not a time, or None."""
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0
+    ):
+        raise ArgumentError(f"max_seconds must be a number, 0 or more, or None. Got {value!r} instead.")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, final
 
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
-from spbn.search.constraints import constrain, require_whole
+from spbn.search.constraints import constrain, require_seconds, require_whole
 from spbn.search.deltas import Deltas
 from spbn.search.operators import Operator
 from spbn.structure import Structure
@@ -19,6 +20,8 @@ from spbn.structure import Structure
 NO_IMPROVEMENT = "no operator improves the score"
 OUT_OF_PATIENCE = "patience"
 OUT_OF_STEPS = "max_steps"
+OUT_OF_TIME = "max_seconds"
+INTERRUPTED = "interrupted"
 PAPER_TYPES = (NodeType.LG, NodeType.CKDE)
 
 
@@ -84,7 +87,7 @@ class SearchResult:
     steps
         Every step that was taken, including those after the best structure.
     stop_reason
-        "no operator improves the score", "patience" or "max_steps".
+        "no operator improves the score", "patience", "max_steps", "max_seconds" or "interrupted".
     best
         The number of steps after which the structure was found; 0 if it is the start.
     """
@@ -106,6 +109,14 @@ class SearchResult:
         return f"{steps}\nstopped: {self.stop_reason}\n{self.structure}"
 
 
+class SearchInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a search; `result` is what it had found by then, with "interrupted" as `stop_reason`."""
+
+    def __init__(self, result: SearchResult) -> None:
+        super().__init__(f"the search was interrupted after {len(result.steps)} steps")
+        self.result = result
+
+
 def hill_climb(
     score: Score,
     start: Structure,
@@ -116,10 +127,12 @@ def hill_climb(
     epsilon: float = 0.0,
     max_parents: int | None = None,
     max_steps: int | None = None,
+    max_seconds: float | None = None,
     required_arcs: Iterable[Arc] = (),
     forbidden_arcs: Iterable[Arc] = (),
     fixed_types: Iterable[str] | Mapping[str, NodeType | str] = (),
     on_step: Callable[[Step], object] | None = None,
+    taken: Sequence[Step] = (),
 ) -> SearchResult:
     """Climb from a structure to a better one, one operator at a time.
 
@@ -135,6 +148,9 @@ def hill_climb(
         The score to climb.
     start
         Where to begin; required arcs that it lacks are added.
+    max_steps, max_seconds
+        Stop after this many steps, or with the first step that ends after this many seconds: one that
+        has begun is finished.
     operators
         "arcs" (add, remove, reverse), "types", or both.
     types
@@ -143,7 +159,16 @@ def hill_climb(
         Nodes whose type stays what it is in `start`, or a dict of nodes and their types.
     on_step
         Called with every `Step` as it is taken.
+    taken
+        Steps of an earlier search with the same score, start and settings, which was cut short: the search
+        goes on after them, and takes the steps that the earlier one would have taken. They count as its own.
+
+    Raises
+    ------
+    SearchInterrupted
+        A `KeyboardInterrupt` that brings along what was found before it.
     """
+    began = time.monotonic()
     if not isinstance(score, Score) or not isinstance(start, Structure):
         raise ArgumentError(
             f"hill_climb takes a score and a Structure to start from. "
@@ -153,6 +178,7 @@ def hill_climb(
     require_whole("max_steps", max_steps, least=0, optional=True)
     if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
         raise ArgumentError(f"epsilon must be 0 or more. Got {epsilon!r} instead.")
+    require_seconds(max_seconds)
     required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
     _require_columns(score, start)
     structure, constraints = constrain(
@@ -167,41 +193,53 @@ def hill_climb(
     )
     _require_types(score, structure)
 
+    trail, steps = Trail(structure), list[Step]()
+    for step in taken:
+        trail.append(step.operator)
+        steps.append(replace(step, number=len(steps) + 1, trail=trail))
+    try:
+        structure = trail.after(len(steps))
+    except GraphError as error:
+        raise ArgumentError(f"taken has steps that cannot be taken from start: {error}") from error
+    best = _best_of(score, trail, steps)
+    tabu = {step.operator.inverse for step in steps[best.number :]}
     deltas = Deltas(score, constraints, structure)
     validation = _Validation(score, structure, deltas)
-    best = _Best(structure, deltas.total, validation.total, validation.rank, 0)
-    trail, steps = Trail(structure), list[Step]()
-    tabu: set[Operator] = set()
-    while True:
-        if max_steps is not None and len(steps) >= max_steps:
-            stop_reason = OUT_OF_STEPS
-            break
-        choice = deltas.best(tabu, epsilon)
-        if choice is None:
-            stop_reason = NO_IMPROVEMENT
-            break
-        operator, delta = choice
-        structure = operator.apply(structure)
-        trail.append(operator)
-        deltas.update(structure, operator.touched)
-        validation.update(structure, operator.touched)
-        number = len(steps) + 1
-        if validation.rank > best.rank:
-            best = _Best(structure, deltas.total, validation.total, validation.rank, number)
-            tabu.clear()
-        else:
-            tabu.add(operator.inverse)
-        misses = number - best.number
-        step = Step(operator, delta, deltas.total, validation.total, misses, number, trail)
-        steps.append(step)
-        if on_step is not None:
-            on_step(step)
-        if misses > patience:
-            stop_reason = OUT_OF_PATIENCE
-            break
-    return SearchResult(
-        best.structure, best.score, best.validation_score, tuple(steps), stop_reason, best.number
-    )
+
+    def result(stop_reason: str) -> SearchResult:
+        return SearchResult(
+            best.structure, best.score, best.validation_score, tuple(steps), stop_reason, best.number
+        )
+
+    try:
+        while True:
+            if steps and steps[-1].misses > patience:
+                return result(OUT_OF_PATIENCE)
+            if max_steps is not None and len(steps) >= max_steps:
+                return result(OUT_OF_STEPS)
+            if max_seconds is not None and time.monotonic() - began >= max_seconds:
+                return result(OUT_OF_TIME)
+            choice = deltas.best(tabu, epsilon)
+            if choice is None:
+                return result(NO_IMPROVEMENT)
+            operator, delta = choice
+            structure = operator.apply(structure)
+            trail.append(operator)
+            deltas.update(structure, operator.touched)
+            validation.update(structure, operator.touched)
+            number, is_best = len(steps) + 1, validation.rank > best.rank
+            misses = 0 if is_best else number - best.number
+            step = Step(operator, delta, deltas.total, validation.total, misses, number, trail)
+            steps.append(step)  # before `best` moves on to it: an interrupt may come in between
+            if is_best:
+                best = _Best(structure, deltas.total, validation.total, validation.rank, number)
+                tabu.clear()
+            else:
+                tabu.add(operator.inverse)
+            if on_step is not None:
+                on_step(step)
+    except KeyboardInterrupt:
+        raise SearchInterrupted(result(INTERRUPTED)) from None
 
 
 class _Best(NamedTuple):
@@ -212,6 +250,25 @@ class _Best(NamedTuple):
     validation_score: float
     rank: tuple[int, float]
     number: int
+
+
+def _best_of(score: Score, trail: Trail, steps: Sequence[Step]) -> _Best:
+    """Return the best structure of the steps taken so far: the start if there are none."""
+    number = steps[-1].number - steps[-1].misses if steps else 0
+    structure = trail.after(number)
+    families = structure.families()
+    local = dict(zip(structure.nodes, (score.validation or score).local_many(families).tolist(), strict=True))
+    if number:
+        return _Best(
+            structure, steps[number - 1].score, steps[number - 1].validation_score, _rank(local), number
+        )
+    return _Best(structure, math.fsum(score.local_many(families)), math.fsum(local.values()), _rank(local), 0)
+
+
+def _rank(local: Mapping[str, float]) -> tuple[int, float]:
+    """Return what structures are compared by: a node that cannot be fitted must not hide the others."""
+    fitted = [value for value in local.values() if value > -math.inf]
+    return len(fitted), math.fsum(fitted)
 
 
 class _Validation:
@@ -237,9 +294,7 @@ class _Validation:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """What structures are compared by: a node that cannot be fitted must not hide the others."""
-        fitted = [value for value in self._local.values() if value > -math.inf]
-        return len(fitted), math.fsum(fitted)
+        return _rank(self._local)
 
 
 def _require_columns(score: Score, start: Structure) -> None:

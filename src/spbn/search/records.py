@@ -29,16 +29,7 @@ def to_record(search: SearchResult) -> dict[str, Any]:
             "arcs": [list(arc) for arc in start.arcs],
             "types": {node: node_type.name for node, node_type in start.types.items()},
         },
-        "steps": [
-            {
-                "operator": _operator_record(step.operator),
-                "delta": _number_record(step.delta),
-                "score": _number_record(step.score),
-                "validation_score": _number_record(step.validation_score),
-                "misses": step.misses,
-            }
-            for step in search.steps
-        ],
+        "steps": [step_record(step) for step in search.steps],
         "best": search.best,
         "score": _number_record(search.score),
         "validation_score": _number_record(search.validation_score),
@@ -55,13 +46,11 @@ def from_record(record: Any, nodes: Sequence[str]) -> SearchResult:
             raise ValueError(f"{len(record['steps'])} steps on {len(nodes)} nodes are too many to replay")
         structure = found = trail.start
         for number, entry in enumerate(record["steps"], 1):
-            operator = _operator(entry["operator"])
-            structure = operator.apply(structure)  # refuses what cannot be done there
+            step = step_of(entry, number, trail)
+            structure = step.operator.apply(structure)  # refuses what cannot be done there
             found = structure if number == best else found
-            trail.append(operator)
-            delta, score = _number(entry["delta"]), _number(entry["score"])
-            validation, misses = _number(entry["validation_score"]), _count(entry["misses"], number)
-            steps.append(Step(operator, delta, score, validation, misses, number, trail))
+            trail.append(step.operator)
+            steps.append(step)
         return SearchResult(
             found,
             _number(record["score"]),
@@ -72,6 +61,24 @@ def from_record(record: Any, nodes: Sequence[str]) -> SearchResult:
         )
     except (SpbnError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"its description of the search makes no sense ({error!r:.200}).") from error
+
+
+def step_record(step: Step) -> dict[str, Any]:
+    """Describe a step as plain data."""
+    return {
+        "operator": _operator_record(step.operator),
+        "delta": _number_record(step.delta),
+        "score": _number_record(step.score),
+        "validation_score": _number_record(step.validation_score),
+        "misses": step.misses,
+    }
+
+
+def step_of(entry: Mapping[str, Any], number: int, trail: Trail) -> Step:
+    """Read what `step_record` wrote."""
+    delta, score = _number(entry["delta"]), _number(entry["score"])
+    validation, misses = _number(entry["validation_score"]), _count(entry["misses"], number)
+    return Step(_operator(entry["operator"]), delta, score, validation, misses, number, trail)
 
 
 def _operator_record(operator: Operator) -> dict[str, str]:

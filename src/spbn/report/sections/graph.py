@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import exp, inf
 
+from spbn.confidence import EQUIVALENT
 from spbn.drawing.graph_svg import graph_svg, legend, type_class
 from spbn.drawing.markup import Html, join, tag
 from spbn.explain.evidence import Source
@@ -27,7 +28,7 @@ SAMPLED_ROWS = 1_000
 def graph_section(content: Content) -> Html:
     """Draw the graph beside the panels of its nodes."""
     structure = content.network.structure
-    weights = _weights(content)
+    weights, notes = _weights(content), dict.fromkeys(structure.dag.undecided_arcs(), EQUIVALENT)
     hint = (
         "An arc means that the child depends on the parent, given the child's other parents; not that one "
         "causes the other. Select a node to see its density, equation and score; Tab and Enter work too."
@@ -39,16 +40,27 @@ def graph_section(content: Content) -> Html:
         shown = rows if _is_drawn(content, node) else samples
         figure = cpd_figure(content.network, node, shown, number_)
         panels.append(_panel(content, number_, node, figure, first=node == first))
-    box = tag("div", graph_svg(structure, weights), class_="scroll")
+    box = tag("div", graph_svg(structure, weights, notes=notes), class_="scroll")
     return join(
         heading("graph", "The graph", hint),
         tag(
             "div",
-            tag("div", box, legend(content.types, weighted=bool(weights)), class_="card"),
+            tag(
+                "div",
+                box,
+                legend(content.types, *_legend_notes(weighted=bool(weights), dashed=bool(notes))),
+                class_="card",
+            ),
             tag("div", *panels, class_="panels", aria_live="polite"),
             class_="explorer",
         ),
     )
+
+
+def _legend_notes(*, weighted: bool, dashed: bool) -> Iterator[str]:
+    yield "removing a wider arc costs more score" if weighted else "arcs lead from parents to children"
+    if dashed:
+        yield "dashed: the reverse arc implies the same independences"
 
 
 def _weights(content: Content) -> dict[tuple[str, str], float]:

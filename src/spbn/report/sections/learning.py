@@ -15,6 +15,8 @@ STOPPED = {
     "no operator improves the score": "no further change improved the score",
     "patience": "the validation score had not improved for too many steps in a row",
     "max_steps": "it had taken as many steps as it was allowed",
+    "max_seconds": "its time was up",
+    "interrupted": "it was interrupted",
 }
 
 

@@ -1,0 +1,102 @@
+"""``spbn confidence``: which arcs to believe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spbn.app.learning import Lesson, with_learning_options
+from spbn.app.targets import require_targets
+from spbn.app.terminal import print_confidence, say
+from spbn.drawing.packages import require_plot_packages
+from spbn.errors import ArgumentError
+from spbn.tables.files import require_table_name, write_table
+
+
+@with_learning_options
+def confidence(
+    lesson: Lesson,
+    replicates: Annotated[int, typer.Option(help="How many searches, each on half of the rows.")] = 100,
+    workers: Annotated[int, typer.Option(help="Processes that search at the same time.")] = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Note every replicate in this file, and go on from what it has: run.jsonl.",
+            show_default=False,
+        ),
+    ] = None,
+    out_: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the strengths of all arcs: arcs.csv.", show_default=False),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
+    ] = None,
+) -> None:
+    """Tell which arcs of a learned network to believe.
+
+    [dim]spbn confidence wine.csv --replicates 100 --out arcs.csv --report arcs.html[/]
+    """
+    from spbn.confidence import confidence as find_confidence
+
+    require_targets(out_, report, checkpoint, inputs=[lesson.data])
+    if out_ is not None:
+        require_table_name(out_)
+    if report is not None:
+        require_plot_packages()
+    if workers < 1:
+        raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
+    frame, settings = lesson.read()
+    with _processes(workers) as client:
+        found = find_confidence(
+            frame,
+            replicates=replicates,
+            client=client,
+            checkpoint=checkpoint,
+            progress=sys.stderr.isatty(),
+            **settings,
+        )
+    print_confidence(found)
+    if out_ is not None or report is not None:
+        say()
+    if out_ is not None:
+        write_table(found.arcs, out_)
+        say(f"arcs written to {out_}")
+    if report is not None:
+        from spbn.report.confidence import write_confidence_report
+
+        write_confidence_report(found, report, title=f"Which arcs of {lesson.data.stem} to believe")
+        say(f"report written to {report}")
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Any]:
+    """Give processes that share the cores; None if this one is enough."""
+    if workers == 1:
+        yield None
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_use_threads, initargs=(threads,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _use_threads(count: int) -> None:
+    import signal
+
+    import numba
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the process that waits for the results
+    numba.set_num_threads(min(count, numba.get_num_threads()))

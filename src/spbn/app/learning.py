@@ -1,0 +1,137 @@
+"""The options that all commands which learn have in common: written once, and read here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingValues, Seed, arc_in, names_in
+from spbn.app.inputs import note_peculiar_columns, training_frame, training_frame_with_holes
+from spbn.learn import MODELS, SCORES, TESTS
+from spbn.numerics.arrays import BoolArray
+from spbn.tables.files import present
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What to learn from and how: read only when it is asked for, after other options were checked."""
+
+    data: Path
+    read: Callable[[], tuple[pd.DataFrame, dict[str, Any]]]
+
+
+def _lesson(
+    data: Data,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "spbn",
+    algorithm: Annotated[str, typer.Option(help="hc (hill climbing) or pc.")] = "hc",
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What hc climbs: one of {', '.join(SCORES)}. Default: bic for a gbn, otherwise cv.",
+            show_default=False,
+        ),
+    ] = None,
+    start: Annotated[str, typer.Option(help="Type of all nodes at the start: ckde or lg.")] = "ckde",
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validated likelihood.")] = 10,
+    validation: Annotated[float, typer.Option(help="Fraction of the rows to validate with.")] = 0.2,
+    patience: Annotated[
+        int, typer.Option(help="Steps to go on without progress on the validation rows.")
+    ] = 5,
+    epsilon: Annotated[float, typer.Option(help="Gain that a step must exceed.")] = 0.0,
+    max_parents: Annotated[
+        int | None,
+        typer.Option(help="Maximum number of parents of a node; no limit by default.", show_default=False),
+    ] = None,
+    test: Annotated[str, typer.Option(help=f"Independence test for pc: one of {', '.join(TESTS)}.")] = "rcot",
+    alpha: Annotated[float, typer.Option(help="Level of the tests of pc.")] = 0.05,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(help="An arc that must be there, A:B. May be repeated.", show_default=False),
+    ] = None,
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(help="An arc that must not be there, A:B. May be repeated.", show_default=False),
+    ] = None,
+    bandwidth: Annotated[
+        Literal["scott", "silverman", "cv"], typer.Option(help="Rule for the bandwidths of CKDE nodes.")
+    ] = "scott",
+    margins: Annotated[
+        Literal["none", "yeo-johnson"],
+        typer.Option(help="Transform of every column, against skew and heavy tails."),
+    ] = "none",
+    columns: Columns = None,
+    drop: Drop = None,
+    discrete: Discrete = None,
+    smoothing: Annotated[
+        float,
+        typer.Option(help="Rows added to every configuration of a discrete node's parents; 0 for none."),
+    ] = 1.0,
+    missing: MissingValues = "error",
+    seed: Seed = 0,
+) -> Lesson:
+    """Return the table to learn from, and the settings of `spbn.learn`."""
+
+    def read() -> tuple[pd.DataFrame, dict[str, Any]]:
+        categories = names_in("--discrete", discrete) or []
+        if missing == "impute":
+            frame = training_frame_with_holes(data, columns, drop, categories)
+        else:
+            remedy = "With --missing impute, what is there is learned from."
+            frame = training_frame(data, columns, drop, categories, missing, remedy=remedy)
+        required = [arc_in("--require", text, frame.columns) for text in require or ()]
+        forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]
+        whole: BoolArray = present(frame).min(axis=1)
+        if whole.any():
+            note_peculiar_columns(frame.loc[whole], categories)
+        return frame, {
+            "model": model,
+            "algorithm": algorithm,
+            "score": score,
+            "start": start,
+            "folds": folds,
+            "validation": validation,
+            "patience": patience,
+            "epsilon": epsilon,
+            "max_parents": max_parents,
+            "test": test,
+            "alpha": alpha,
+            "required_arcs": required,
+            "forbidden_arcs": forbidden,
+            "bandwidth": bandwidth,
+            "margins": margins,
+            "missing": missing,
+            "discrete": categories,
+            "smoothing": smoothing,
+            "seed": seed,
+        }
+
+    return Lesson(data, read)
+
+
+def with_learning_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options above: they reach it as its first argument, a `Lesson`."""
+    ours = signature(_lesson).parameters
+    (first, *own) = signature(command).parameters.values()
+    hints = get_type_hints(_lesson, include_extras=True) | get_type_hints(command, include_extras=True)
+    parameters = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+        for parameter in (*ours.values(), *own)
+    ]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        lesson = _lesson(**{name: given.pop(name) for name in ours})
+        command(**{first.name: lesson}, **given)
+
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called

@@ -1,0 +1,108 @@
+"""Checkpoints: what long work has found so far, so that it can go on after it was killed.
+
+A checkpoint is text. Its first line says what the work is, and every further line is one result; each is a
+JSON object. Lines are only ever added. One that was cut off by the end of the process does not count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+from spbn.errors import CheckpointError
+
+FORMAT = "spbn-checkpoint"
+VERSION = 1
+BEGINNING = f'{{"format": "{FORMAT}"'.encode()  # of every checkpoint
+LARGEST = 256 * 2**20
+
+
+@final
+class Checkpoint:
+    """A checkpoint that was opened: what it held by then, and how to add to it.
+
+    Parameters
+    ----------
+    work
+        Everything that the results depend on, as plain data. A file about other work is refused.
+    """
+
+    #: The results that the file held when it was opened.
+    found: tuple[dict[str, Any], ...]
+
+    def __init__(self, path: str | os.PathLike[str], work: Mapping[str, Any]) -> None:
+        self._path = Path(path)
+        header = json.loads(_line({"format": FORMAT, "version": VERSION, **work}))
+        lines = self._whole_lines()
+        if not lines:
+            self.append(header)
+            self.found = ()
+            return
+        records = [self._parsed(line) for line in lines]
+        self._require_same(records[0], header)
+        self.found = tuple(records[1:])
+
+    def append(self, result: Mapping[str, Any]) -> None:
+        """Add a result."""
+        with self._path.open("a", encoding="utf-8", newline="\n") as stream:
+            stream.write(_line(result))
+
+    def refuse(self, reason: object) -> CheckpointError:
+        """Return the error for a file whose results make no sense."""
+        return CheckpointError(
+            f"{self._path} is damaged: {reason!s:.200}. Give the name of a new file, or delete this one."
+        )
+
+    def _whole_lines(self) -> list[str]:
+        """Return the lines of the file, without one that was cut off: new lines begin in its place."""
+        if not self._path.exists():
+            return []
+        if self._path.stat().st_size > LARGEST:
+            raise self.refuse(f"it has more than {LARGEST >> 20} MB")
+        content = self._path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            if not (whole or content.startswith(BEGINNING) or BEGINNING.startswith(content)):
+                raise self._not_a_checkpoint()
+            os.truncate(self._path, len(whole))
+        try:
+            return whole.decode("utf-8").splitlines()
+        except UnicodeDecodeError:
+            raise self._not_a_checkpoint() from None
+
+    def _parsed(self, line: str) -> dict[str, Any]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._not_a_checkpoint() from None
+        if not isinstance(record, dict):
+            raise self._not_a_checkpoint()
+        return record
+
+    def _not_a_checkpoint(self) -> CheckpointError:
+        return CheckpointError(f"{self._path} is not a checkpoint of spbn: give the name of a new file.")
+
+    def _require_same(self, found: dict[str, Any], header: dict[str, Any]) -> None:
+        if found.get("format") != FORMAT:
+            raise self._not_a_checkpoint()
+        if found == header:
+            return
+        differing = [key for key in header if found.get(key) != header[key]] or sorted(
+            set(found) - set(header)
+        )
+        first = differing[0]
+        what, was, now = first, found.get(first), header.get(first)
+        if isinstance(was, dict) and isinstance(now, dict):
+            what = next(key for key in {**was, **now} if was.get(key) != now.get(key))
+            was, now = was.get(what), now.get(what)
+        raise CheckpointError(
+            f"{self._path} belongs to other work: its {what} is {was!r:.80}, and not {now!r:.80}. "
+            f"Give the name of a new file."
+        )
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"

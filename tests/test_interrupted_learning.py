@@ -1,0 +1,168 @@
+"""`learn` that runs out of time, is interrupted or killed: nothing is lost, and it goes on the same way."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spbn
+from spbn import ArgumentError, CheckpointError
+from spbn.files.checkpoint import Checkpoint
+
+from strategies import nonlinear_frame
+
+FRAME = nonlinear_frame(60, 4, seed=2)
+WHOLE = spbn.learn(FRAME)
+
+
+def interrupting(monkeypatch, after):
+    """Press Ctrl-C when so many steps have been noted; the first line is no step."""
+    original, count = Checkpoint.append, 0
+
+    def append(self, result):
+        nonlocal count
+        original(self, result)
+        count += 1
+        if count == after + 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "append", append)
+
+
+def test_every_step_is_noted_and_a_search_goes_on_after_any(tmp_path):
+    path = tmp_path / "run.jsonl"
+    assert spbn.learn(FRAME, checkpoint=path) == WHOLE
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 1 + len(WHOLE.search.steps)
+    for kept in (0, 1, 2, len(lines) - 1, len(lines)):
+        path.write_bytes(b"".join(lines[:kept]) + b'{"oper'[: 6 * (0 < kept < len(lines))])
+        network = spbn.learn(FRAME, checkpoint=path)
+        assert network == WHOLE
+        assert network.search == WHOLE.search
+        assert network.record.settings == WHOLE.record.settings
+        assert path.read_bytes() == b"".join(lines)
+
+
+def test_time_that_is_up_and_more_of_it(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    assert (first.search.stop_reason, first.structure.arcs) == ("max_seconds", ())
+    assert spbn.learn(FRAME, checkpoint=path).search == WHOLE.search
+
+
+def test_an_interrupt_offers_the_best_network_so_far(tmp_path, monkeypatch):
+    path = tmp_path / "run.jsonl"
+    interrupting(monkeypatch, after=2)
+    with pytest.raises(spbn.LearningInterrupted) as caught:
+        spbn.learn(FRAME, checkpoint=path)
+    network = caught.value.network()
+    assert network.search.stop_reason == "interrupted"
+    assert network.search.steps == WHOLE.search.steps[:2]
+    assert network == spbn.BayesianNetwork.fit(network.search.structure, FRAME)
+    network.save(tmp_path / "m.spbn")
+    loaded = spbn.BayesianNetwork.load(tmp_path / "m.spbn")
+    assert loaded.search.stop_reason == "interrupted"
+    assert spbn.learn(FRAME, checkpoint=path).search == WHOLE.search
+
+
+def test_an_interrupt_while_node_types_are_found_for_pc(monkeypatch):
+    module = sys.modules["spbn.learn"]  # `spbn.learn` is the function
+    original = module.hill_climb
+
+    def interrupted(*arguments, **options):
+        def stop(step):
+            raise KeyboardInterrupt
+
+        return original(*arguments, **options | {"on_step": stop})
+
+    monkeypatch.setattr(module, "hill_climb", interrupted)
+    with pytest.raises(spbn.LearningInterrupted) as caught:
+        spbn.learn(FRAME, algorithm="pc", test="plc")
+    network = caught.value.network()
+    assert network.type_search.stop_reason == "interrupted"
+    assert len(network.type_search.steps) == 1
+    assert network.search.pdag is not None
+
+
+def test_a_search_that_is_killed_goes_on(tmp_path):
+    """In a process of its own, which ends without a word after its third step."""
+    path = tmp_path / "run.jsonl"
+    FRAME.to_parquet(tmp_path / "frame.parquet")
+    code = f"""
+import os, pandas as pd, spbn
+from spbn.files.checkpoint import Checkpoint
+original, count = Checkpoint.append, 0
+def append(self, result):
+    global count
+    original(self, result)
+    count += 1
+    if count == 4:
+        os._exit(9)
+Checkpoint.append = append
+spbn.learn(pd.read_parquet({str(tmp_path / "frame.parquet")!r}), checkpoint={str(path)!r})
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=300).returncode == 9
+    assert path.read_bytes().count(b"\n") == 4
+    assert spbn.learn(FRAME, checkpoint=path).search == WHOLE.search
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (FRAME * 2, {}, "its data is"),
+        (FRAME[["d", "c", "b", "a"]], {}, "its columns is"),
+        (FRAME, {"patience": 1}, "its patience is 5, and not 1"),
+        (FRAME, {"required_arcs": iter([("a", "b")])}, "its required_arcs is"),
+        (FRAME, {"validation": nonlinear_frame(9, 4)}, "its validation is 0.2"),
+    ],
+)
+def test_a_checkpoint_of_other_work_is_refused(frame, options, message, tmp_path):
+    path = tmp_path / "run.jsonl"
+    spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    with pytest.raises(CheckpointError, match=message):
+        spbn.learn(frame, checkpoint=path, **options)
+
+
+def test_labels_and_validation_rows_are_told_apart(tmp_path):
+    given = {"folds": np.arange(60) % 3, "validation": nonlinear_frame(9, 4), "max_seconds": 0}
+    for _ in range(2):
+        spbn.learn(FRAME, checkpoint=tmp_path / "run.jsonl", **given)
+    for other in ({"folds": np.arange(60) % 4}, {"validation": nonlinear_frame(9, 4, seed=1)}):
+        with pytest.raises(CheckpointError, match="belongs to other work"):
+            spbn.learn(FRAME, checkpoint=tmp_path / "run.jsonl", **given | other)
+
+
+@pytest.mark.parametrize("step", ["{}", '{"operator": {"kind": "add"}}', "[]", "{"])
+def test_a_damaged_checkpoint_is_refused(step, tmp_path):
+    path = tmp_path / "run.jsonl"
+    spbn.learn(FRAME, max_seconds=0, checkpoint=path)
+    path.write_text(path.read_text() + step + "\n")
+    with pytest.raises(CheckpointError, match=r"is damaged|is not a checkpoint"):
+        spbn.learn(FRAME, checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"a,b\n1,2\n", b"a,b", b"\xff\xfe\n", b"[1]\n", b'{"format": "other"}\n']
+)
+def test_other_files_are_left_alone(content, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="is not a checkpoint of spbn"):
+        spbn.learn(FRAME, checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def test_where_they_cannot_be_used_they_are_refused(tmp_path):
+    path = tmp_path / "run.jsonl"
+    for given in ({"checkpoint": path}, {"max_seconds": 1}):
+        (name,) = given
+        with pytest.raises(ArgumentError, match=f"{name} can be given with algorithm='hc' only"):
+            spbn.learn(FRAME, algorithm="pc", test="plc", **given)
+        with pytest.raises(ArgumentError, match=f"{name} cannot be given with missing='impute'"):
+            spbn.learn(FRAME, missing="impute", **given)
+    with pytest.raises(ArgumentError, match="seed that is a whole number"):
+        spbn.learn(FRAME, seed=np.random.default_rng(0), checkpoint=path)
+    with pytest.raises(ArgumentError, match="max_seconds must be"):
+        spbn.learn(FRAME, max_seconds=-1)
+    assert not path.exists()
