@@ -37,8 +37,9 @@ class Posterior:
     variables
         The unknown variables: those without a value, among them those with an interval.
     method
-        How it was computed: "exact", "weighting" (weighted forward samples), "smc" (tempered sequential Monte
-        Carlo), or several of these where the question fell into parts.
+        How it was computed: "exact", "forward" (samples that nothing known weighs), "weighting" (weighted
+        forward samples), "smc" (tempered sequential Monte Carlo), or several of these where the question
+        fell into parts.
     effective_size
         How many independent draws the draws are worth.
     log_evidence, log_evidence_error

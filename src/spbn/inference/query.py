@@ -105,7 +105,7 @@ def answer(
     _warn_of_far_values(cases, values)
     log_evidence += sum(_log_slopes_by_node(cases).values())
     variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
-    named = " and ".join(methods) or "exact"
+    named = " and ".join(methods) or ("forward" if variables else "exact")
     return Posterior(
         dict(evidence),
         dict(do),
