@@ -36,8 +36,8 @@ QUICK = ("Iris",)
 RELATIVE_COST = {"GBN": 0.01, "blend": 1.5, "blend, margins": 1.0, "vine, parametric": 4.0}
 #: Where a vine would take hours.
 TOO_LONG = {"Spambase", "Waveform-Noise", "Cardiotocography"}
-#: From this many rows on there are fewer folds, save for the method that is compared with published values.
-MANY_ROWS, FEWER_FOLDS, COMPARED = 2_000, 2, "blend, margins"
+#: From this many values on there are fewer folds, save for the method that is compared with published values.
+MANY_VALUES, FEWER_FOLDS, COMPARED = 10_000, 2, "blend, margins"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def rounding_step(values: np.ndarray) -> float:
 
 
 def _folds(data: Path, name: str, version: str, method: str) -> int:
-    if len(uci_table(data, name)) <= MANY_ROWS or (version, method) == ("raw", COMPARED):
+    if uci_table(data, name).size < MANY_VALUES or (version, method) == ("raw", COMPARED):
         return OUTER_FOLDS
     return FEWER_FOLDS
 
