@@ -189,6 +189,8 @@ class NodeType(ABC, metaclass=_Registered):
     dark_colour: ClassVar[str]
     #: Name of the type that a report compares it with.
     alternative: ClassVar[str] = "lg"
+    #: Whether a family is scored so quickly, however many rows there are, that no search needs an estimate.
+    is_quick: ClassVar[bool] = False
 
     @staticmethod
     def parse(value: NodeType | str) -> NodeType:

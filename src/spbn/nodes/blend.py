@@ -21,11 +21,10 @@ import numpy as np
 
 from spbn.errors import FitError, quoted
 from spbn.kernels.bandwidth import BandwidthRule
-from spbn.kernels.conditional import FAR
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
-from spbn.nodes.ckde import CKDE, family_sets
+from spbn.nodes.ckde import CKDE, family_sets, kernel_rows
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
@@ -332,29 +331,15 @@ class BlendScorer:
         Families of the same variables follow one another, because the rows that they share are not
         kept for long if there are very many.
         """
-        joints, _ = family_sets(families)
+        bench, (joints, _) = self._bench, family_sets(families)
         order = sorted(range(len(families)), key=joints.__getitem__)
-        queries = self._bench.partition.queries
+        queries = bench.partition.queries
         at_a_time = max(1, LARGEST_PART // (len(COMPONENTS) * queries))
         for start in range(0, len(families), at_a_time):
             part = order[start : start + at_a_time]
             batch = families.only(np.array(part))
-            yield part, np.concatenate([self._kernels(batch), self._line.rows(batch)[:, None]], axis=1)
-
-    def _kernels(self, families: FamilyBatch) -> FloatArray:
-        """Families × scales × queried rows; -inf throughout where a scale cannot be fitted."""
-        densities = self._bench.scaled_densities
-        if callable(self._bench.settings.bandwidth):
-            return np.stack([densities.family_rows(members) for members in families.each])
-        joints, parents = family_sets(families)
-        rows, below = densities.rows(joints), densities.rows(parents)
-        for f, members in enumerate(families.each):
-            if (below[f] < FAR).any():
-                rows[f] = densities.family_rows(members)
-            else:
-                rows[f] -= below[f]
-        rows[~np.isfinite(rows).all(axis=2)] = -np.inf
-        return rows
+            kernels = kernel_rows(bench, bench.scaled_densities, batch)
+            yield part, np.concatenate([kernels, self._line.rows(batch)[:, None]], axis=1)
 
 
 def _or_none(fit: Callable[[], Any]) -> Any:

@@ -11,10 +11,11 @@ import numpy as np
 from spbn.errors import ModelFileError, SpbnError
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.conditional import FAR
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
-from spbn.nodes.densities import VariableSet
+from spbn.nodes.densities import SetDensities, VariableSet
 from spbn.nodes.kde import KDE
 from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region, require_interval
@@ -227,12 +228,12 @@ class KernelScorer:
     """
 
     def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
         self._densities = bench.densities
-        self._rule = bench.settings.bandwidth
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of every family; -inf where one cannot be fitted."""
-        if callable(self._rule):
+        if callable(self._bench.settings.bandwidth):
             return self.rows(families).sum(axis=1)
         joints, parents = family_sets(families)
         whole = self._densities.totals(joints)[0][:, 0]
@@ -247,7 +248,7 @@ class KernelScorer:
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
-        return np.stack([self._densities.family_rows(members)[0] for members in families.each])
+        return kernel_rows(self._bench, self._densities, families)[:, 0]
 
 
 @final
@@ -269,9 +270,8 @@ class ScaledKernelScorer:
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
-        densities = self._bench.scaled_densities
-        chosen = self._chosen(families)
-        return np.stack([densities.family_rows(m)[k] for m, k in zip(families.each, chosen, strict=True)])
+        rows = kernel_rows(self._bench, self._bench.scaled_densities, families)
+        return rows[np.arange(len(families)), self._chosen(families)]
 
     def by_scale(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihoods, families × scales."""
@@ -311,6 +311,21 @@ def _best_scale(table: Table, settings: FitSettings) -> float:
 def _best_scales(totals: FloatArray) -> IntArray:
     """Return the scale with the greatest of families × scales; that of the rule where none can be fitted."""
     return np.where(np.isfinite(totals).any(axis=1), totals.argmax(axis=1), AS_IT_IS)
+
+
+def kernel_rows(bench: Workbench, densities: SetDensities, families: FamilyBatch) -> FloatArray:
+    """Families × scales × queried rows; -inf throughout where a scale cannot be fitted."""
+    if callable(bench.settings.bandwidth):
+        return np.stack([densities.family_rows(members) for members in families.each])
+    joints, parents = family_sets(families)
+    rows, below = densities.rows(joints), densities.rows(parents)
+    for f, members in enumerate(families.each):
+        if (below[f] < FAR).any():
+            rows[f] = densities.family_rows(members)
+        else:
+            rows[f] -= below[f]
+    rows[~np.isfinite(rows).all(axis=2)] = -np.inf
+    return rows
 
 
 def family_sets(families: FamilyBatch) -> tuple[list[VariableSet], list[VariableSet]]:

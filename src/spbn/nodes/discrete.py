@@ -186,6 +186,7 @@ class DiscreteType(NodeType):
     sentence = "A table with the probability of every level, for each combination of its parents' levels."
     colour = "#d6e6d3"
     dark_colour = "#36493a"
+    is_quick = True
     alternative = "discrete"
 
     def admits(self, child: Variable, parents: Sequence[Variable]) -> bool:

@@ -159,6 +159,7 @@ class LinearGaussianType(NodeType):
     sentence = "A straight-line relation to its parents with normal noise."
     colour = "#ffffff"
     dark_colour = "#1a1e22"
+    is_quick = True
     alternative = "ckde"
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> LinearGaussian:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import final
 
 import numpy as np
 
 from spbn.errors import ArgumentError
-from spbn.nodes.base import NodeType, place_of
+from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.families import AnyFamily, Family, FamilyBatch
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.numerics.caching import forget_older_half
+from spbn.scores.preview import Preview
 from spbn.structure import Structure
 from spbn.tables.table import Variable
 
@@ -56,6 +58,10 @@ class FamilyCache:
             self._numbers.update(zip(new.keys, found[missing].tolist(), strict=True))
         return found
 
+    def known(self, batch: FamilyBatch) -> BoolArray:
+        """Tell which families need not be computed."""
+        return np.array([key in self._numbers for key in batch.keys], dtype=np.bool_)
+
     def checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
         """Return the families to compute; refuse those that the score is not defined for."""
         batch = FamilyBatch.named(self._columns, list(families))
@@ -79,6 +85,11 @@ class Score(ABC):
     node_types: frozenset[NodeType]
     #: A score of other rows by which a search decides when to stop; None if there is none.
     validation: Score | None = None
+
+    @cached_property
+    def preview(self) -> Preview | None:
+        """Estimates from some of the rows; None if there are too few for that to be worthwhile."""
+        return None
 
     def __init__(self, nodes: Sequence[str | Variable], node_types: Iterable[NodeType]) -> None:
         self.variables = tuple(Variable(node) if isinstance(node, str) else node for node in nodes)
@@ -108,6 +119,12 @@ class Score(ABC):
     def local_batch(self, batch: FamilyBatch) -> FloatArray:
         """Scores of many families of the score's columns and types, which are not checked again."""
         return self._cache.many(batch)
+
+    @final
+    def known(self, batch: FamilyBatch) -> BoolArray:
+        """Tell which families have been scored before, or are quick to score."""
+        quick = np.array([node_type.is_quick for node_type in registered()])
+        return quick[batch.types] | self._cache.known(batch)
 
     @final
     def total(self, structure: Structure) -> float:

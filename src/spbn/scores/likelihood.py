@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -16,6 +17,7 @@ from spbn.nodes.workbench import Workbench
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
 from spbn.scores.base import Score
+from spbn.scores.preview import Preview
 from spbn.structure import Structure
 from spbn.tables.frames import Missing, as_table, training_table
 from spbn.tables.splits import fold_labels, holdout_rows
@@ -61,6 +63,11 @@ class CVLikelihood(Score):
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         return self._bench.totals(batch)
+
+    @cached_property
+    def preview(self) -> Preview | None:
+        """Estimates from some of the rows; None if there are too few for that to be worthwhile."""
+        return Preview.of(self._bench)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every row under parameters fitted without its fold."""
@@ -152,6 +159,11 @@ class ValidatedLikelihood(Score):
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         return self._training._compute(batch)  # bypasses its cache: this score has its own
+
+    @cached_property
+    def preview(self) -> Preview | None:
+        """Estimates from some of the training rows; None if there are too few for that to be worthwhile."""
+        return self._training.preview
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every training row under parameters fitted without its fold."""

@@ -1,9 +1,13 @@
-"""By how much every allowed operator would change the score, kept up to date as the structure changes."""
+"""By how much every allowed operator would change the score, kept up to date as the structure changes.
+
+Where a score can estimate changes from some of the rows (`scores.preview`), a delta begins as an estimate
+with a margin, and is computed in full only if it might be the greatest.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import final
 
 import numpy as np
@@ -46,6 +50,9 @@ class Deltas:
         self._types = np.empty(n, dtype=np.int8)
         self._toggled = np.full((n, n), np.nan)
         self._retyped = np.full((n, len(self._choices)), np.nan)
+        #: How much greater the deltas may be: 0 where they are computed in full.
+        self._toggled_margin = np.zeros((n, n))
+        self._retyped_margin = np.zeros((n, len(self._choices)))
         self.update(structure, structure.nodes)
 
     def update(self, structure: Structure, touched: Iterable[str]) -> None:
@@ -73,10 +80,11 @@ class Deltas:
         toggles[cuts[0] : cuts[1]] = sources
         types = self._types[nodes]
         types[cuts[1] :] = self._choices[choice]
-        scores = self._family_scores(nodes, toggles, types)
-        self.local[stale], toggled_scores, retyped_scores = np.split(scores, cuts)
-        self._toggled[sources, targets] = _change(toggled_scores, self.local[targets])
-        self._retyped[retyped, choice] = _change(retyped_scores, self.local[retyped])
+        changes, margins = self._changes(nodes, toggles, types, unchanged=len(stale))
+        _, self._toggled[sources, targets], self._retyped[retyped, choice] = np.split(changes, cuts)
+        _, self._toggled_margin[sources, targets], self._retyped_margin[retyped, choice] = np.split(
+            margins, cuts
+        )
 
     def best(self, tabu: Iterable[Operator], epsilon: float) -> tuple[Operator, float] | None:
         """Return the operator with the greatest delta and that delta; None where none exceeds `epsilon`.
@@ -85,22 +93,53 @@ class Deltas:
         difference. Ties go to the first by kind (add, remove, reverse, change of
         type) and column order.
         """
-        deltas = self._by_kind()
-        for operator in tabu:
-            if (place := self._locate(operator)) is not None:
-                kind, i, j = place
-                deltas[kind][i, j] = -np.inf
-        flat = np.concatenate([kind.ravel() for kind in deltas])
+        tabu = list(tabu)
+        while True:
+            choice, least = self._best_known(tabu, epsilon)
+            most = self._flat(tabu, margins=1.0)
+            most[self._flat(tabu, margins=0.0) == most] = -np.inf
+            position = int(most.argmax())
+            if not most[position] > least:
+                return choice
+            self._settle(self._operator(position))
+
+    def _best_known(
+        self, tabu: Sequence[Operator], epsilon: float
+    ) -> tuple[tuple[Operator, float] | None, float]:
+        """Return the best of the operators whose deltas are known in full, and what another must exceed."""
+        flat = self._flat(tabu, margins=-np.inf)
         while True:
             position = int(flat.argmax())
             delta = float(flat[position])
             if not delta > epsilon:
-                return None
+                return None, epsilon
             noise = self._noise(self._operator(position), delta)
             if delta > epsilon + noise:
                 first = int(np.argmax(flat >= delta - noise))
-                return self._operator(first), float(flat[first])
+                return (self._operator(first), float(flat[first])), max(epsilon, delta - noise)
             flat[position] = -np.inf
+
+    def _flat(self, tabu: Sequence[Operator], *, margins: float) -> FloatArray:
+        """Deltas of all operators in one list, each with some of its margin added; -inf where one is tabu."""
+        deltas = self._by_kind(margins)
+        for operator in tabu:
+            if (place := self._locate(operator)) is not None:
+                kind, i, j = place
+                deltas[kind][i, j] = -np.inf
+        return np.concatenate([kind.ravel() for kind in deltas])
+
+    def _settle(self, operator: Operator) -> None:
+        """Compute the delta of an operator in full."""
+        kind, i, j = self._locate(operator)  # type: ignore[misc]
+        if kind == 3:
+            retyped = np.array([i])
+            scores = self._family_scores(retyped, np.array([-1]), self._choices[[j]].astype(np.int8))
+            self._retyped[i, j], self._retyped_margin[i, j] = _change(scores, self.local[retyped])[0], 0.0
+            return
+        sources, targets = np.array([(i, j), (j, i)] if kind == 2 else [(i, j)]).T
+        scores = self._family_scores(targets, sources, self._types[targets])
+        self._toggled[sources, targets] = _change(scores, self.local[targets])
+        self._toggled_margin[sources, targets] = 0.0
 
     def _noise(self, operator: Operator, delta: float) -> float:
         """By how much rounding may change the delta of an operator."""
@@ -112,15 +151,16 @@ class Deltas:
         """Score of the structure."""
         return math.fsum(self.local)
 
-    def _by_kind(self) -> list[FloatArray]:
+    def _by_kind(self, margins: float) -> list[FloatArray]:
         """Deltas of all operators: arcs to add, to remove, to reverse, and types; -inf where not allowed."""
+        toggled = _raised(self._toggled, self._toggled_margin, margins)
         with np.errstate(invalid="ignore"):  # -inf + inf: the new family cannot be fitted
-            turned = self._toggled + self._toggled.T
+            turned = toggled + toggled.T
         return [
-            _masked(self._toggled, self._addable),
-            _masked(self._toggled, self._removable),
+            _masked(toggled, self._addable),
+            _masked(toggled, self._removable),
             _masked(turned, self._reversible),
-            self._retyped.copy(),
+            _raised(self._retyped, self._retyped_margin, margins),
         ]
 
     def _operator(self, position: int) -> Operator:
@@ -143,27 +183,55 @@ class Deltas:
         kind = (AddArc, RemoveArc, ReverseArc).index(type(operator))
         return kind, index(operator.source), index(operator.target)
 
+    def _changes(
+        self, nodes: IntArray, toggles: IntArray, types: npt.NDArray[np.int8], *, unchanged: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return by how much families differ from the present ones of their nodes, and the margins of that.
+
+        The first of them are the present ones, whose scores are kept.
+        """
+        preview = self._score.preview
+        if preview is None:
+            scores = self._family_scores(nodes, toggles, types)
+            self.local[nodes[:unchanged]] = scores[:unchanged]
+            return _change(scores, self.local[nodes]), np.zeros(len(nodes))
+        self.local[nodes[:unchanged]] = self._family_scores(*(x[:unchanged] for x in (nodes, toggles, types)))
+        changes, margins = np.zeros(len(nodes)), np.zeros(len(nodes))
+        families = self._families(nodes, toggles, types)
+        known = self._score.known(families)
+        changes[known] = _change(self._score.local_batch(families.only(known)), self.local[nodes[known]])
+        if not known.all():
+            present = self._families(nodes, np.full_like(toggles, -1), self._types[nodes])
+            changes[~known], margins[~known] = preview.gains(families.only(~known), present.only(~known))
+        return changes, margins
+
     def _family_scores(self, nodes: IntArray, toggles: IntArray, types: npt.NDArray[np.int8]) -> FloatArray:
         """Scores of families of some types, with the parent in `toggles` added or removed unless it is -1."""
         scores = np.empty(len(nodes))
         step = max(1, LARGEST_BATCH // len(self._score.nodes))
         for start in range(0, len(nodes), step):
             part = slice(start, start + step)
-            node, toggle = nodes[part], toggles[part]
-            parents = self._structure.dag.matrix.T[node]
-            toggled = np.flatnonzero(toggle >= 0)
-            parents[toggled, toggle[toggled]] ^= True
-            of_columns = np.zeros((len(node), len(self._score.nodes)), dtype=bool)
-            of_columns[:, self._columns] = parents
-            batch = FamilyBatch(self._score.nodes, self._columns[node], of_columns, types[part])
-            scores[part] = self._score.local_batch(batch)
+            scores[part] = self._score.local_batch(self._families(nodes[part], toggles[part], types[part]))
         return scores
+
+    def _families(self, nodes: IntArray, toggles: IntArray, types: npt.NDArray[np.int8]) -> FamilyBatch:
+        parents = self._structure.dag.matrix.T[nodes]
+        toggled = np.flatnonzero(toggles >= 0)
+        parents[toggled, toggles[toggled]] ^= True
+        of_columns = np.zeros((len(nodes), len(self._score.nodes)), dtype=bool)
+        of_columns[:, self._columns] = parents
+        return FamilyBatch(self._score.nodes, self._columns[nodes], of_columns, types)
 
 
 def _change(new: FloatArray, old: FloatArray) -> FloatArray:
     """Difference of local scores; a family that cannot be fitted is never an improvement."""
     with np.errstate(invalid="ignore"):  # -inf - -inf
         return np.where(new > -np.inf, new - old, -np.inf)
+
+
+def _raised(deltas: FloatArray, margins: FloatArray, factor: float) -> FloatArray:
+    """Add to every delta some of its margin; all of those that have one are -inf if the factor is."""
+    return deltas + np.where(margins > 0.0, factor * np.maximum(margins, np.finfo(float).tiny), 0.0)
 
 
 def _masked(deltas: FloatArray, allowed: BoolArray) -> FloatArray:
