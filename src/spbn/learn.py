@@ -401,6 +401,11 @@ def _start(
 ) -> Structure:
     if not isinstance(start, Structure):
         first = NodeType.parse(start)
+        if first not in (*choices, NodeType.CKDE):  # CKDE is the default, and stands for the only choice too
+            raise ArgumentError(
+                f"start must be a type that nodes of a {model} can have: "
+                f"{' or '.join(choice.name for choice in choices)}. Got {first.name!r} instead."
+            )
         common = first if first in choices else choices[0]
         types = {v.name: NodeType.DISCRETE if v.is_discrete else common for v in table.variables}
         return Structure(table.names, types=types)

@@ -85,7 +85,7 @@ def _lesson(
         if missing == "impute":
             frame = training_frame_with_holes(data, columns, drop, categories)
         else:
-            remedy = "With --missing impute, what is there is learned from."
+            remedy = "With --missing impute, a network is learned from the values that are there."
             frame = training_frame(data, columns, drop, categories, missing, remedy=remedy)
         required = [arc_in("--require", text, frame.columns) for text in require or ()]
         forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]

@@ -195,13 +195,13 @@ class Deltas:
             scores = self._family_scores(nodes, toggles, types)
             self.local[nodes[:unchanged]] = scores[:unchanged]
             return _change(scores, self.local[nodes]), np.zeros(len(nodes))
-        self.local[nodes[:unchanged]] = self._family_scores(*(x[:unchanged] for x in (nodes, toggles, types)))
+        present = self._families(nodes, np.full_like(toggles, -1), self._types[nodes])
+        self.local[nodes[:unchanged]] = self._score.local_batch(present.only(np.arange(unchanged)))
         changes, margins = np.zeros(len(nodes)), np.zeros(len(nodes))
         families = self._families(nodes, toggles, types)
         known = self._score.known(families)
         changes[known] = _change(self._score.local_batch(families.only(known)), self.local[nodes[known]])
         if not known.all():
-            present = self._families(nodes, np.full_like(toggles, -1), self._types[nodes])
             changes[~known], margins[~known] = preview.gains(families.only(~known), present.only(~known))
         return changes, margins
 
