@@ -36,8 +36,9 @@ QUICK = ("Iris",)
 RELATIVE_COST = {"GBN": 0.01, "blend": 1.5, "blend, margins": 1.0, "vine, parametric": 4.0}
 #: Where a vine would take hours.
 TOO_LONG = {"Spambase", "Waveform-Noise", "Cardiotocography"}
-#: From this many values on there are fewer folds, save for the method that is compared with published values.
-MANY_VALUES, FEWER_FOLDS, COMPARED = 10_000, 2, "blend, margins"
+#: Folds that are run of tables with at least so many values, save by what is compared with published values.
+FEWER_FOLDS = {100_000: 1, 10_000: 2}
+COMPARED = "blend, margins"
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,10 @@ def rounding_step(values: np.ndarray) -> float:
 
 
 def _folds(data: Path, name: str, version: str, method: str) -> int:
-    if uci_table(data, name).size < MANY_VALUES or (version, method) == ("raw", COMPARED):
+    if (version, method) == ("raw", COMPARED):
         return OUTER_FOLDS
-    return FEWER_FOLDS
+    values = uci_table(data, name).size
+    return next((folds for size, folds in FEWER_FOLDS.items() if values >= size), OUTER_FOLDS)
 
 
 def _cost(data: Path, cell: Cell) -> tuple[bool, float]:
