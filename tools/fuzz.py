@@ -76,6 +76,12 @@ def _one_huge(rng: np.random.Generator, rows: int) -> np.ndarray:
     return column
 
 
+def _one_level(rng: np.random.Generator, rows: int) -> np.ndarray:
+    column = rng.choice(["left", "right"], size=rows).astype(object)
+    column[rng.integers(rows)] = "neither"
+    return column
+
+
 def _rare(rng: np.random.Generator, rows: int) -> np.ndarray:
     column = np.zeros(rows)
     column[rng.integers(rows, size=max(1, rows // 20))] = 1.0
@@ -98,6 +104,9 @@ FRESH: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "constant": lambda rng, rows: np.full(rows, rng.choice([0.0, 0.1, 1e300])),
     "missing": lambda rng, rows: np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows)),
     "infinite": lambda rng, rows: np.where(rng.random(rows) < 0.05, np.inf, rng.normal(size=rows)),
+    "text": lambda rng, rows: rng.choice(["red", "green", "blue"], size=rows),
+    "truth": lambda rng, rows: rng.random(rows) < 0.4,
+    "a level that occurs once": _one_level,
 }
 
 Derived = Callable[[np.random.Generator, list[np.ndarray]], np.ndarray]
@@ -126,6 +135,11 @@ def _spread(column: np.ndarray) -> float:
     return float(high - low) if np.isfinite(high - low) else 1.0
 
 
+def is_number(column: np.ndarray) -> bool:
+    """Tell numbers from text and truth values."""
+    return column.dtype.kind in "if"
+
+
 def draw_table(rng: np.random.Generator) -> tuple[Columns, str]:
     """Return columns, and what they are."""
     rows = int(
@@ -138,14 +152,15 @@ def draw_table(rng: np.random.Generator) -> tuple[Columns, str]:
     for name in "abcde"[: rng.integers(1, 6)]:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if columns and rng.random() < 0.45:
+            numbers = [other for other, values in columns.items() if is_number(values)]
+            if numbers and rng.random() < 0.45:
                 kind = str(rng.choice(list(DERIVED)))
                 if kind in REFUSED and rng.random() < 0.8:
                     kind = "sum"
-                if len(columns) == 1 and kind in ("sum", "difference", "product"):
+                if len(numbers) == 1 and kind in ("sum", "difference", "product"):
                     kind = "square"
-                size = rng.integers(min(2, len(columns)), len(columns) + 1)
-                chosen = rng.choice(list(columns), size=size, replace=False)
+                size = rng.integers(min(2, len(numbers)), len(numbers) + 1)
+                chosen = rng.choice(numbers, size=size, replace=False)
                 column = DERIVED[kind](rng, [np.asarray(columns[other], float) for other in chosen])
                 kind = f"{kind} of {', '.join(chosen)}"
             else:
@@ -160,7 +175,7 @@ def draw_table(rng: np.random.Generator) -> tuple[Columns, str]:
 
 def draw_options(rng: np.random.Generator, names: list[str]) -> dict[str, Any]:
     """Return arguments of `spbn.learn`, most of them left at their defaults."""
-    options: dict[str, Any] = {"model": str(rng.choice(["spbn", "gbn", "kdebn"]))}
+    options: dict[str, Any] = {"model": str(rng.choice(["spbn", "gbn", "kdebn", "blend"]))}
     if rng.random() < 0.35:
         options |= {
             "algorithm": "pc",
@@ -180,12 +195,16 @@ def draw_options(rng: np.random.Generator, names: list[str]) -> dict[str, Any]:
         "engine": lambda: str(rng.choice(["exact", "spectral"])),
         "seed": lambda: int(rng.integers(5)),
         "start": lambda: "lg",
-        "missing": lambda: "drop",
+        "missing": lambda: str(rng.choice(["drop", "impute"])),
+        "margins": lambda: "yeo-johnson",
+        "smoothing": lambda: float(rng.choice([0.0, 5.0])),
         "epsilon": lambda: float(rng.choice([1e-3, 5.0])),
     }
     for name, value in may_be.items():
         if rng.random() < 0.3:
             options[name] = value()
+    if options["model"] == "blend" and options.get("engine") == "spectral":
+        del options["engine"]  # grids for narrow kernels and long tails: right, but not made for small tables
     pairs = [(a, b) for a in names for b in names if a != b]
     for name in ("required_arcs", "forbidden_arcs"):
         if pairs and rng.random() < 0.2:
@@ -200,12 +219,12 @@ def try_table(columns: Columns, options: dict[str, Any]) -> str:
         network = spbn.learn(columns, **options)
     except SpbnError as error:
         return type(error).__name__
-    rows = {name: np.asarray(column, dtype=float) for name, column in columns.items()}
-    complete = np.isfinite(np.stack(list(rows.values()))).all(axis=0)
-    rows = {name: column[complete] for name, column in rows.items()}
+    finite = [np.isfinite(column) for column in columns.values() if is_number(column)]
+    complete = np.all(finite, axis=0) if finite else np.ones(len(next(iter(columns.values()))), bool)
+    rows = {name: column[complete] for name, column in columns.items()}
     _require_finite("the log-density of a training row", network.logpdf(rows))
     sample = network.sample(7, seed=1)
-    _require_finite("a sample", sample.to_numpy())
+    _require_finite("a sample", sample.select_dtypes("number").to_numpy())
     _require_finite("the log-density of a sample", network.logpdf(sample))
     for node in network.nodes:
         cdf = network.cpds[node].cdf(sample)
@@ -220,7 +239,9 @@ def try_table(columns: Columns, options: dict[str, Any]) -> str:
         raise WrongError("the model that was loaded is not the one that was saved")
     if again.search != network.search or again.record.settings != network.record.settings:
         raise WrongError("the record of the model that was loaded is not the one that was saved")
-    np.testing.assert_array_equal(again.logpdf(rows), network.logpdf(rows))
+    # A model file does not keep the engine, which is asked for where a network is used.
+    promise = 1e-6 if options.get("engine") == "spectral" else 0.0
+    np.testing.assert_allclose(again.logpdf(rows), network.logpdf(rows), rtol=0.0, atol=promise)
     return "learned"
 
 
@@ -249,11 +270,20 @@ def model_files() -> dict[str, bytes]:
         "hc": {"folds": 3},
         "pc": {"algorithm": "pc", "test": "plc", "folds": 3, "required_arcs": [("a", "b")]},
         "gbn": {"model": "gbn"},
+        "blend": {"model": "blend", "margins": "yeo-johnson", "folds": 3},
+        "mixed": {"folds": 3, "required_arcs": [("d", "a"), ("d", "e")]},
+    }
+    levels = rng.choice(["x", "y"], size=40)
+    mixed = {
+        **data,
+        "a": a + 3.0 * (levels == "x"),
+        "d": levels,
+        "e": (levels == "x") ^ (rng.random(40) < 0.2),
     }
     for name, options in kinds.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.spbn"
-            spbn.learn(data, **options).save(path)
+            spbn.learn(mixed if name == "mixed" else data, **options).save(path)
             files[name] = path.read_bytes()
     return files
 
@@ -383,7 +413,10 @@ def try_file(content: bytes) -> str:
                 raise WrongError(f"reading a file of {len(content)} bytes took {peak / 2**20:.0f} MB")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # absurd parameters may overflow, but not crash or hang
-            data = {node: np.linspace(-2.0, 2.0, 5) for node in network.nodes}
+            data = {
+                v.name: np.resize(v.levels, 5) if v.is_discrete else np.linspace(-2.0, 2.0, 5)
+                for v in network.variables
+            }
             if np.isnan(network.logpdf(data)).any():
                 raise WrongError("a log-density is not a number")
             network.sample(3, seed=0)
