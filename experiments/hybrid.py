@@ -36,9 +36,11 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 PEER = "PyBNesian"
 METHODS = (*MODELS, PEER)
-#: PyBNesian is stopped after this many seconds of all cores; if the first fold of a table is, the others are
-#: not begun.
+#: PyBNesian is stopped after this many seconds of all cores. If the first fold of a table is, or takes more than
+#: a fifth of that, the others are not begun; nor is any of a table with more rows than it could ever do.
 LIMIT = 600
+OTHER_FOLDS = 120
+PEER_ROWS = 10_000
 QUICK = ("Liver",)
 #: What a method costs, roughly, beside an SPBN search; the order of the cells follows it.
 RELATIVE_COST = {"CLG": 0.05, "blend, patience 0": 3.0, "blend, patience 5": 4.0, PEER: 100.0}
@@ -64,7 +66,7 @@ def cells(data: Path, quick: bool) -> list[Cell]:
         for name in (QUICK if quick else SOURCES)
         for method in METHODS
         for fold in range(1 if quick else folds_of(name))
-        if method != PEER or find_spec("pybnesian")
+        if method != PEER or (find_spec("pybnesian") and len(hybrid_table(data, name)) < PEER_ROWS)
     ]
     return sorted(everything, key=lambda cell: (cell.fold > 0 and cell.method == PEER, _cost(data, cell)))
 
@@ -106,7 +108,7 @@ def _measured(
 
 def _run_peer(cell: Cell, data: Path) -> dict[str, float | int | str]:
     """Let PyBNesian learn in a process that can be stopped."""
-    if cell.fold > 0 and _first_fold(cell.data) != "measured":
+    if cell.fold > 0 and not _is_quick(cell.data):
         return _unmeasured("not begun")
     command = [sys.executable, "-m", "experiments.hybrid", str(data), json.dumps(asdict(cell))]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=_limit_processor)
@@ -130,13 +132,14 @@ def _unmeasured(status: str) -> dict[str, float | int | str]:
     return {"status": status, **dict.fromkeys(values, "")}
 
 
-def _first_fold(name: str) -> str:
-    """Return how PyBNesian's first fold of a table ended."""
+def _is_quick(name: str) -> bool:
+    """Tell whether PyBNesian's first fold of a table ended soon."""
     if not RESULTS.exists():
-        return "measured"
+        return True
     found = pd.read_csv(RESULTS)
     mine = found[(found["data"] == name) & (found["method"] == PEER) & (found["fold"] == 0)]
-    return "measured" if mine.empty else str(mine["status"].iloc[0])
+    soon = (mine["status"] == "measured") & (mine["learning"] <= OTHER_FOLDS * (os.cpu_count() or 1))
+    return bool(soon.all())
 
 
 def peer_cell(cell: Cell, data: Path) -> dict[str, float | int | str]:

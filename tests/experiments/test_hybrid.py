@@ -54,8 +54,10 @@ def test_drawing_ranks_our_models_and_names_rows_that_the_peer_cannot_score(tmp_
     assert "1.00 | 2.00 | 3.00" in text
 
 
-def test_the_peer_is_not_begun_again_where_its_first_fold_was_stopped(tmp_path, monkeypatch):
+@pytest.mark.parametrize("first", [{"status": "stopped", "learning": None}, {"learning": 1000.0}], ids=str)
+def test_the_peer_is_not_begun_again_where_its_first_fold_was_stopped_or_slow(first, tmp_path, monkeypatch):
     monkeypatch.setattr(hybrid, "RESULTS", tmp_path / "hybrid.csv")
-    pd.DataFrame([measured("Liver", 0, hybrid.PEER, None, status="stopped")]).to_csv(hybrid.RESULTS)
+    row = measured("Liver", 0, hybrid.PEER, None) | first
+    pd.DataFrame([row]).to_csv(hybrid.RESULTS)
     found = hybrid.run(hybrid.Cell("Liver", 1, hybrid.PEER), tmp_path)
     assert found["status"] == "not begun"
