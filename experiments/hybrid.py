@@ -36,8 +36,8 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 PEER = "PyBNesian"
 METHODS = (*MODELS, PEER)
-#: PyBNesian is stopped after this many seconds of all cores. If the first fold of a table is, or takes more than
-#: a fifth of that, the others are not begun; nor is any of a table with more rows than it could ever do.
+#: PyBNesian is stopped after this many seconds of all cores. If the first fold of a table is, or takes more
+#: than a fifth of that, the others are not begun; nor is any of a table with more rows than it could ever do.
 LIMIT = 600
 OTHER_FOLDS = 120
 PEER_ROWS = 10_000
