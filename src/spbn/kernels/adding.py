@@ -24,7 +24,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spbn.kernels.exp2 import exp2_negative, exp2_negative_short
+from spbn.kernels.exp2 import exp2_negative
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.compiling import REORDER, compiled_address
 
@@ -122,30 +122,44 @@ def _any_dimension(work: Any, d: int, width: int, count: int) -> None:
 
 
 def _unrolled_scales(dimensions: tuple[int, ...]) -> Callable[..., None]:
+    # Two queries at a time: one chain of operations runs while the other waits.
     def add(work: Any, d: int, width: int, count: int) -> None:
         block, sums = len(dimensions) * WIDTH, 2 * len(dimensions) * WIDTH
-        for i in range(count):
+        for i in range(0, count, 2):
             s0 = s1 = s2 = s3 = 0.0
+            r0 = r1 = r2 = r3 = 0.0
             for j in range(width):
-                q = 0.0
+                p = q = 0.0
                 for k in range(len(dimensions)):
-                    z = work[k * WIDTH + i] - work[block + k * WIDTH + j]
+                    y = work[block + k * WIDTH + j]
+                    x = work[k * WIDTH + i] - y
+                    z = work[k * WIDTH + i + 1] - y
+                    p += x * x
                     q += z * z
-                t = exp2_negative_short(q)
+                t, u = exp2_negative(p), exp2_negative(q)
                 s3 += t
+                r3 += u
                 t = t if t > LEAST else LEAST
-                t = t * t
-                t = t * t
+                u = u if u > LEAST else LEAST
+                t, u = t * t, u * u
+                t, u = t * t, u * u
                 s2 += t
-                t = t * t
-                t = t * t
+                r2 += u
+                t, u = t * t, u * u
+                t, u = t * t, u * u
                 s1 += t
-                t = t * t
+                r1 += u
+                t, u = t * t, u * u
                 s0 += t * t
+                r0 += u * u
             work[sums + i] += s0
             work[sums + WIDTH + i] += s1
             work[sums + 2 * WIDTH + i] += s2
             work[sums + 3 * WIDTH + i] += s3
+            work[sums + i + 1] += r0
+            work[sums + WIDTH + i + 1] += r1
+            work[sums + 2 * WIDTH + i + 1] += r2
+            work[sums + 3 * WIDTH + i + 1] += r3
 
     return add
 
@@ -163,7 +177,7 @@ def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
                 work[squares + j] += z * z
         s0 = s1 = s2 = s3 = 0.0
         for j in range(width):
-            t = exp2_negative_short(work[squares + j])
+            t = exp2_negative(work[squares + j])
             s3 += t
             t = t if t > LEAST else LEAST
             t = t * t

@@ -73,22 +73,3 @@ def exp2_negative(q: float) -> float:
     p = p * r + _C1
     p = p * r + _C0
     return _float_of(_bits_of(p) + (_bits_of(rounded) << 52))  # type: ignore[call-arg]
-
-
-@compiled(fastmath=CONTRACT)
-def exp2_negative_short(q: float) -> float:
-    """Return the same to 6e-16, by a shorter chain of operations that wait for one another.
-
-    Two more multiplications let the polynomial be summed in pairs (Estrin's scheme). That is quicker where
-    the processor has little else to do meanwhile: in a loop with one such chain, but not with four.
-    """
-    q = q if q < LIMIT else LIMIT
-    rounded = _ROUND - q
-    r = (_ROUND - rounded) - q
-    r2 = r * r
-    r4 = r2 * r2
-    low = (_C3 * r + _C2) * r2 + (_C1 * r + _C0)
-    middle = (_C7 * r + _C6) * r2 + (_C5 * r + _C4)
-    high = _C10 * r2 + (_C9 * r + _C8)
-    p = (high * r4 + middle) * r4 + low
-    return _float_of(_bits_of(p) + (_bits_of(rounded) << 52))  # type: ignore[call-arg]
