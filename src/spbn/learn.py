@@ -27,11 +27,13 @@ from spbn.numerics.random import Seed, generator
 from spbn.pc import PCResult, pc
 from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
+from spbn.scores.averaged import Averaged
 from spbn.search import SearchInterrupted, SearchResult, Step, hill_climb
 from spbn.search.constraints import require_seconds
 from spbn.search.hill_climbing import Trail
 from spbn.search.records import step_of, step_record
 from spbn.structure import Structure
+from spbn.tables.completions import Completions
 from spbn.tables.frames import Missing, as_table, require_distinct, training_table, training_table_with_holes
 from spbn.tables.table import Table
 
@@ -168,11 +170,14 @@ def learn(
     require_kind(margins)
     choices = _choices(model, types)
     _require_use(bandwidth, choices)
+    completions = data.others if isinstance(data, Completions) else ()
+    data = data.table if isinstance(data, Completions) else data
     table = training_table(data, complete, drop=drop, discrete=discrete)
     require_distinct(table)
     original, transforms = table, fitted_margins(margins, table)
     if transforms is not None:
         table = transforms.transformed(table)
+        completions = tuple(map(transforms.transformed, completions))
     begin = _start(table, model, choices, start)
     likelihood = {
         "folds": folds,
@@ -207,7 +212,8 @@ def learn(
         return BayesianNetwork(structure, cpds, margins=transforms, record=record)
 
     if algorithm == "hc":
-        criterion = _score(table, model, score, likelihood)
+        scores = [_score(filled, model, score, likelihood) for filled in (table, *completions)]
+        criterion = Averaged(scores) if completions else scores[0]
         taken, note = _noted_steps(
             checkpoint,
             original,
@@ -260,30 +266,36 @@ def learn(
 def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: float) -> BayesianNetwork:
     """Learn from what is there, with the arguments of `learn`.
 
-    Blends and KDE networks do not fill the holes themselves, but a semiparametric network does it for them:
-    draws from narrow kernels are nearly copies of other rows, for which a cross-validated score would fall.
+    The holes of a Gaussian network are filled by Gaussian networks. For all others they are filled by
+    whichever predicts hidden values better: those, or semiparametric networks. Blends and KDE networks do not
+    fill holes themselves: draws from narrow kernels are nearly copies of other rows, for which a
+    cross-validated score would fall.
     """
     _refuse_with_holes(max_seconds=given["max_seconds"], checkpoint=given["checkpoint"])
-    from spbn.structural_em import fill_holes
+    from spbn.structural_em import Learn, best_filler, fill_holes, require_values
 
     table = training_table_with_holes(given["data"], drop=given["drop"], discrete=given["discrete"])
     options = {**given, "missing": "error", "drop": (), "discrete": ()}
     del options["data"]
     if not np.isnan(table.columns).any():
         return learn(table, **options)
-
+    require_values(table)
     smooth = options | ({"model": "spbn"} if given["model"] in ("blend", "kdebn") else {})
 
-    def learn_again(filled: Table, structure: Structure | None) -> BayesianNetwork:
+    def learn_smooth(filled: Table, structure: Structure | None) -> BayesianNetwork:
         goes_on = structure is not None and given["algorithm"] == "hc"
         return learn(filled, **(smooth | {"start": structure} if goes_on else smooth))
 
-    def learn_lines(filled: Table) -> BayesianNetwork:
+    def learn_lines(filled: Table, structure: Structure | None = None) -> BayesianNetwork:
         kept = ("max_parents", "required_arcs", "forbidden_arcs", "margins", "seed", "smoothing")
         return learn(filled, model="gbn", **{name: given[name] for name in kept})
 
+    fillers: list[Learn] = [learn_smooth] if given["model"] == "gbn" else [learn_smooth, learn_lines]
+    # Of its own: data that were drawn with the same seed would have to do with what is hidden and drawn.
+    (rng,) = generator(given["seed"]).spawn(1)
     try:
-        filled, scores = fill_holes(table, learn_again, learn_lines, generator(given["seed"]))
+        filler = best_filler(table, fillers, learn_lines, rng)
+        filled, scores = fill_holes(table, filler, learn_lines, rng)
         network = learn(filled, **options)
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None

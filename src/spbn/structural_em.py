@@ -2,13 +2,16 @@
 
 The holes are first filled with draws from a network of the complete rows, if these are enough; otherwise with
 draws from the columns themselves and then from a Gaussian network. From there on a search, which begins at
-the last structure, and fresh draws for all holes take turns.
+the last structure, and fresh draws for all holes take turns. At the end the holes are drawn several times, so
+that the network itself can be searched for by the mean of its score over all of these tables.
+
+Which networks fill the holes is decided by hiding values that are known (`best_filler`).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,12 +20,15 @@ import numpy as np
 from spbn.errors import DataError, SpbnError, quoted
 from spbn.inference.gibbs import refreshed
 from spbn.inference.holes import imputed
+from spbn.inference.left_out import without_themselves
 from spbn.network import BayesianNetwork
-from spbn.numerics.arrays import BoolArray
+from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.structure import Structure
+from spbn.tables.completions import Completions
 from spbn.tables.table import Table
 
-ROUNDS = 4
+ROUNDS, COMPLETIONS = 4, 5
+HIDDEN, TRIAL_ROUNDS, TRIAL_DRAWS = 0.1, 2, 10  # to choose what fills the holes
 FEWEST_ROWS, ROWS_A_COLUMN = 30, 5  # without holes, for a first network of them alone
 LARGEST_SHARE = 0.5  # of a column, that may be missing without a warning
 
@@ -37,7 +43,8 @@ def fill_holes(
     rng: np.random.Generator,
     *,
     rounds: int = ROUNDS,
-) -> tuple[Table, list[float]]:
+    completions: int = COMPLETIONS,
+) -> tuple[Completions, list[float]]:
     """Fill a table in which NaN is missing with draws from networks that are learned from it.
 
     Parameters
@@ -47,17 +54,77 @@ def fill_holes(
 
     Returns
     -------
-    The table, with the draws of the last round, and the score that every search reached.
+    Tables with the draws of the last round and of some more, and the score that every search reached.
     """
+    network, filled, scores = _last_round(table, learn, learn_lines, rng, rounds)
     holes = np.isnan(table.columns)
-    _require_some(table, holes)
+    others: list[Table] = []
+    for _ in range(completions - 1):
+        others.append(_refreshed(network, others[-1] if others else filled, holes, rng))
+    return Completions(filled, tuple(others)), scores
+
+
+def best_filler(
+    table: Table,
+    fillers: Sequence[Learn],
+    learn_lines: Callable[[Table], BayesianNetwork],
+    rng: np.random.Generator,
+) -> Learn:
+    """Return the filler whose draws are nearest to values that are known, but hidden from it."""
+    if len(fillers) == 1:
+        return fillers[0]
+    hidden = ~np.isnan(table.columns) & (rng.random(table.columns.shape) < HIDDEN)
+    hidden[(np.isnan(table.columns) | hidden).sum(axis=1) > table.rows // 2] = False
+    if not hidden.any():
+        return fillers[0]
+    masked = table.with_columns(np.where(hidden, np.nan, table.columns))
+    losses = []
+    for filler in fillers:
+        try:
+            network, _, _ = _last_round(masked, filler, learn_lines, rng, TRIAL_ROUNDS)
+            draws = imputed(network, masked, draws=TRIAL_DRAWS, seed=rng)
+        except SpbnError:  # too few values are left: the filler itself may still do
+            losses.append(np.inf)
+            continue
+        losses.append(_loss(table, hidden, np.stack([filled.columns for filled in draws])))
+    return fillers[int(np.argmin(losses))]
+
+
+def _loss(table: Table, hidden: BoolArray, draws: FloatArray) -> float:
+    """Return the mean energy score of draws of hidden values: E d(X, x) - E d(X, X') / 2.
+
+    The distance d of two numbers is in standard deviations of their column; that of two levels is 0 or 1.
+    For numbers this is the continuous ranked probability score.
+    """
+    total = 0.0
+    for k, mine in enumerate(hidden):
+        truth, found = table.columns[k, mine], draws[:, k, mine]
+        if table.discrete[k]:
+            apart = [found != other for other in (truth, *found)]
+        else:
+            scale = float(np.nanstd(table.columns[k])) or 1.0
+            apart = [np.abs(found - other) / scale for other in (truth, *found)]
+        pairs = len(found) * (len(found) - 1)
+        total += float(np.mean(apart[0], axis=0).sum() - 0.5 * np.sum(apart[1:], axis=(0, 1)).sum() / pairs)
+    return total / float(hidden.sum())
+
+
+def _last_round(
+    table: Table,
+    learn: Learn,
+    learn_lines: Callable[[Table], BayesianNetwork],
+    rng: np.random.Generator,
+    rounds: int,
+) -> tuple[BayesianNetwork, Table, list[float]]:
+    """Return the last network, a table with its draws, and the score that every search reached."""
+    holes = np.isnan(table.columns)
     filled, structure = _first(table, holes, learn, learn_lines, rng)
     scores = []
     for _ in range(rounds):
         network = learn(filled, structure)
         scores.append(_score(network))
-        filled, structure = refreshed(network, filled, holes, rng), network.structure
-    return filled, scores
+        filled, structure = _refreshed(network, filled, holes, rng), network.structure
+    return network, filled, scores
 
 
 def _first(
@@ -77,6 +144,14 @@ def _first(
     return imputed(learn_lines(filled), table, seed=rng)[0], None
 
 
+def _refreshed(network: BayesianNetwork, filled: Table, holes: BoolArray, rng: np.random.Generator) -> Table:
+    """Draw all holes anew, each row by a network that does not know what it was filled with before."""
+    columns = filled.columns.copy()
+    for others, rows in without_themselves(network, filled):
+        columns[:, rows] = refreshed(others, filled.take(rows), holes[:, rows], rng).columns
+    return filled.with_columns(columns)
+
+
 def _score(network: BayesianNetwork) -> float:
     """Return what the search climbed to; after PC, what the search for node types did."""
     for search in (network.search, network.type_search):
@@ -94,7 +169,9 @@ def _from_columns(table: Table, holes: BoolArray, rng: np.random.Generator) -> T
     return table.with_columns(columns)
 
 
-def _require_some(table: Table, holes: BoolArray) -> None:
+def require_values(table: Table) -> None:
+    """Refuse columns without values, and warn of those with few."""
+    holes = np.isnan(table.columns)
     empty = [name for name, hole in zip(table.names, holes, strict=True) if hole.sum() > table.rows - 2]
     if empty:
         raise DataError(

@@ -14,6 +14,7 @@ import numpy as np
 from spbn.errors import ArgumentError, quoted
 from spbn.inference import exact
 from spbn.inference.cases import Cases, components
+from spbn.inference.left_out import without_themselves
 from spbn.inference.particles import Part, Particles, draw_rest, weighted
 from spbn.inference.query import log_constants
 from spbn.inference.tempering import resampled, tempered
@@ -63,12 +64,16 @@ def impute(network: BayesianNetwork, data: Any, *, draws: int = 1, seed: Seed = 
 
 
 def imputed(network: BayesianNetwork, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:
-    """Fill the holes of a table, in the units of the data, with draws."""
-    rows = np.flatnonzero(~np.isfinite(table.columns).all(axis=0))
+    """Fill the holes of a table, in the units of the data, with draws.
+
+    Rows that the network was learned from are filled without their own kernels (see `left_out`).
+    """
+    holed = np.flatnonzero(~np.isfinite(table.columns).all(axis=0))
     out = [table.columns.copy() for _ in range(draws)]
-    if len(rows):
-        cases = cases_of(network, table.take(rows))
-        rng = generator(seed)
+    rng = generator(seed)
+    for others, mine in without_themselves(network, table.take(holed)):
+        rows = holed[mine]
+        cases = cases_of(others, table.take(rows))
         for part, answer in _answers(cases, max(PARTICLES // 5, 2 * draws), rng):
             chosen = resampled(answer.log_weights, draws, rng)
             for case, row in enumerate(part):

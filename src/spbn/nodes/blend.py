@@ -13,7 +13,7 @@ the tails of the LG far out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -32,7 +32,7 @@ from spbn.nodes.linear_gaussian import LinearGaussian, LinearScorer
 from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.mixing import mixing_weights
 from spbn.numerics.random import Seed, generator
 from spbn.tables.frames import Missing, as_table
@@ -124,6 +124,14 @@ class Blend:
     def kept_rows(self) -> Table | None:
         """The training rows: one kernel of every scale sits on each."""
         return None if self.kernels is None else self.kernels.kept_rows
+
+    def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
+        """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it."""
+        return [None] * rows.shape[1] if self.kernels is None else self.kernels.kernels_on(rows)
+
+    def without(self, kernels: IntArray) -> Blend:
+        """Return the density without some of its kernels; with all of them if none would be left."""
+        return self if self.kernels is None else replace(self, kernels=self.kernels.without(kernels))
 
     @cached_property
     def _scaled(self) -> dict[int, CKDE]:

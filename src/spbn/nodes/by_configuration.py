@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -19,6 +19,7 @@ from spbn.nodes.admission import refusal
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.nodes.base import CPD, Description, FitSettings, NodeType
 from spbn.nodes.configurations import Configurations
+from spbn.nodes.copies import KeepsRows, joined
 from spbn.nodes.discrete import read_configurations, write_variables
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.random import Seed, generator, require_count
@@ -91,6 +92,35 @@ class ByConfiguration:
     def kept_rows(self) -> None:
         """Training rows that are kept are not in the order of the training table."""
         return None
+
+    def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
+        """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it.
+
+        Only continuous variables are compared. The kernels of all densities are numbered one after the other.
+        """
+        discrete = {variable.name for variable in self.configurations.variables}
+        numbers = rows[[name not in discrete for name in (*self.parents, self.node)]]
+        keeping = self._keeping
+        if not keeping:
+            return [None] * rows.shape[1]
+        return joined([part.kernels_on(numbers) for part in keeping], [_kernels(part) for part in keeping])
+
+    def without(self, kernels: IntArray) -> ByConfiguration:
+        """Return the density without some kernels; no part loses all that it has."""
+        first = 0
+        parts: list[Any] = []
+        for part in (*self.densities, self.otherwise):
+            if isinstance(part, KeepsRows):
+                mine = kernels[(kernels >= first) & (kernels < first + _kernels(part))] - first
+                first += _kernels(part)
+                part = part.without(mine)
+            parts.append(part)
+        return replace(self, densities=tuple(parts[:-1]), otherwise=parts[-1])
+
+    @property
+    def _keeping(self) -> list[Any]:
+        """The densities that have kernels on their rows."""
+        return [part for part in (*self.densities, self.otherwise) if isinstance(part, KeepsRows)]
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
@@ -280,6 +310,11 @@ class ConfigurationScorer:
                 out[np.ix_(chosen, np.flatnonzero(asked))] = rows
             else:
                 out[chosen, 0] += rows.sum(axis=1)
+
+
+def _kernels(density: Any) -> int:
+    kept = density.kept_rows
+    return 0 if kept is None else kept.rows
 
 
 def _rows_by_place(places: IntArray) -> list[IntArray]:

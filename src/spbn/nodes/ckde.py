@@ -15,6 +15,7 @@ from spbn.kernels.conditional import FAR
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
+from spbn.nodes.copies import agreeing
 from spbn.nodes.densities import SetDensities, VariableSet
 from spbn.nodes.kde import KDE
 from spbn.nodes.partition import Partition
@@ -99,6 +100,17 @@ class CKDE:
         """Return the same kernels with a multiple of the bandwidth matrix."""
         joint = KDE(self.joint.names, self.joint.points, factor * self.bandwidth, self.joint.engine)
         return CKDE(self.node, self.parents, joint)
+
+    def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
+        """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it."""
+        return agreeing(self.joint.points, rows)
+
+    def without(self, kernels: IntArray) -> CKDE:
+        """Return the density without some of its kernels; with all of them if none would be left."""
+        points = np.delete(self.joint.points, kernels, axis=1)
+        if points.shape[1] == 0:
+            return self
+        return CKDE(self.node, self.parents, KDE(self.joint.names, points, self.bandwidth, self.joint.engine))
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""

@@ -1,0 +1,93 @@
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spbn
+from spbn import structural_em
+from spbn.numerics.random import generator
+from spbn.tables.frames import training_table_with_holes
+
+
+def holed(frame, rate, seed=0):
+    return frame.mask(np.random.default_rng(seed).random(frame.shape) < rate)
+
+
+def fillers():
+    """Two ways to fill holes, by name."""
+    return {
+        "lines": lambda filled, structure: spbn.learn(filled, model="gbn"),
+        "kernels": lambda filled, structure: spbn.learn(filled, model="kdebn", patience=0),
+    }
+
+
+def chosen(frame):
+    ways = fillers()
+    table = training_table_with_holes(frame)
+    found = structural_em.best_filler(
+        table, list(ways.values()), lambda filled: spbn.learn(filled, model="gbn"), generator(5)
+    )
+    return next(name for name, way in ways.items() if way is found)
+
+
+def test_kernels_fill_the_holes_of_a_parabola_and_lines_those_of_a_line():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 300)
+    parabola = pd.DataFrame({"x": x, "y": x**2 + rng.normal(0, 0.02, 300)})
+    assert chosen(holed(parabola, 0.1)) == "kernels"
+    x = rng.normal(size=60)
+    line = pd.DataFrame({"x": x, **{f"y{k}": x + rng.normal(0, 0.3, 60) for k in range(4)}})
+    assert chosen(holed(line, 0.2)) == "lines"
+
+
+def test_the_loss_is_that_of_two_loops():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.normal(3, 2, 20), "s": rng.choice(["a", "b", "c"], 20)})
+    table = training_table_with_holes(frame)
+    hidden = rng.random(table.columns.shape) < 0.4
+    draws = np.stack([rng.permuted(table.columns, axis=1) for _ in range(4)])
+    losses = []
+    for k, row in np.argwhere(hidden):
+        scale = 1.0 if table.discrete[k] else np.std(table.columns[k])
+        found, truth = draws[:, k, row], table.columns[k, row]
+
+        def apart(a, b, k=k, scale=scale):
+            return float(a != b) if table.discrete[k] else abs(a - b) / scale
+
+        between = [apart(found[i], found[j]) for i in range(4) for j in range(4) if i != j]
+        losses.append(np.mean([apart(value, truth) for value in found]) - np.mean(between) / 2)
+    assert structural_em._loss(table, hidden, draws) == pytest.approx(np.mean(losses))
+
+
+def test_completions_differ_only_in_the_holes():
+    frame = holed(spbn.datasets.synthetic(80, seed=0), 0.2)
+    table = training_table_with_holes(frame)
+    lines = fillers()["lines"]
+    found, scores = structural_em.fill_holes(
+        table, lines, lambda filled: lines(filled, None), generator(0), rounds=2, completions=3
+    )
+    tables = [found.table, *found.others]
+    holes = np.isnan(table.columns)
+    assert len(tables) == 3
+    assert len(scores) == 2
+    for one in tables:
+        np.testing.assert_array_equal(one.columns[~holes], table.columns[~holes])
+    for one, other in ((0, 1), (1, 2)):
+        assert (tables[one].columns[holes] != tables[other].columns[holes]).mean() > 0.8
+
+
+def test_the_search_averages_over_completions(monkeypatch):
+    frame = holed(spbn.datasets.synthetic(60, seed=0), 0.2)
+    seen = []
+    module = sys.modules["spbn.learn"]  # spbn.learn is the function
+    climb = module.hill_climb
+
+    def spy(score, *args, **kwargs):
+        seen.append(type(score).__name__)
+        return climb(score, *args, **kwargs)
+
+    monkeypatch.setattr(module, "hill_climb", spy)
+    spbn.learn(frame, model="gbn", missing="impute")
+    assert seen[-1] == "Averaged"
+    assert set(seen[:-1]) == {"BIC"}
