@@ -6,12 +6,15 @@ is known weighs them (likelihood weighting). Where few carry all the weight, `te
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from spbn.inference import factors
 from spbn.inference.cases import Cases
+from spbn.inference.references import Reference
+from spbn.nodes.regions import Interval
 from spbn.numerics.arrays import BoolArray, FloatArray
 
 
@@ -27,11 +30,15 @@ class Part:
         Cases × nodes: the unknown nodes that particles stand for.
     weighing
         Cases × nodes: the known nodes, or those with a region, that weigh the particles.
+    references
+        For nodes that particles stand for, and that lie in an interval: where they begin, if not at
+        draws within the interval given their parents.
     """
 
     cases: Cases
     active: BoolArray
     weighing: BoolArray
+    references: Mapping[int, Reference] = field(default_factory=dict)
 
     @classmethod
     def whole(cls, cases: Cases) -> Part:
@@ -47,6 +54,20 @@ class Part:
         dependent = np.array([bool(set(members) & set(parents)) for parents in cases.parents])
         weighing = (~cases.unknown | cases.ends) & cases.relevant & dependent
         return cls(cases, active, weighing | (active & _regions(cases)))
+
+    def with_references(self, states: FloatArray) -> Part:
+        """Take intervals whose probabilities take long to compute for what densities alone can weigh.
+
+        `states` are forward samples: nodes × cases × particles.
+        """
+        found = {}
+        for node, region in self.cases.regions.items():
+            k = self.cases.place[node]
+            slow = isinstance(region, Interval) and not self.cases.cpd(node).type.is_quick
+            reference = Reference.of(region, states[k]) if slow and self.active[:, k].any() else None
+            if reference is not None:
+                found[k] = reference
+        return replace(self, references=found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,39 +134,54 @@ def draw_rest(cases: Cases, values: FloatArray, rng: np.random.Generator) -> Non
             flat[k, empty] = factors.draw_in(cases, k, region, flat[:, empty], rng)
 
 
-def terms(part: Part, values: FloatArray, *, apart: bool = True) -> tuple[FloatArray, FloatArray]:
-    """Return the log-density that forward sampling gives to particles, and their weights: particles in a row.
+def terms(
+    part: Part, values: FloatArray, nodes: Sequence[int] | None = None, *, apart: bool = True
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log-density that forward sampling gives to particles, and their weights, by node.
+
+    Both are nodes × particles in a row.
 
     Parameters
     ----------
     values
         Nodes × (cases · particles).
+    nodes
+        Those that are needed, by number; all by default.
     apart
         Whether each of the two is needed. If only their sum is, the probabilities of regions that particles
         are in are left out of both: they cancel, and take long to compute.
     """
+    wanted = range(len(part.cases.nodes)) if nodes is None else nodes
+    found = [_terms_of(part, k, values, apart=apart) for k in wanted]
+    return np.stack([prior for prior, _ in found]), np.stack([weight for _, weight in found])
+
+
+def _terms_of(part: Part, k: int, values: FloatArray, *, apart: bool) -> tuple[FloatArray, FloatArray]:
+    """Return what one node adds to both."""
     cases, n = part.cases, values.shape[1] // part.cases.number
     prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
-    for k, node in enumerate(cases.nodes):
-        region = cases.regions.get(node)
-        asked = part.active[:, k] | part.weighing[:, k]
-        if not asked.any():
-            continue
-        rows = np.flatnonzero(np.repeat(asked, n))
-        chosen = values if len(rows) == values.shape[1] else values[:, rows]
-        if region is None:
-            density = _changing_density(part, k, chosen, asked, n)
-            active = np.repeat(part.active[asked, k], n)
-            prior[rows] += np.where(active, density, 0.0)
-            weight[rows] += np.where(active, 0.0, density)
-            continue
-        in_region = part.active[:, k].any()
-        if apart or not in_region:
-            mass = factors.log_mass_in(cases, k, region, chosen)
-            weight[rows] += mass
+    region = cases.regions.get(cases.nodes[k])
+    asked = part.active[:, k] | part.weighing[:, k]
+    if not asked.any():
+        return prior, weight
+    rows = np.flatnonzero(np.repeat(asked, n))
+    chosen = values if len(rows) == values.shape[1] else values[:, rows]
+    in_region = part.active[:, k].any()
+    if region is None:
+        density = _changing_density(part, k, chosen, asked, n)
+        active = np.repeat(part.active[asked, k], n)
+        prior[rows], weight[rows] = np.where(active, density, 0.0), np.where(active, 0.0, density)
+    elif k in part.references:
+        begun = part.references[k].log_density(chosen[k])
+        prior[rows], weight[rows] = begun, factors.log_density(cases, k, chosen) - begun
+    elif apart or not in_region:
+        weight[rows] = factors.log_mass_in(cases, k, region, chosen)
         if in_region:
-            prior[rows] += factors.log_density(cases, k, chosen) - (mass if apart else 0.0)
-            prior[rows[~region.contains(chosen[k])]] = -np.inf
+            prior[rows] = factors.log_density(cases, k, chosen) - weight[rows]
+    else:
+        prior[rows] = factors.log_density(cases, k, chosen)
+    if region is not None and in_region:
+        prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
 
 
@@ -177,6 +213,10 @@ def _draw_node(
         chosen = flat[:, rows]
         if region is None:
             flat[k, rows] = factors.draw(cases, k, chosen, rng)
+        elif k in part.references:
+            reference = part.references[k]
+            chosen[k] = flat[k, rows] = reference.draw(len(rows), rng)
+            log_weights[rows] += factors.log_density(cases, k, chosen) - reference.log_density(chosen[k])
         else:
             log_weights[rows] += factors.log_mass_in(cases, k, region, chosen)
             flat[k, rows] = factors.draw_in(cases, k, region, chosen, rng)

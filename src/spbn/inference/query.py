@@ -129,7 +129,9 @@ def _sampled(part: Part, n: int, rng: np.random.Generator, method: str) -> Parti
         return found
     if method != "smc" and worth >= WORTH_MORE:
         return joined(found, weighted(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng))
-    return tempered(part, found.states, rng, share=ENOUGH)
+    begun = part.with_references(found.states)
+    start = weighted(begun, n, rng) if begun.references else found
+    return tempered(begun, start.states, rng, share=ENOUGH)
 
 
 def _shared_out(cases: Cases, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:

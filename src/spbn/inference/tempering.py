@@ -9,6 +9,8 @@ of Metropolis, so it leaves the distribution of that step as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from spbn.inference.particles import Part, Particles, effective_size, log_mean, terms
@@ -19,7 +21,10 @@ MOST_STEPS = 300
 HALVINGS = 50
 #: How far moves go, relative to the best scale of a normal distribution; None jumps by a whole difference.
 SCALES = (1.0, 0.5, None, 0.25, 0.1)
-ROUNDS, LAST_ROUNDS = 2, 3  # of moves, after a step and after the last one
+ROUNDS, LAST_ROUNDS = 1, 2  # of moves, after a step and after the last one
+WORTH_A_MOVE = 0.6  # of what the best scale brings
+RENEWED = 1.1  # what a scale that is left out is taken for, every round
+LARGEST_BLOCK = 4  # nodes that are moved together
 MORE_ROUNDS = 20  # at most, until the particles are worth enough
 JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
@@ -104,12 +109,15 @@ class _Chain:
         self._moved = part.active & ~discrete
         self._drawn = [k for k in np.flatnonzero(discrete) if part.active[:, k].any()]
         self._apart = True
+        self._gains = dict.fromkeys(SCALES, 1.0)  # how much less particles have in common after a move
+        parents = part.cases.parents
+        self._children = [[c for c in range(len(parents)) if k in parents[c]] for k in range(len(parents))]
         self._prior, self._weight = terms(part, self.values)
 
     @property
     def weight(self) -> FloatArray:
         """The log-weight of every particle: cases × particles."""
-        return self._weight.reshape(self._cases, self._n)
+        return self._weight.sum(axis=0).reshape(self._cases, self._n)
 
     def finish(self) -> None:
         """From now on the weights count in full, in all cases."""
@@ -120,64 +128,113 @@ class _Chain:
         """Keep these particles of every case."""
         flat = (chosen + self._n * np.arange(self._cases)[:, None]).ravel()
         self.values = self.values[:, flat]
-        self._prior, self._weight = self._prior[flat], self._weight[flat]
+        self._prior, self._weight = self._prior[:, flat], self._weight[:, flat]
 
     def move(self, beta: FloatArray, rounds: int, going: BoolArray) -> FloatArray:
         """Move all particles; return how much copies of one still have in common, for every case."""
         before = self.values.copy()
         power = np.repeat(beta, self._n)
         for _ in range(rounds):
-            for scale in SCALES:
+            for scale in self._scales():
                 if self._moved[going].any():
-                    self._step(scale, power, going)
+                    previous = self.values
+                    self.values = previous.copy()
+                    for block in self._blocks():
+                        self._step(scale, power, going, block)
+                    self._gains[scale] = float((1.0 - self._in_common(previous)[going]).mean())
             for k in self._drawn:
                 self._draw_levels(int(k), power)
         return self._in_common(before)
 
-    def _step(self, scale: float | None, power: FloatArray, going: BoolArray) -> None:
+    def _scales(self) -> list[float | None]:
+        """Return how far to move next: scales that bring particles further apart take the place of others.
+
+        What a scale brings changes as β grows, so those that are left out are tried again after a while.
+        """
+        best = max(SCALES, key=lambda scale: self._gains[scale])
+        chosen = [s if self._gains[s] >= WORTH_A_MOVE * self._gains[best] else best for s in SCALES]
+        for scale in SCALES:
+            if scale not in chosen:
+                self._gains[scale] *= RENEWED
+        return chosen
+
+    def _blocks(self) -> list[IntArray]:
+        """Divide the nodes to move into blocks of neighbours, at random.
+
+        In few dimensions moves can go further, and only the densities that a block is part of change.
+        """
+        left = set(np.flatnonzero(self._moved.any(axis=0)).tolist())
+        if len(left) <= LARGEST_BLOCK:
+            return [np.array(sorted(left))]
+        blocks = []
+        while left:
+            block = [int(self._rng.choice(sorted(left)))]
+            while len(block) < LARGEST_BLOCK and (near := sorted(self._near(block) & left - set(block))):
+                block.append(int(self._rng.choice(near)))
+            blocks.append(np.array(sorted(block)))
+            left -= set(block)
+        return blocks
+
+    def _near(self, nodes: Sequence[int]) -> set[int]:
+        """Return parents, children and other parents of children."""
+        families = {*nodes, *(child for k in nodes for child in self._children[k])}
+        return families | {parent for k in families for parent in self._part.cases.parents[k]}
+
+    def _changed_by(self, nodes: Sequence[int]) -> list[int]:
+        """Return the nodes whose densities change with the values of some."""
+        return sorted({*nodes, *(child for k in nodes for child in self._children[k])})
+
+    def _step(self, scale: float | None, power: FloatArray, going: BoolArray, block: IntArray) -> None:
         """Add differences of one half of the particles to the other half, where that is accepted."""
         n, rng = self._n, self._rng
-        dimensions = np.maximum(self._moved.sum(axis=1), 1)
+        moved = self._moved[:, block] & going[:, None]
+        dimensions = np.maximum(moved.sum(axis=1), 1)
         length = np.ones(self._cases) if scale is None else scale * 2.38 / np.sqrt(2.0 * dimensions)
-        spread = self.values.reshape(-1, self._cases, n).std(axis=2)
-        moved = (self._moved & going[:, None]).T
+        spread = self.values[block].reshape(-1, self._cases, n).std(axis=2)
         first = n * np.arange(self._cases)[:, None]
         halves = [np.arange(n // 2), np.arange(n // 2, n)]
         for mine, others in (halves, halves[::-1]):
             rows = (first + mine).ravel()
             a, b = ((first + rng.choice(others, (self._cases, len(mine)))).ravel() for _ in range(2))
-            by_case = [np.repeat(array, len(mine), axis=-1) for array in (length, spread, moved)]
-            noise = JITTER * by_case[1] * rng.standard_normal((len(self.values), len(rows)))
-            change = by_case[0] * (self.values[:, a] - self.values[:, b]) + noise
-            self._accept(rows, self.values[:, rows] + np.where(by_case[2], change, 0.0), power[rows])
+            by_case = [np.repeat(array, len(mine), axis=-1) for array in (length, spread, moved.T)]
+            noise = JITTER * by_case[1] * rng.standard_normal((len(block), len(rows)))
+            change = by_case[0] * (self.values[np.ix_(block, a)] - self.values[np.ix_(block, b)]) + noise
+            proposed = self.values[:, rows]
+            proposed[block] += np.where(by_case[2], change, 0.0)
+            self._accept(rows, proposed, power[rows], self._changed_by(block.tolist()))
 
-    def _accept(self, rows: IntArray, proposed: FloatArray, power: FloatArray) -> None:
+    def _accept(self, rows: IntArray, proposed: FloatArray, power: FloatArray, changed: list[int]) -> None:
         """Put proposed values in the place of some particles, by the rule of Metropolis."""
-        prior, weight = terms(self._part, proposed, apart=self._apart)
+        prior, weight = terms(self._part, proposed, changed, apart=self._apart)
+        there = np.ix_(changed, rows)
         with np.errstate(invalid="ignore"):
-            gain = (prior - self._prior[rows]) + power * (weight - self._weight[rows])
+            gain = (prior - self._prior[there]).sum(axis=0)
+            gain += power * (weight - self._weight[there]).sum(axis=0)
         accepted = np.log(self._rng.random(len(gain))) < np.where(np.isnan(gain), -np.inf, gain)
         taken = rows[accepted]
         self.values[:, taken] = proposed[:, accepted]
-        self._prior[taken], self._weight[taken] = prior[accepted], weight[accepted]
+        self._prior[np.ix_(changed, taken)] = prior[:, accepted]
+        self._weight[np.ix_(changed, taken)] = weight[:, accepted]
 
     def _draw_levels(self, k: int, power: FloatArray) -> None:
         """Draw the levels of a discrete node given everything else."""
         cases = self._part.cases
-        active = np.repeat(self._part.active[:, k], self._n)
-        rows = np.flatnonzero(active)
+        rows = np.flatnonzero(np.repeat(self._part.active[:, k], self._n))
+        changed = self._changed_by([k])
         values = self.values.copy()
         found = []
         for level in range(len(cases.variables[k].levels)):
             values[k, rows] = level
-            found.append(terms(self._part, values, apart=self._apart))
-        logs = np.stack([prior + power * weight for prior, weight in found])[:, rows]
-        logs = np.where(np.isnan(logs), -np.inf, logs)
+            found.append(terms(self._part, values, changed, apart=self._apart))
+        with np.errstate(invalid="ignore"):
+            logs = np.stack([prior.sum(axis=0) + power * weight.sum(axis=0) for prior, weight in found])
+        logs = np.where(np.isnan(logs), -np.inf, logs)[:, rows]
         bounds = np.cumsum(np.exp(logs - np.maximum(logs.max(axis=0), -1e300)), axis=0)
         chosen = np.minimum((self._rng.random(len(rows)) * bounds[-1] >= bounds).sum(axis=0), len(bounds) - 1)
         self.values[k, rows] = chosen
         for target, number in ((self._prior, 0), (self._weight, 1)):
-            target[rows] = np.stack([terms_[number] for terms_ in found])[chosen, rows]
+            by_level = np.stack([both[number] for both in found])  # levels × nodes × particles
+            target[np.ix_(changed, rows)] = by_level[chosen, :, rows].T
 
     def _in_common(self, before: FloatArray) -> FloatArray:
         """Return the greatest squared correlation of a node before and after, for every case."""
