@@ -63,8 +63,9 @@ class Part:
         found = {}
         for node, region in self.cases.regions.items():
             k = self.cases.place[node]
-            slow = isinstance(region, Interval) and not self.cases.cpd(node).type.is_quick
-            reference = Reference.of(region, states[k]) if slow and self.active[:, k].any() else None
+            if not isinstance(region, Interval) or self.cases.cpd(node).type.is_quick:
+                continue
+            reference = Reference.of(region, states[k]) if self.active[:, k].any() else None
             if reference is not None:
                 found[k] = reference
         return replace(self, references=found)

@@ -180,9 +180,9 @@ class _Chain:
         families = {*nodes, *(child for k in nodes for child in self._children[k])}
         return families | {parent for k in families for parent in self._part.cases.parents[k]}
 
-    def _changed_by(self, nodes: Sequence[int]) -> list[int]:
+    def _changed_by(self, nodes: Sequence[int]) -> IntArray:
         """Return the nodes whose densities change with the values of some."""
-        return sorted({*nodes, *(child for k in nodes for child in self._children[k])})
+        return np.array(sorted({*nodes, *(child for k in nodes for child in self._children[k])}))
 
     def _step(self, scale: float | None, power: FloatArray, going: BoolArray, block: IntArray) -> None:
         """Add differences of one half of the particles to the other half, where that is accepted."""
@@ -203,9 +203,9 @@ class _Chain:
             proposed[block] += np.where(by_case[2], change, 0.0)
             self._accept(rows, proposed, power[rows], self._changed_by(block.tolist()))
 
-    def _accept(self, rows: IntArray, proposed: FloatArray, power: FloatArray, changed: list[int]) -> None:
+    def _accept(self, rows: IntArray, proposed: FloatArray, power: FloatArray, changed: IntArray) -> None:
         """Put proposed values in the place of some particles, by the rule of Metropolis."""
-        prior, weight = terms(self._part, proposed, changed, apart=self._apart)
+        prior, weight = terms(self._part, proposed, changed.tolist(), apart=self._apart)
         there = np.ix_(changed, rows)
         with np.errstate(invalid="ignore"):
             gain = (prior - self._prior[there]).sum(axis=0)
@@ -225,7 +225,7 @@ class _Chain:
         found = []
         for level in range(len(cases.variables[k].levels)):
             values[k, rows] = level
-            found.append(terms(self._part, values, changed, apart=self._apart))
+            found.append(terms(self._part, values, changed.tolist(), apart=self._apart))
         with np.errstate(invalid="ignore"):
             logs = np.stack([prior.sum(axis=0) + power * weight.sum(axis=0) for prior, weight in found])
         logs = np.where(np.isnan(logs), -np.inf, logs)[:, rows]
