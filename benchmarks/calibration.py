@@ -1,4 +1,4 @@
-"""Are answers calibrated? Rows are drawn from networks, told in part, and ranked in the posterior of the rest.
+"""Are answers calibrated? Rows are drawn from networks, told in part, and ranked in the posterior.
 
 python benchmarks/calibration.py            # 500 rows of each network; some minutes
 
