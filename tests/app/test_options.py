@@ -576,6 +576,54 @@ def _(run):
     assert "no rows were given" not in Path("r.html").read_text()
 
 
+def explored(run, *arguments, **settings):
+    """Run `spbn explore`, and compare the page with the one that the library writes."""
+    code, out, err = run("explore", "m.spbn", "--no-open", *arguments)
+    assert code == 0, err
+    name = out.split()[-1]
+    network = spbn.BayesianNetwork.load("m.spbn")
+    assert Path(name).read_text() == spbn.report.render_explorer(network, title="m", **settings)
+    return name
+
+
+@checks("explore", "--out")
+def _(run):
+    assert explored(run, "--out", "e.html") == "e.html"
+    assert explored(run) == "m-explorer.html"
+
+
+@checks("explore", "--samples")
+def _(run):
+    explored(run, "--samples", 300, samples=300)
+    code, _, err = run("explore", "m.spbn", "--samples", 0, "--no-open")
+    assert code == 2
+    assert "--samples must be a whole number" in err
+
+
+@checks("explore", "--seed")
+def _(run):
+    first = explored(run, "--samples", 300, "--seed", 4, samples=300, seed=4)
+    assert Path(first).read_text() != spbn.report.render_explorer(
+        spbn.BayesianNetwork.load("m.spbn"), title="m", samples=300
+    )
+
+
+@checks("explore", "--no-open")
+def _(run):
+    import webbrowser
+
+    addresses = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(webbrowser, "open", lambda address: addresses.append(address) or True)
+        assert run("explore", "m.spbn", "--samples", 100, "--no-open")[0] == 0
+        assert addresses == []
+        code, out, _ = run("explore", "m.spbn", "--samples", 100)
+        assert (code, "No browser" in out) == (0, False)
+        assert addresses == [Path("m-explorer.html").resolve().as_uri()]
+        patch.setattr(webbrowser, "open", lambda address: False)
+        assert "No browser was found" in run("explore", "m.spbn", "--samples", 100)[1]
+
+
 @checks("demo", "--folder")
 def _(run):
     Path("here").mkdir()

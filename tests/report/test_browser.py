@@ -1,36 +1,19 @@
 """The report in a browser: Debian's chromium, driven by playwright."""
 
 import itertools
-import os
 import re
-import shutil
 
 import pytest
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
-playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM, reason="browser tests need chromium: apt-get install chromium, or set CHROMIUM to its path"
-)
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from browsing import launched, needs_chromium
+
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

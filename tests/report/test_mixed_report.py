@@ -19,7 +19,8 @@ FRAME = mixed_frame()
 def test_every_kind_of_mixed_network_has_a_report(kind, margins):
     page = render(mixed_network(kind, margins), data=FRAME)
     assert page.count('class="figure"') == 5
-    assert "nan" not in re.sub(r"[a-z]nan|nan[a-z]", "", page.lower().split("<body")[1])
+    words = re.sub(r"<script>.*</script>|[\w+/]{200,}", "", page.lower().split("<body")[1], flags=re.DOTALL)
+    assert "nan" not in re.sub(r"[a-z]nan|nan[a-z]", "", words)
     assert "town = Leith" in page
     assert page == render(mixed_network(kind, margins), data=FRAME)
 

@@ -53,7 +53,7 @@ def page(rendered):
 
 def test_it_is_a_whole_page(page, rendered):
     assert rendered.startswith("<!doctype html>")
-    assert [tag for tag, _ in page.elements].count("section") == 6
+    assert [tag for tag, _ in page.elements].count("section") == 8
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
 

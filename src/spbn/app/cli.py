@@ -18,6 +18,7 @@ from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model
 from spbn.app.asking import impute, predict, query
 from spbn.app.believe import confidence
 from spbn.app.classify import classify
+from spbn.app.explore import explore
 from spbn.app.inputs import busy, frame_for, load_model, training_frame
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.scoring import score
@@ -167,6 +168,7 @@ def sample(
     write_or_print(rows, out_)
 
 
+app.command()(explore)
 app.command()(query)
 app.command()(impute)
 app.command()(predict)

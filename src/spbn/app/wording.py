@@ -23,6 +23,7 @@ OPTIONS = {
     "forbidden_arcs": "--forbid",
     "columns": "--columns",  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
+    "samples": "--samples",  # of `write_explorer`
 }
 del OPTIONS["data"], OPTIONS["progress"]
 

@@ -7,7 +7,7 @@ from html import escape
 
 #: What XML does not allow: control characters and halves of surrogate pairs.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_VOID = frozenset({"br", "hr", "meta"})
+_VOID = frozenset({"br", "hr", "input", "meta"})
 
 
 class Html(str):

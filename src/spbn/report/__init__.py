@@ -10,34 +10,51 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from spbn.confidence import Confidence
 from spbn.drawing.packages import require_plot_packages
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
 from spbn.report.content import describe
+from spbn.report.explorer import render_explorer, write_explorer
 from spbn.report.page import page
 
-__all__ = ["render", "write_report"]
+__all__ = ["render", "render_explorer", "write_explorer", "write_report"]
 
 
-def render(network: BayesianNetwork, *, data: Any = None, title: str | None = None) -> str:
+def render(
+    network: BayesianNetwork,
+    *,
+    data: Any = None,
+    title: str | None = None,
+    confidence: Confidence | None = None,
+) -> str:
     """Return the report as the text of an HTML page; the same input gives the same text.
 
     Parameters
     ----------
     data
-        Rows to check the network on: those it was learned from, or others. Without them the
-        report uses the training rows that the nodes keep, and leaves out whatever needs more.
+        Rows to check the network on: those it was learned from, or others. Holes are filled with what is
+        likely, after the data check. Without rows the report uses the training rows that the nodes
+        keep, and leaves out whatever needs more.
     title
         The heading; by default it names the kind of network.
+    confidence
+        How often replicates of the search agree, from `spbn.confidence`: the report then says which arcs
+        to believe.
     """
     require_plot_packages()
-    return page(describe(network, data=data, title=title))
+    return page(describe(network, data=data, title=title, confidence=confidence))
 
 
 def write_report(
-    network: BayesianNetwork, path: str | os.PathLike[str], *, data: Any = None, title: str | None = None
+    network: BayesianNetwork,
+    path: str | os.PathLike[str],
+    *,
+    data: Any = None,
+    title: str | None = None,
+    confidence: Confidence | None = None,
 ) -> None:
     """Write the report to a file, which appears whole or not at all; see `render`."""
-    text = render(network, data=data, title=title)
+    text = render(network, data=data, title=title, confidence=confidence)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from spbn.confidence import Confidence
+from spbn.errors import ArgumentError, quoted
 from spbn.explain import calibration as fit
 from spbn.explain import importance, unusual
 from spbn.explain.calibration import FitCheck
+from spbn.explain.data_check import DataCheck, check_data
 from spbn.explain.early_stops import EarlyStop, early_stop
 from spbn.explain.evidence import Evidence, Source, gather
 from spbn.explain.importance import Importance
+from spbn.explain.joint_sample import JointSample, joint_sample
 from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, registered
@@ -41,6 +45,12 @@ class Content:
         The least likely rows, if rows were given.
     early_stop
         Why the search ended with less than it could have found, if it seems so.
+    sample
+        Rows drawn from the network, to explore.
+    data
+        What the rows look like, before holes were filled; None if there are no rows.
+    confidence
+        How often replicates of the search agree, if that was computed.
     """
 
     network: BayesianNetwork
@@ -52,6 +62,9 @@ class Content:
     checks: dict[str, FitCheck]
     unusual: UnusualRows | None
     early_stop: EarlyStop | None
+    sample: JointSample
+    data: DataCheck | None = None
+    confidence: Confidence | None = None
 
     @property
     def types(self) -> dict[NodeType, int]:
@@ -60,9 +73,26 @@ class Content:
         return {node_type: found.count(node_type) for node_type in registered() if node_type in found}
 
 
-def describe(network: BayesianNetwork, *, data: Any = None, title: str | None = None) -> Content:
+def describe(
+    network: BayesianNetwork,
+    *,
+    data: Any = None,
+    title: str | None = None,
+    confidence: Confidence | None = None,
+) -> Content:
     """Compute everything that the report on a network says."""
+    if confidence is not None and set(confidence.nodes) != set(network.nodes):
+        raise ArgumentError(
+            f"confidence must be about the nodes of the network, {quoted(network.nodes)}. It is about "
+            f"{quoted(confidence.nodes)}."
+        )
+    checked = None if data is None else check_data(data, network.variables)
+    if checked is not None and checked.missing:
+        data = network.impute(data, seed=0)
     evidence = gather(network, data)
+    if checked is None and evidence.table is not None:
+        kept = [v for v in network.variables if v.name in evidence.table.names]
+        checked = check_data(evidence.table, kept)
     model = model_name(network)
     return Content(
         network=network,
@@ -74,6 +104,9 @@ def describe(network: BayesianNetwork, *, data: Any = None, title: str | None = 
         checks=fit.check(network, evidence),
         unusual=unusual.find(network, evidence) if evidence.source is Source.GIVEN else None,
         early_stop=_early_stop(network, evidence),
+        sample=joint_sample(network),
+        data=checked,
+        confidence=confidence,
     )
 
 

@@ -11,6 +11,8 @@ from string import Template
 from spbn.drawing.graph_svg import type_rules
 from spbn.drawing.markup import Html, join, safe, tag
 from spbn.report.content import Content
+from spbn.report.sections.confidence import confidence_section
+from spbn.report.sections.data import data_section
 from spbn.report.sections.fit import fit_section
 from spbn.report.sections.graph import graph_section
 from spbn.report.sections.importance import importance_section
@@ -18,14 +20,21 @@ from spbn.report.sections.learning import learning_section
 from spbn.report.sections.provenance import provenance_section
 from spbn.report.sections.summary import summary
 from spbn.report.sections.unusual import unusual_section
+from spbn.report.what_if import TITLE, what_if_section
+
+STYLES = ("report.css", "what_if.css")
+SCRIPTS = ("report.js", "what_if.js")
 
 
 def page(content: Content) -> str:
     """Write the whole report."""
     sections = {
+        "data": ("Data", data_section(content)),
         "graph": ("Graph", graph_section(content)),
+        "what-if": (TITLE, what_if_section(content.sample)),
         "learning": ("Learning", learning_section(content)),
         "importance": ("What matters", importance_section(content)),
+        **({"confidence": ("Confidence", confidence_section(content))} if content.confidence else {}),
         "fit": ("Fit", fit_section(content)),
         "unusual": ("Unusual rows", unusual_section(content)),
         "provenance": ("Provenance", provenance_section(content)),
@@ -46,7 +55,7 @@ def assembled(title: str, head: Html, sections: Mapping[str, tuple[str, Html]], 
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
     body = join(
         head,
-        tag("nav", tag("ul", *links), aria_label="Sections"),
+        tag("nav", tag("ul", *links), aria_label="Sections") if len(links) > 1 else "",
         tag(
             "main",
             *(
@@ -60,11 +69,11 @@ def assembled(title: str, head: Html, sections: Mapping[str, tuple[str, Html]], 
             tag("p", "Written by spbn. Logarithms are natural. This file works without a connection."),
         ),
     )
-    script = _resource("report.js")
+    script = "".join(map(_resource, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_resource("page.html")).substitute(
         title=safe(title),
-        css=_resource("report.css") + rules,
+        css="".join(map(_resource, STYLES)) + rules,
         js=script,
         body=_with_lines(body),
         # Only the script of this file may run, whatever a name may contain.

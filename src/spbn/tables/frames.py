@@ -148,6 +148,12 @@ def require_variation(table: Table) -> None:
 
 def require_distinct(table: Table) -> None:
     """Refuse columns that are copies of others, or rescaled copies: one says all that the other says."""
+    for second, first, kind in copied_columns(table):
+        raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([second])}.")
+
+
+def copied_columns(table: Table) -> Iterator[tuple[str, str, str]]:
+    """Yield the continuous columns that are copies of an earlier one: both names, and which kind of copy."""
     table = table.select([variable.name for variable in table.variables if not variable.is_discrete])
     if not table.names:
         return
@@ -162,8 +168,7 @@ def require_distinct(table: Table) -> None:
         residuals = columns[j] - scatter[i, j] / scatter[i, i] * columns[i]
         if residuals.max() - residuals.min() <= COPY * spread:
             kind = "a copy" if np.array_equal(table.columns[i], table.columns[j]) else "a rescaled copy"
-            first, second = table.names[i], table.names[j]
-            raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([second])}.")
+            yield table.names[j], table.names[i], kind
 
 
 def training_table(

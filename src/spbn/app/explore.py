@@ -1,0 +1,48 @@
+"""``spbn explore``: the "what if" explorer, in a browser."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spbn.app.arguments import Model, Seed
+from spbn.app.inputs import busy, load_model
+from spbn.app.targets import require_targets
+from spbn.app.terminal import say
+
+
+def explore(
+    model: Model,
+    out_: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Write the page: explorer.html. Default: MODEL-explorer.html.", show_default=False
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            help="How many rows to draw from the network. Default: what a small page holds, up to 20,000.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Seed = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+) -> None:
+    """Write a page in which "what if" questions are asked with the mouse, and open it.
+
+    [dim]spbn explore wine.spbn[/]
+    """
+    from spbn.report import write_explorer
+
+    target = Path(f"{model.stem}-explorer.html") if out_ is None else out_
+    require_targets(target, inputs=[model])
+    network = load_model(model)
+    with busy("drawing rows"):
+        write_explorer(network, target, samples=samples, seed=seed, title=model.stem)
+    say(f"explorer written to {target}")
+    if open_ and not webbrowser.open(target.resolve().as_uri()):
+        say("No browser was found: open the file in one.")

@@ -1,0 +1,62 @@
+"""The "what if" explorer as a page of its own."""
+
+from __future__ import annotations
+
+import os
+
+from spbn.drawing.markup import tag
+from spbn.explain.joint_sample import joint_sample
+from spbn.files.atomic import replacing
+from spbn.network import BayesianNetwork
+from spbn.numerics.random import Seed
+from spbn.report.content import model_name
+from spbn.report.numbers import count, plural
+from spbn.report.page import assembled
+from spbn.report.what_if import TITLE, what_if_section
+
+
+def write_explorer(
+    network: BayesianNetwork,
+    path: str | os.PathLike[str],
+    *,
+    samples: int | None = None,
+    seed: Seed = 0,
+    title: str | None = None,
+) -> None:
+    """Write a page that answers "what if" questions in a browser; it appears whole or not at all.
+
+    The page holds rows drawn from the network. Brushing an interval of a variable, or clicking a level,
+    keeps the rows that satisfy it, and the charts of all other variables show how these are distributed. It
+    needs no connection, and contains no row of the training data.
+
+    Parameters
+    ----------
+    samples
+        How many rows to draw. By default as many as a small page holds, and at most 20,000.
+    seed
+        The same seed gives the same page.
+    title
+        The heading; by default it names the kind of network.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> network = spbn.learn(spbn.datasets.synthetic(300, seed=0), folds=3)
+    >>> spbn.report.write_explorer(network, "explorer.html", title="Synthetic")
+    """
+    text = render_explorer(network, samples=samples, seed=seed, title=title)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def render_explorer(
+    network: BayesianNetwork, *, samples: int | None = None, seed: Seed = 0, title: str | None = None
+) -> str:
+    """Return the page that `write_explorer` writes as text."""
+    sample = joint_sample(network, samples, seed=seed)
+    name = model_name(network) if title is None else title
+    structure = network.structure
+    size = f"{plural(len(structure.nodes), 'variable')} and {plural(len(structure.arcs), 'arc')}"
+    lead = f"{model_name(network)} of {size}, shown by {count(sample.rows)} rows drawn from it."
+    head = tag("header", tag("h1", name), tag("p", lead, class_="lead"))
+    return assembled(name, head, {"what-if": (TITLE, what_if_section(sample))})

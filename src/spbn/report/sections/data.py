@@ -1,0 +1,77 @@
+"""The data check: what came in, how it was read, and what to look at twice."""
+
+from __future__ import annotations
+
+from spbn.drawing.markup import Html, join, tag
+from spbn.explain.data_check import ColumnCheck, DataCheck
+from spbn.explain.evidence import Source
+from spbn.report.content import Content
+from spbn.report.numbers import count, number, plural
+from spbn.report.parts import heading, node_link, table
+
+SHOWN = 12
+TITLE = "Data check"
+
+
+def data_section(content: Content) -> Html:
+    """List the columns, those with something to look at first."""
+    found = content.data
+    if found is None:
+        return heading("data", TITLE, "Not shown: no rows were given. Give data (--data) to see this.")
+    # Stable: otherwise they are in the order of the table.
+    columns = sorted(found.columns, key=lambda column: not (column.notes or column.missing))
+    rows = [_row(content, column) for column in columns]
+    heads = [
+        ("Column", ""),
+        ("Read as", ""),
+        ("Missing", "num"),
+        ("Different", "num"),
+        ("Least, median, greatest", ""),
+        ("Look at", ""),
+    ]
+    rest = rows[SHOWN:]
+    more = tag("details", tag("summary", f"{count(len(rest))} more"), table(heads, rest)) if rest else ""
+    return join(
+        heading("data", TITLE, _words(content, found)),
+        tag("div", table(heads, rows[:SHOWN]), more, class_="card columns"),
+    )
+
+
+def _words(content: Content, found: DataCheck) -> str:
+    which = "The rows given" if content.evidence.source is Source.GIVEN else "The training rows that nodes keep"
+    words = [f"{which}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}."]
+    if found.missing:
+        are = "value is" if found.missing == 1 else "values are"
+        words.append(
+            f"{count(found.missing)} {are} missing, in {plural(found.incomplete, 'row')}; for this report they "
+            f"were filled with what is likely, once."
+        )
+    else:
+        words.append("Nothing is missing.")
+    if found.repeated:
+        words.append(f"{plural(found.repeated, 'row')} {'repeats' if found.repeated == 1 else 'repeat'} an earlier one.")
+    if found.unused:
+        words.append(f"Not used: {', '.join(found.unused)}.")
+    noted = sum(bool(column.notes) for column in found.columns)
+    if noted:
+        words.append(f"{plural(noted, 'column')} to look at, listed first.")
+    return " ".join(words)
+
+
+def _row(content: Content, column: ColumnCheck) -> Html:
+    if column.extent is not None:
+        extent = ", ".join(map(number, column.extent))
+    elif column.commonest is not None:
+        level, share = column.commonest
+        extent = f"most often {level} ({100 * share:.0f} %)"
+    else:
+        extent = ""
+    return tag(
+        "tr",
+        tag("td", node_link(content, column.name)),
+        tag("td", column.read_as),
+        tag("td", count(column.missing) if column.missing else "–", class_="num"),
+        tag("td", count(column.distinct), class_="num"),
+        tag("td", extent),
+        tag("td", "; ".join(column.notes), class_="look"),
+    )
