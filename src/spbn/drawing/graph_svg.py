@@ -139,6 +139,7 @@ def _node(structure: Structure, drawing: _Drawing, node: str) -> Html:
         class_=f"node {type_class(node_type)}",
         href=f"#node-{number}",
         data_node=number,
+        data_name=node,
         aria_label=f"{node}: {name}, {given}",
     )
 

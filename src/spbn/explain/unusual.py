@@ -116,6 +116,22 @@ class UnusualRows:
         """Log-density of the row in the middle."""
         return float(np.median(self.logpdf))
 
+    def alarm(self, share: float) -> float | None:
+        """Return the log-density at or below which a new row is among the most unusual.
+
+        If new rows come from where these came from, and these were scored as new ones are, at most this share
+        of new rows is at or below it: of n rows and a new one, each is equally likely to be
+        the k-th most unusual, so it is the log-density of row k = share · (n + 1), rounded down. None if
+        there are too few rows to tell.
+
+        Parameters
+        ----------
+        share
+            Of new rows that raise a false alarm, such as 0.01.
+        """
+        place = int(share * (len(self.logpdf) + 1) + 1e-9)
+        return float(np.sort(self.logpdf)[place - 1]) if place >= 1 else None
+
 
 def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
     """Score rows, and say which are the least likely and why.

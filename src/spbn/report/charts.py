@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.report.numbers import MINUS, number
 
 BINS = 48
+NO_LINES: Mapping[str, float] = MappingProxyType({})
 FAR = 8.0  # times the distance from the median down to the least likely twentieth
 
 
@@ -130,8 +132,14 @@ def binned(logpdf: FloatArray) -> tuple[FloatArray, IntArray]:
     return edges, counts
 
 
-def density_histogram(unusual: UnusualRows) -> Html:
-    """Draw how the log-densities of all rows are spread, with the least likely rows marked."""
+def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINES) -> Html:
+    """Draw how the log-densities of all rows are spread, with the least likely rows marked.
+
+    Parameters
+    ----------
+    lines
+        Log-densities to mark with a line, by what is written beside it.
+    """
     width, height, bottom = 560.0, 140.0, 34.0
     edges, counts = (found.tolist() for found in binned(unusual.logpdf))
     low, high = edges[0], edges[-1]
@@ -154,6 +162,12 @@ def density_histogram(unusual: UnusualRows) -> Html:
         x = (max(low, row.logpdf) - low) * scale
         title = tag("title", f"{row.label}: {number(row.logpdf)}")
         parts.append(tag("path", title, d=f"M{x:.1f} {axis + 2:.1f}l-4 9h8z", class_="mark"))
+    for i, (name, level) in enumerate(lines.items()):
+        x = (min(high, max(low, level)) - low) * scale
+        y = 11.0 + 15.0 * i
+        parts.append(tag("line", x1=x, x2=x, y1=y - 8.0, y2=axis, class_="best"))
+        anchor, shift = ("start", 5.0) if x < 0.8 * width else ("end", -5.0)
+        parts.append(tag("text", name, x=x + shift, y=y, class_=anchor))
     for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
         value = number(low + share * (high - low))
         beyond = "≤ " if share == 0.0 and unusual.logpdf.min() < low else ""

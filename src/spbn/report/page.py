@@ -23,7 +23,7 @@ from spbn.report.sections.unusual import unusual_section
 from spbn.report.what_if import TITLE, what_if_section
 
 STYLES = ("report.css", "what_if.css")
-SCRIPTS = ("report.js", "what_if.js")
+SCRIPTS = ("graph.js", "report.js", "what_if.js")  # the second tells the first which node is shown
 
 
 def page(content: Content) -> str:

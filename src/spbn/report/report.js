@@ -24,6 +24,7 @@
       else node.removeAttribute("aria-current");
     }
     for (const panel of panels) panel.classList.toggle("open", panel.id === "node-" + number);
+    document.dispatchEvent(new CustomEvent("node-shown", { detail: number }));
   };
 
   const choose = (link) => {

@@ -29,8 +29,12 @@
   // --- numbers -------------------------------------------------------------------------------------------
 
   const typeset = (text) => (/[1-9]/.test(text) ? text.replaceAll("-", MINUS).replace("+", "") : text.replace("-", ""));
-  const grouped = (value, decimals) =>
-    typeset(value.toLocaleString("en-US", { minimumFractionDigits: 0, maximumFractionDigits: decimals }));
+  const formats = [];
+  const grouped = (value, decimals) => {
+    // Making a format takes a hundred times as long as using it.
+    formats[decimals] ||= new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals });
+    return typeset(formats[decimals].format(value));
+  };
   const count = (value) => grouped(value, 0);
   const percent = (share) =>
     share > 0 && share < 0.001 ? "<0.1\u00a0%" : grouped(100 * share, share < 0.0995 ? 1 : 0) + "\u00a0%";
@@ -414,11 +418,11 @@
       const known = Boolean(variable.condition);
       box.classList.toggle("known", known);
       clear.hidden = !known;
-      pin.setAttribute("aria-pressed", pinned.includes(variable));
       line.textContent = numbers(variable);
       if (variable.axis) box.dataset.mean = left ? mean(variable, variable.now) : "";
     };
-    return { box, draw };
+    const mark = () => pin.setAttribute("aria-pressed", pinned.includes(variable));
+    return { box, draw, mark };
   };
 
   const cards = variables.map(card);
@@ -428,9 +432,9 @@
     const focused = document.activeElement;
     const rest = order.filter((variable) => !pinned.includes(variable));
     list.append(...[...pinned, ...rest].map((variable) => cards[variable.number].box));
-    if (focused && focused !== document.activeElement) focused.focus({ preventScroll: true });
+    if (list.contains(focused) && focused !== document.activeElement) focused.focus({ preventScroll: true });
     filter();
-    for (const { draw } of cards) draw();
+    for (const { mark } of cards) mark();
   };
   const filter = () => {
     const wanted = search.value.trim().toLowerCase();
@@ -503,12 +507,13 @@
     restore(location.hash);
     draw();
     arrange();
-    const section = document.getElementById("what-if");
-    if (document.querySelectorAll("main > section").length > 1) section.scrollIntoView({ block: "start" });
+    if (document.querySelectorAll("main > section").length > 1) root.scrollIntoView({ block: "start" });
   };
   window.addEventListener("hashchange", open);
 
-  draw();
-  arrange();
-  open();
+  if (location.hash.startsWith(KEY)) open();
+  else {
+    draw();
+    arrange();
+  }
 })();

@@ -64,7 +64,7 @@ def _explorer() -> Html:
     return tag(
         "div",
         tag("svg", hidden=True),  # tells the script the namespace of pictures
-        tag("noscript", tag("p", "This part of the page needs JavaScript.", class_="hint")),
+        tag("p", "This part of the page needs JavaScript.", class_="scriptless hint"),
         tag("p", class_="question"),
         tag("div", *state, class_="state"),
         tag("p", class_="few warning", hidden=True),

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import exp, inf
 
-from spbn.confidence import EQUIVALENT
 from spbn.drawing.graph_svg import graph_svg, legend, type_class
 from spbn.drawing.markup import Html, join, tag
 from spbn.explain.evidence import Source
@@ -16,6 +15,7 @@ from spbn.report.content import Content
 from spbn.report.figures import cpd_figure
 from spbn.report.numbers import count, number, plural
 from spbn.report.parts import heading, node_links, table
+from spbn.report.sections.confidence import direction_notes
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table
 
@@ -23,12 +23,13 @@ LEAST_SHARE = 0.005  # of a mixture, that is shown
 SHOWN_CASES = 60
 DRAWN_ROWS = 5_000
 SAMPLED_ROWS = 1_000
+LARGE = 12  # nodes from which on a graph has controls
 
 
 def graph_section(content: Content) -> Html:
     """Draw the graph beside the panels of its nodes."""
     structure = content.network.structure
-    weights, notes = _weights(content), dict.fromkeys(structure.dag.undecided_arcs(), EQUIVALENT)
+    weights, notes = _weights(content), direction_notes(content)
     hint = (
         "An arc means that the child depends on the parent, given the child's other parents; not that one "
         "causes the other. Select a node to see its density, equation and score; Tab and Enter work too."
@@ -47,6 +48,7 @@ def graph_section(content: Content) -> Html:
             "div",
             tag(
                 "div",
+                _tools() if len(structure.nodes) >= LARGE else "",
                 box,
                 legend(content.types, *_legend_notes(weighted=bool(weights), dashed=bool(notes))),
                 class_="card",
@@ -57,10 +59,28 @@ def graph_section(content: Content) -> Html:
     )
 
 
+def _tools() -> Html:
+    """Write the controls of a graph that is too large to be seen at once."""
+    search = tag(
+        "input",
+        type="search",
+        class_="search",
+        placeholder="Find a node",
+        aria_label="Find a node",
+        autocomplete="off",
+    )
+    buttons = [
+        tag("button", text, type="button", class_=name, aria_label=label)
+        for name, text, label in (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit all"))
+    ]
+    near = tag("button", "Neighbourhood", type="button", class_="near", aria_pressed="false")
+    return tag("div", search, *buttons, near, tag("span", class_="matches small"), class_="graph-tools tools")
+
+
 def _legend_notes(*, weighted: bool, dashed: bool) -> Iterator[str]:
     yield "removing a wider arc costs more score" if weighted else "arcs lead from parents to children"
     if dashed:
-        yield "dashed: the reverse arc implies the same independences"
+        yield "dashed: the data leave the direction open"
 
 
 def _weights(content: Content) -> dict[tuple[str, str], float]:

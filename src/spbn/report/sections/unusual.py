@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from spbn.drawing.markup import Html, join, tag
-from spbn.explain.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow
+from spbn.explain.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow, UnusualRows
 from spbn.report.charts import density_histogram
 from spbn.report.content import Content
 from spbn.report.numbers import MINUS, count, number
 from spbn.report.parts import heading, node_link, table
 
+ALARMS = (0.01, 0.001)  # shares of new rows that raise a false alarm
 SCORED = {
     Scoring.AS_GIVEN: "The rows are scored as new ones, by the network as it is.",
     Scoring.LEFT_OUT_ALONE: (
@@ -40,10 +41,34 @@ def unusual_section(content: Content) -> Html:
         heading("unusual", title, hint),
         tag(
             "div",
-            density_histogram(found),
+            density_histogram(found, _alarm_lines(found)),
+            _alarms(found),
             table(heads, [_row(content, row) for row in found.rows]),
             class_="card",
         ),
+    )
+
+
+def _alarm_lines(found: UnusualRows) -> dict[str, float]:
+    """Return the thresholds to draw, by what they are called."""
+    levels = {f"1 in {count(round(1 / share))}": found.alarm(share) for share in ALARMS}
+    return {name: level for name, level in levels.items() if level is not None}
+
+
+def _alarms(found: UnusualRows) -> Html:
+    """Say from which log-density on a new row would be reported."""
+    levels = _alarm_lines(found)
+    rows = "these rows, each scored without itself" if found.left_out else "these rows"
+    if not levels:
+        text = f"There are too few rows to set an alarm threshold: at least {count(round(1 / ALARMS[0]) - 1)}."
+        return tag("p", text, class_="note alarms")
+    words = [f"{number(level)} ({name})" for name, level in levels.items()]
+    return tag(
+        "p",
+        tag("b", "Alarm threshold: "),
+        f"{'; '.join(words)}. If new rows are like {rows}, no more than that share of them is at or below "
+        "it, so anything below deserves a look.",
+        class_="note alarms",
     )
 
 
