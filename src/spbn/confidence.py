@@ -166,6 +166,12 @@ class Confidence:
             open_directions=self.open_directions(threshold),
         )
 
+    def _repr_html_(self) -> str:
+        """Show the arcs that are believed in a notebook."""
+        from spbn.report.notebooks import confidence_html
+
+        return confidence_html(self)
+
     def __str__(self) -> str:
         open_ones = self.open_directions()
         lines = [f"{len(self.structures)} replicates; arcs stronger than {self.threshold:.2f} are believed"]

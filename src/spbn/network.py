@@ -293,6 +293,12 @@ class BayesianNetwork:
 
         return plot_structure(self, ax)
 
+    def _repr_html_(self) -> str:
+        """Show the graph and the densities in a notebook."""
+        from spbn.report.notebooks import network_html
+
+        return network_html(self)
+
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook, if the packages for that are installed."""
         try:

@@ -122,6 +122,12 @@ class Structure:
         types = {node: str(node_type) for node, node_type in self.types.items()}
         return f"Structure({list(self.nodes)}, {list(self.arcs)}, {types})"
 
+    def _repr_html_(self) -> str:
+        """Show the graph in a notebook."""
+        from spbn.report.notebooks import structure_html
+
+        return structure_html(self)
+
     def __str__(self) -> str:
         nodes = [f"{node} ({node_type})" for node, node_type in self.types.items()]
         return drawn(nodes, [f"{source} → {target}" for source, target in self.arcs])

@@ -19,7 +19,7 @@ from spbn.app.asking import impute, predict, query
 from spbn.app.believe import confidence
 from spbn.app.classify import classify
 from spbn.app.explore import explore
-from spbn.app.inputs import busy, frame_for, load_model, training_frame
+from spbn.app.inputs import busy, frame_with_holes, load_model, training_frame
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.scoring import score
 from spbn.app.targets import require_targets
@@ -123,8 +123,6 @@ def learn(
     whole: BoolArray = present(frame).min(axis=1)
     if whole.all():
         _warn_of_far_rows(network, frame, data)
-    else:
-        frame = network.impute(frame, seed=settings["seed"])
     if out_ is not None or report is not None:
         say()
     if out_ is not None:
@@ -250,7 +248,7 @@ def report(
     require_targets(out_, inputs=[model, data])
     require_plot_packages()
     network = load_model(model)
-    _write_report(network, out_, None if data is None else frame_for(network, data), model.stem)
+    _write_report(network, out_, None if data is None else frame_with_holes(network, data), model.stem)
 
 
 @app.command()

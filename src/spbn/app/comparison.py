@@ -25,7 +25,6 @@ from spbn.tables.splits import fold_labels
 if TYPE_CHECKING:
     import pandas as pd
 
-
 #: A model that is learned with margins too, unless margins are asked for.
 ALSO = ("blend", "yeo-johnson")
 
@@ -84,7 +83,7 @@ def compare_models(
     rows that are unlikely under one are mostly unlikely under the other. Then there are the mean number of
     "arcs", the share of every node type, and the "seconds" that it took.
     """
-    import pandas as pd
+    from spbn.app.compared import Comparison
 
     if "model" in options:
         raise ArgumentError(f"compare_models learns every model. Leave out model={options['model']!r}.")
@@ -108,7 +107,7 @@ def compare_models(
                 advance()
             trials.append(Trial(model, kind, logpdf, tuple(structures), time.perf_counter() - start))
     trials.sort(key=lambda trial: -trial.logpdf.mean())
-    return pd.DataFrame(_rows(trials))
+    return Comparison(_rows(trials))
 
 
 def _candidates(margins: str | None) -> list[tuple[str, str]]:

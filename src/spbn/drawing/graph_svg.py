@@ -42,7 +42,11 @@ class _Drawing:
 
 
 def graph_svg(
-    structure: Structure, weights: Mapping[Arc, float], *, notes: Mapping[Arc, str] = NO_NOTES
+    structure: Structure,
+    weights: Mapping[Arc, float],
+    *,
+    notes: Mapping[Arc, str] = NO_NOTES,
+    linked: bool = True,
 ) -> Html:
     """Draw a structure.
 
@@ -52,6 +56,8 @@ def graph_svg(
         How much an arc matters, from 0 to 1, where that is known.
     notes
         Why the direction of an arc is open, in words: such arcs are dashed.
+    linked
+        Whether every node is a link to its panel.
     """
     drawing = _place(structure)
     # Tab goes through the nodes as they are read: layer by layer, from the left.
@@ -64,7 +70,7 @@ def graph_svg(
             *(_arc(structure, drawing, arc, weights.get(arc), notes.get(arc)) for arc in structure.arcs),
             aria_hidden="true",
         ),
-        tag("g", *(_node(structure, drawing, node) for node in order)),
+        tag("g", *(_node(structure, drawing, node, linked=linked) for node in order)),
         class_="graph",
         viewBox=f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
         style=f"max-width:{grown * drawing.width:.0f}px;min-width:{SMALLEST * drawing.width:.0f}px",
@@ -124,18 +130,23 @@ def _radii(label: str) -> FloatArray:
     return np.array([0.5 * node_width(label) * UNIT[0], 0.5 * NODE_HEIGHT])
 
 
-def _node(structure: Structure, drawing: _Drawing, node: str) -> Html:
+def _node(structure: Structure, drawing: _Drawing, node: str, *, linked: bool) -> Html:
     x, y = drawing.centres[node].tolist()
     rx, ry = drawing.radii(node).tolist()
     node_type, parents = structure.type(node), structure.parents(node)
     name = node_type.label
     given = f"parents: {', '.join(parents)}" if parents else "no parents"
     number = structure.nodes.index(node)
-    return tag(
-        "a",
+    parts = [
         tag("title", f"{node} ({name})"),
         tag("ellipse", cx=x, cy=y, rx=rx, ry=ry),
         tag("text", drawing.labels[node], x=x, y=y, dy="0.35em"),
+    ]
+    if not linked:
+        return tag("g", *parts, class_=f"node {type_class(node_type)}")
+    return tag(
+        "a",
+        *parts,
         class_=f"node {type_class(node_type)}",
         href=f"#node-{number}",
         data_node=number,

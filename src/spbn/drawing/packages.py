@@ -12,3 +12,8 @@ def require_plot_packages() -> None:
     for package in ("matplotlib", "igraph"):
         if find_spec(package) is None:
             raise PackageError(f"drawing needs {package}: install it with pip install 'spbn[plot]'.")
+
+
+def can_place_graphs() -> bool:
+    """Tell whether the package that places the nodes of a graph is installed."""
+    return find_spec("igraph") is not None

@@ -189,6 +189,12 @@ class Posterior:
 
         return plot_posterior(self, variables)
 
+    def _repr_html_(self) -> str:
+        """Show what is likely in a notebook."""
+        from spbn.report.notebooks import posterior_html
+
+        return posterior_html(self)
+
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.evidence.items())
         return (
