@@ -1,13 +1,16 @@
 """Draw the pictures of the documentation: ``python docs/pictures.py`` writes docs/img/.
 
-The same version of matplotlib gives the same bytes. The picture of a report is taken with chromium; if
-it is not installed, the picture is left as it is.
+The same version of matplotlib gives the same bytes. The pictures of pages are taken with chromium; if
+it is not installed, they are left as they are.
 """
 
 import io
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -124,31 +127,60 @@ def posterior() -> None:
     save(figure, "posterior")
 
 
-def report() -> None:
-    """The head of a report, as a browser shows it."""
-    from PIL import Image
+@contextmanager
+def browser_page(height: int) -> Iterator[Any]:
+    """Give a page of a browser; None where there is no browser."""
     from playwright.sync_api import sync_playwright
-
-    from spbn.report import write_report
 
     chromium = shutil.which("chromium")
     if chromium is None:
+        yield None
         return
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser.new_page(viewport={"width": 1280, "height": height}, color_scheme="light")
+        browser.close()
+
+
+def save_shot(page: Any, name: str) -> None:
+    """Save what a browser shows. Few colours are enough for a page, and make a small file."""
+    from PIL import Image
+
+    shot = Image.open(io.BytesIO(page.screenshot()))
+    shot.convert("RGB").quantize(96).save(FOLDER / f"{name}.png", optimize=True)
+
+
+def report() -> None:
+    """The head of a report, as a browser shows it."""
+    from spbn.report import write_report
+
     rows = synthetic(2000, seed=0)
     rows.loc[7, "D"] += 6.0
     network = spbn.learn(synthetic(2000, seed=0))
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+    with tempfile.TemporaryDirectory() as folder, browser_page(1420) as page:
+        if page is None:
+            return
         path = Path(folder) / "report.html"
         write_report(network, path, data=rows, title="Five variables")
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1090}, color_scheme="light")
         page.goto(path.as_uri())
         page.locator(".graph .node[data-node='4']").click()  # E
         page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
-        shot = Image.open(io.BytesIO(page.screenshot()))
-        browser.close()
-    # Few colours are enough for a page, and make a small file.
-    shot.convert("RGB").quantize(96).save(FOLDER / "report.png", optimize=True)
+        save_shot(page, "report")
+
+
+def explorer() -> None:
+    """The explorer with an interval brushed."""
+    from spbn.report import write_explorer
+
+    network = spbn.BayesianNetwork.fit(synthetic_structure(), synthetic(2000, seed=0))
+    with tempfile.TemporaryDirectory() as folder, browser_page(960) as page:
+        if page is None:
+            return
+        path = Path(folder) / "explorer.html"
+        write_explorer(network, path, title="Five variables")
+        page.goto(f"{path.as_uri()}#what-if?C=10..&E=..0.5")
+        page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
+        save_shot(page, "explorer")
 
 
 def main() -> None:
@@ -159,6 +191,7 @@ def main() -> None:
             draw()
     confidence()
     report()
+    explorer()
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.app.compared import Comparison
-from spbn.confidence import Confidence
-
 from mixed import mixed_network
 from reading import Page
+from spbn.app.compared import Comparison
+from spbn.confidence import Confidence
 
 pytest.importorskip("igraph")
 
@@ -55,7 +54,10 @@ def test_a_network_shows_its_graph_and_densities():
     assert len(page.with_class("node")) == len(network.nodes)
     assert len(page.with_class("arc")) == len(network.structure.arcs)
     text = page.text()
-    assert "Gaussian Bayesian network with discrete nodes: 5 nodes (3 linear Gaussian, 2 discrete), 6 arcs" in text
+    assert (
+        "Gaussian Bayesian network with discrete nodes: 5 nodes (3 linear Gaussian, 2 discrete), 6 arcs"
+        in text
+    )
     assert "from 160 rows" in text
     for cpd in network.cpds.values():
         assert cpd.describe().formula in text

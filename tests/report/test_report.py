@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import spbn
+from reading import Page
 from spbn.drawing.markup import clean
 from spbn.explain import leave_one_out
 from spbn.numerics.random import generator
@@ -13,7 +14,7 @@ from spbn.report.sections.learning import how_learned
 from spbn.tables.splits import holdout_rows
 
 import naive
-from reading import Page
+
 
 @pytest.fixture(scope="module")
 def page(rendered):
@@ -305,3 +306,47 @@ def test_a_missing_package_is_named(plain_network, monkeypatch):
     monkeypatch.setattr("spbn.drawing.packages.find_spec", lambda name: None if name == "igraph" else name)
     with pytest.raises(ImportError, match=r"needs igraph.*spbn\[plot\]"):
         render(plain_network)
+
+
+def test_the_data_is_checked_first(plain_network, plain_frame):
+    frame = plain_frame.assign(id=range(120))
+    frame.loc[[3, 5], "b"] = np.nan
+    text = render(plain_network, data=frame)
+    assert text.index('id="data"') < text.index('id="graph"')
+    page = words(Page(text).text())
+    assert "The rows given: 120 rows, 3 columns. 2 values are missing, in 2 rows" in page
+    assert "filled with what is likely, once. Not used: id." in page
+    rows = cells(text.split('id="graph"')[0], "Data check")
+    assert rows[0][:4] == ["b", "numbers", "2", "118"]  # what there is to look at comes first
+    assert [row[0] for row in rows[1:]] == ["a", "c"]
+    assert "Nothing is missing." in render(plain_network, data=plain_frame)
+    assert "The training rows that nodes keep" in render(plain_network)
+
+
+def test_alarm_thresholds_are_stated(plain_network, plain_frame):
+    page = render(plain_network, data=plain_frame)
+    left_out = np.sort(np.array(leave_one_out(plain_network, plain_frame)).sum(axis=0))
+    (level,) = re.findall(r"</b>([−\d.]+) \(1 in 100\)", page)  # 120 rows are too few for 1 in 1,000
+    assert written(level) == pytest.approx(left_out[0], rel=1e-3)  # 0.01 · 121 rounded down is the first
+    assert "1 in 1,000" not in page
+    assert "too few rows to set an alarm threshold: at least 99" in render(
+        plain_network, data=plain_frame[:98]
+    )
+
+
+def test_arcs_have_their_confidence_where_it_was_computed(plain_network, plain_frame):
+    from spbn.confidence import Confidence
+
+    both = spbn.Structure("abc", [("a", "b"), ("c", "b")], "lg")
+    reverse = spbn.Structure("abc", [("b", "a"), ("c", "b")], "lg")
+    found = Confidence((both, reverse, reverse), {}, 120, "")
+    text = render(plain_network, data=plain_frame, confidence=found)
+    rows = cells(text, "Which arcs to believe")
+    assert rows[0] == ["a → b", "100 %", "", "33 %", "direction open: " + rows[0][-1][16:]]
+    assert "replicates disagree" in rows[0][-1]
+    assert rows[1][:2] == ["c → b", "100 %"]
+    assert "Believed, but not in this network" in text
+    assert "replicates disagree)</title>" in text  # and in the graph
+    assert 'id="confidence"' not in render(plain_network, data=plain_frame)
+    with pytest.raises(spbn.ArgumentError, match="about the nodes of the network"):
+        render(plain_network, confidence=Confidence((spbn.Structure("ab"),), {}, 120, ""))

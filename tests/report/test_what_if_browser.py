@@ -1,5 +1,6 @@
 """The explorer in a browser: what it shows is what the network answers."""
 
+import itertools
 import re
 import urllib.parse
 
@@ -8,10 +9,10 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.report import render_explorer
-
 from browsing import launched, needs_chromium
 from mixed import mixed_network
+from spbn.report import render_explorer
+
 from strategies import nonlinear_frame
 
 pytestmark = needs_chromium
@@ -30,7 +31,7 @@ def gaussian():
 def curved():
     frame = nonlinear_frame(150, 3)
     names = list(frame.columns)
-    structure = spbn.Structure(names, list(zip(names, names[1:], strict=False)), "ckde")
+    structure = spbn.Structure(names, list(itertools.pairwise(names)), "ckde")
     return spbn.BayesianNetwork.fit(structure, frame)
 
 
@@ -277,7 +278,9 @@ def test_few_samples_are_warned_of(opened):
 def test_nothing_sticks_out(opened, width, scheme):
     page = opened("mixed", width, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    bright = sum(map(int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))))
+    bright = sum(
+        map(int, re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor")))
+    )
     assert (bright > 600) == (scheme == "light")
 
 

@@ -1,8 +1,8 @@
 """Rows drawn from a network and cut into cells: enough to ask "what if" without the network.
 
 The values of a continuous variable are counted in cells of the same, round width. An interval that begins
-and ends at edges of cells therefore holds exactly the rows whose values are in it: cutting costs accuracy only
-where a mean is taken, by a fraction of a cell. Values beyond the edges go into a few cells in the
+and ends at edges of cells therefore holds exactly the rows whose values are in it: cutting costs accuracy
+only where a mean is taken, by a fraction of a cell. Values beyond the edges go into a few cells in the
 tails, each of which knows its mean, so that a few rows far away do not squeeze all others into one bar.
 """
 
@@ -163,7 +163,9 @@ def _bar_width(extent: float) -> tuple[int, int]:
     raise AssertionError(extent)  # one of them fits: 10**(power - 1) does
 
 
-def _tail(values: FloatArray, chosen: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.int64], tuple[float, ...]]:
+def _tail(
+    values: FloatArray, chosen: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], tuple[float, ...]]:
     """Share the values of a tail out among a few cells, and return these with their means."""
     tail = values[chosen]
     order = np.argsort(tail, kind="stable")

@@ -7,6 +7,8 @@ it, so that it follows the theme of the notebook, light or dark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,25 +32,6 @@ MOST_NODES = 80  # of a graph that is drawn
 MOST_ROWS = 60  # of a table
 MOST_LEVELS = 6
 BINS = 32
-STYLE = """
-.spbn-view { color: inherit; font-size: 0.93em; line-height: 1.45; max-width: 62em; }
-.spbn-view p { margin: 0.2em 0 0.5em; }
-.spbn-view svg { color: inherit; background: none; }
-.spbn-view .graph { display: block; width: 100%; height: auto; max-height: 32em; }
-.spbn-view .node ellipse { fill: var(--type, #fff); stroke: currentColor; stroke-width: 1.2; }
-.spbn-view .node text { fill: #1f242a; font: 13px sans-serif; text-anchor: middle; }
-.spbn-view .arc { opacity: 0.65; }
-.spbn-view .arc path { fill: none; stroke: currentColor; }
-.spbn-view .arc polygon { fill: currentColor; }
-.spbn-view table { border-collapse: collapse; color: inherit; background: none; margin: 0.3em 0; }
-.spbn-view :is(th, td) { text-align: left; padding: 0.2em 0.9em 0.2em 0; border: 0; border-bottom: 1px solid rgb(128 128 128 / 30%); background: none; vertical-align: middle; }
-.spbn-view .num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.spbn-view .track { display: inline-block; width: 8em; height: 0.6em; background: rgb(128 128 128 / 20%); border-radius: 2px; }
-.spbn-view .track i { display: block; height: 100%; background: #3d8bcd; border-radius: 2px; }
-.spbn-view .bars { fill: #3d8bcd; }
-.spbn-view .dim { opacity: 0.7; }
-.spbn-view summary { cursor: pointer; }
-"""
 
 
 def network_html(network: BayesianNetwork) -> str:
@@ -64,7 +47,9 @@ def network_html(network: BayesianNetwork) -> str:
     densities = _table(("Node", "Type", "Density"), [tuple(map(safe, line)) for line in lines])
     graph = _graph(structure)
     unfolded = not graph or None
-    return _view(structure, title, graph, tag("details", tag("summary", "Densities"), densities, open=unfolded))
+    return _view(
+        structure, title, graph, tag("details", tag("summary", "Densities"), densities, open=unfolded)
+    )
 
 
 def structure_html(structure: Structure) -> str:
@@ -82,7 +67,11 @@ def posterior_html(posterior: Posterior) -> str:
         "p",
         tag("b", "Posterior"),
         f" given that {' and '.join(known)}" if known else " given nothing",
-        tag("span", f" ({posterior.method}, effective size {count(round(posterior.effective_size))})", class_="dim"),
+        tag(
+            "span",
+            f" ({posterior.method}, effective size {count(round(posterior.effective_size))})",
+            class_="dim",
+        ),
     )
     means, deviations, intervals = posterior.mean(), posterior.std(), posterior.interval(0.9)
     lines = []
@@ -94,9 +83,9 @@ def posterior_html(posterior: Posterior) -> str:
             more = ", ..." if len(shares) > MOST_LEVELS else ""
             lines.append((safe(name), safe(""), safe(""), safe(", ".join(shown) + more), Html("")))
         else:
-            low, high = intervals.loc[name, ["low", "high"]]
+            low, high = intervals.loc[name].to_numpy(dtype=np.float64).tolist()
             bars = _sparkline(posterior.draws[name].to_numpy(dtype=np.float64), posterior.weights, name)
-            within = safe(f"{number(float(low))} to {number(float(high))}")
+            within = safe(f"{number(low)} to {number(high)}")
             lines.append((safe(name), _number(means[name]), _number(deviations[name]), within, bars))
     heads = ("Variable", "Mean", "Standard deviation", "90 % interval, or probabilities", "")
     return _view(posterior.network.structure, title, _table(heads, lines))
@@ -109,11 +98,17 @@ def confidence_html(found: Confidence) -> str:
     title = tag(
         "p",
         tag("b", "Confidence"),
-        f": {plural(len(found.structures), 'replicate')}; arcs in more than {100 * found.threshold:.0f} % of them "
-        f"are believed, {count(len(strengths))} of {count(len(found.arcs))}",
+        f": {plural(len(found.structures), 'replicate')}; arcs in more than {100 * found.threshold:.0f} % of "
+        f"them are believed, {count(len(strengths))} of {count(len(found.arcs))}",
     )
     lines = [
-        (safe(f"{a} → {b}"), _bar(strength), _percent(strength), _percent(shares[a, b]), safe(notes.get((a, b), "")))
+        (
+            safe(f"{a} → {b}"),
+            _bar(strength),
+            _percent(strength),
+            _percent(shares[a, b]),
+            safe(notes.get((a, b), "")),
+        )
         for (a, b), strength in strengths.items()
     ]
     heads = ("Arc", "", "Strength", "Direction", "Open because")
@@ -125,7 +120,9 @@ def comparison_html(rows: Any) -> str:
     density = rows["log-density"].to_numpy(dtype=np.float64)
     lines = []
     for place, (_, row) in enumerate(rows.iterrows()):
-        behind = "best" if place == 0 else f"{number(row['difference'], 3)} ± {number(row['difference error'], 2)}"
+        behind = (
+            "best" if place == 0 else f"{number(row['difference'], 3)} ± {number(row['difference error'], 2)}"
+        )
         share = float(np.exp(np.clip(density[place] - density.max(), -700.0, 0.0)))
         lines.append(
             (
@@ -138,21 +135,27 @@ def comparison_html(rows: Any) -> str:
                 _number(row["seconds"], 3),
             )
         )
-    title = tag(
-        "p", tag("b", "Comparison"), ": log-density of a row by networks that were learned without it. Bar: its "
-        "density, relative to the best model."
-    )  # fmt: skip
+    words = (
+        ": log-density of a row by networks that were learned without it. Bar: its density, relative to the "
+        "best model."
+    )
+    title = tag("p", tag("b", "Comparison"), words)
     heads = ("Model", "Margins", "Log-density", "Behind the best", "", "Arcs", "Seconds")
     return _view(None, title, _table(heads, lines))
 
 
 def _view(structure: Structure | None, *parts: str) -> str:
-    types = () if structure is None else {t for t in structure.types.values()}
+    types = () if structure is None else set(structure.types.values())
     # The type's light colour in any theme: the names on it are dark.
     colours = "".join(
         f".spbn-view .{type_class(t)} {{ --type: {t.colour}; }}\n" for t in registered() if t in types
     )
-    return tag("div", tag("style", Html(STYLE + colours)), *parts, class_="spbn-view")
+    return tag("div", tag("style", Html(_style() + colours)), *parts, class_="spbn-view")
+
+
+@cache
+def _style() -> str:
+    return files("spbn.report").joinpath("notebook.css").read_text(encoding="utf-8")
 
 
 def _size(structure: Structure) -> str:
@@ -177,7 +180,8 @@ def _table(heads: Sequence[str], lines: Sequence[Sequence[Html]]) -> Html:
     more = len(lines) - MOST_ROWS
     note = tag("p", f"And {count(more)} more.", class_="dim") if more > 0 else Html("")
     return Html(
-        tag("table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *body)) + note
+        tag("table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *body))
+        + note
     )
 
 

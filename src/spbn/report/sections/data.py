@@ -38,18 +38,21 @@ def data_section(content: Content) -> Html:
 
 
 def _words(content: Content, found: DataCheck) -> str:
-    which = "The rows given" if content.evidence.source is Source.GIVEN else "The training rows that nodes keep"
+    which = (
+        "The rows given" if content.evidence.source is Source.GIVEN else "The training rows that nodes keep"
+    )
     words = [f"{which}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}."]
     if found.missing:
         are = "value is" if found.missing == 1 else "values are"
         words.append(
-            f"{count(found.missing)} {are} missing, in {plural(found.incomplete, 'row')}; for this report they "
-            f"were filled with what is likely, once."
+            f"{count(found.missing)} {are} missing, in {plural(found.incomplete, 'row')}; for this report "
+            "they were filled with what is likely, once."
         )
     else:
         words.append("Nothing is missing.")
     if found.repeated:
-        words.append(f"{plural(found.repeated, 'row')} {'repeats' if found.repeated == 1 else 'repeat'} an earlier one.")
+        repeat = "repeats" if found.repeated == 1 else "repeat"
+        words.append(f"{plural(found.repeated, 'row')} {repeat} an earlier one.")
     if found.unused:
         words.append(f"Not used: {', '.join(found.unused)}.")
     noted = sum(bool(column.notes) for column in found.columns)

@@ -60,7 +60,9 @@ def _alarms(found: UnusualRows) -> Html:
     levels = _alarm_lines(found)
     rows = "these rows, each scored without itself" if found.left_out else "these rows"
     if not levels:
-        text = f"There are too few rows to set an alarm threshold: at least {count(round(1 / ALARMS[0]) - 1)}."
+        text = (
+            f"There are too few rows to set an alarm threshold: at least {count(round(1 / ALARMS[0]) - 1)}."
+        )
         return tag("p", text, class_="note alarms")
     words = [f"{number(level)} ({name})" for name, level in levels.items()]
     return tag(
