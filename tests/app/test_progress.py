@@ -1,7 +1,10 @@
+import sys
+from types import ModuleType, SimpleNamespace
+
 import numba
 import pytest
 
-from spbn.app.progress import COMPILING, search_progress
+from spbn.app.progress import COMPILING, counting_progress, search_progress, working
 
 
 @pytest.fixture
@@ -25,3 +28,58 @@ def test_nothing_is_shown_unless_asked_for(shown):
         numba.njit(lambda x: x + 1.0)(1.0)
     assert on_step is None
     assert shown == []
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A notebook, and what it displays, one thing after the other."""
+    displayed = []
+    shell = type("ZMQInteractiveShell", (), {})()
+    ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+    ipython.get_ipython = lambda: shell
+    display.HTML = str
+
+    def show(html, display_id):
+        assert display_id is True
+        displayed.append(html)
+        return SimpleNamespace(update=displayed.append)
+
+    display.display = show
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr("spbn.app.progress.PAUSE", 0.0)
+    return displayed
+
+
+def test_a_notebook_shows_how_much_is_done(notebook, shown):
+    with counting_progress(True, "learning <all>", 3) as advance:
+        advance()
+        advance()
+    bars = [html.split("</progress>")[0] for html in notebook]
+    assert bars == [f'<div><progress value="{done}" max="3">' for done in range(3)] + [""]  # nothing stays
+    assert "learning &lt;all&gt;" in notebook[0]
+    assert shown == []  # and nothing goes to the terminal
+
+
+def test_a_notebook_shows_the_steps_of_a_search(notebook):
+    import spbn
+
+    network = spbn.learn(spbn.datasets.synthetic(60, seed=0), folds=3, progress=True)
+    steps = [html for html in notebook if "step " in html]
+    assert len(steps) == len(network.search.steps)
+    assert "score" in steps[0]
+    assert notebook[-1] == ""
+
+
+def test_a_notebook_is_left_clean_after_an_error(notebook):
+    with pytest.raises(ZeroDivisionError), working(True, "dividing"):
+        1 / 0  # noqa: B018
+    assert "dividing" in notebook[0]
+    assert notebook[-1] == ""
+
+
+def test_nothing_is_displayed_outside_of_notebooks(notebook, monkeypatch):
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: None)
+    with counting_progress(True, "learning", 3) as advance:
+        advance()
+    assert notebook == []

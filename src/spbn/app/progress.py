@@ -1,15 +1,53 @@
-"""A line in the terminal that shows how far long work is."""
+"""A line in the terminal, or in a notebook, that shows how far long work is."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
+from typing import Any
 
 from spbn.app.escaping import printable
 from spbn.numerics.compiling import watching_compilation
 from spbn.search import Step
 
 COMPILING = "compiling, on the first run only"
+PAUSE = 0.1  # seconds between two changes of what a notebook shows
+
+
+def in_notebook() -> bool:
+    """Tell whether this runs in a notebook, where a terminal's progress line would not be seen."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@contextmanager
+def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[str, int], None]]:
+    """Give a function that shows a text and how much is done in a notebook; nothing of it stays."""
+    from IPython.display import HTML, display
+
+    start, last = time.monotonic(), 0.0
+
+    def html(text: str, done: int) -> Any:
+        extent = "" if total is None else f' value="{done}" max="{total}"'
+        bar = f"<progress{extent}></progress>"
+        return HTML(f"<div>{bar} {escape(text)} <small>{time.monotonic() - start:.0f} s</small></div>")
+
+    handle = display(html(title, 0), display_id=True)
+
+    def show(text: str, done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PAUSE:
+            last = time.monotonic()
+            handle.update(html(text, done))
+
+    try:
+        yield show
+    finally:
+        handle.update(HTML(""))
 
 
 @contextmanager
@@ -17,6 +55,13 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
     """Give the `on_step` of a search that updates a progress line; None where nothing is to be shown."""
     if not shown:
         yield None
+        return
+    if in_notebook():
+        with (
+            notebook_line("scoring the first candidates") as show,
+            watching_compilation(lambda under_way: show(COMPILING, 0) if under_way else None),
+        ):
+            yield lambda step: show(_described(step, patience), 0)
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -28,9 +73,7 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
 
         def on_step(step: Step) -> None:
             nonlocal now
-            misses = f", {step.misses} of {patience} misses" if step.misses else ""
-            scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
-            now = printable(f"step {step.number}: {scores}; {step.operator}")
+            now = _described(step, patience)
             display.update(task, description=now)
 
         def on_compilation(under_way: bool) -> None:
@@ -40,11 +83,22 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
             yield on_step
 
 
+def _described(step: Step, patience: int) -> str:
+    misses = f", {step.misses} of {patience} misses" if step.misses else ""
+    scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
+    return printable(f"step {step.number}: {scores}; {step.operator}")
+
+
 @contextmanager
 def counting_progress(shown: bool, title: str, total: int) -> Iterator[Callable[[], None]]:
     """Give a function to call after every piece of work, which moves a progress bar."""
     if not shown:
         yield lambda: None
+        return
+    if in_notebook():
+        with notebook_line(title, total) as show:
+            done = iter(range(1, total + 1))
+            yield lambda: show(title, next(done, total))
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -59,6 +113,10 @@ def working(shown: bool, title: str) -> Iterator[None]:
     """Show that something is being done, and for how long; nothing of it stays on the screen."""
     if not shown:
         yield
+        return
+    if in_notebook():
+        with notebook_line(title):
+            yield
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
