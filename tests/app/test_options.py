@@ -608,7 +608,7 @@ def _(run):
     )
 
 
-@checks("explore", "--no-open")
+@checks("explore", "--open")
 def _(run):
     import webbrowser
 
