@@ -4,10 +4,13 @@
     Which rows are unlikely, and which nodes make them so.
 `leave_one_out`, `out_of_fold`
     Log-densities of training rows under parameters that were fitted without them.
+`check_data`
+    How columns are read, what is missing, and what to look at twice.
 `early_stop`
     Why a search ended with less than it could have found, and what to try.
 """
 
+from spbn.explain.data_check import ColumnCheck, DataCheck, check_data
 from spbn.explain.early_stops import EarlyStop, FarRow, early_stop
 from spbn.explain.out_of_sample import leave_one_out, out_of_fold
 from spbn.explain.unusual import (
@@ -21,12 +24,15 @@ from spbn.explain.unusual import (
 )
 
 __all__ = [
+    "ColumnCheck",
+    "DataCheck",
     "EarlyStop",
     "FarRow",
     "Reason",
     "Scoring",
     "UnusualRow",
     "UnusualRows",
+    "check_data",
     "early_stop",
     "leave_one_out",
     "out_of_fold",

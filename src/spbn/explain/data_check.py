@@ -82,6 +82,16 @@ def check_data(data: Any, variables: Sequence[Variable]) -> DataCheck:
         A table with these columns, and perhaps others. Values may be missing.
     variables
         The variables of the network, in whose terms the columns are read.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(100, seed=0)
+    >>> data["number"] = range(100)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> found = spbn.explain.check_data(data, network.variables)
+    >>> [column.name for column in found.columns if column.notes]
+    ['number']
     """
     table = table_with_holes(data, variables)
     names = table.names
