@@ -83,7 +83,7 @@ def posterior_html(posterior: Posterior) -> str:
             more = ", ..." if len(shares) > MOST_LEVELS else ""
             lines.append((safe(name), safe(""), safe(""), safe(", ".join(shown) + more), Html("")))
         else:
-            low, high = intervals.loc[name].to_numpy(dtype=np.float64).tolist()
+            low, high = (float(end) for end in intervals.loc[name].to_numpy(dtype=np.float64))
             bars = _sparkline(posterior.draws[name].to_numpy(dtype=np.float64), posterior.weights, name)
             within = safe(f"{number(low)} to {number(high)}")
             lines.append((safe(name), _number(means[name]), _number(deviations[name]), within, bars))

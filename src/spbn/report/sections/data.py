@@ -6,11 +6,12 @@ from spbn.drawing.markup import Html, join, tag
 from spbn.explain.data_check import ColumnCheck, DataCheck
 from spbn.explain.evidence import Source
 from spbn.report.content import Content
-from spbn.report.numbers import count, number, plural
+from spbn.report.numbers import MINUS, count, number, plural
 from spbn.report.parts import heading, node_link, table
 
 SHOWN = 12
 TITLE = "Data check"
+LONGEST = 1e9  # whole numbers that are written out
 
 
 def data_section(content: Content) -> Html:
@@ -63,7 +64,7 @@ def _words(content: Content, found: DataCheck) -> str:
 
 def _row(content: Content, column: ColumnCheck) -> Html:
     if column.extent is not None:
-        extent = ", ".join(map(number, column.extent))
+        extent = ", ".join(map(_written, column.extent))
     elif column.commonest is not None:
         level, share = column.commonest
         extent = f"most often {level} ({100 * share:.0f} %)"
@@ -73,8 +74,13 @@ def _row(content: Content, column: ColumnCheck) -> Html:
         "tr",
         tag("td", node_link(content, column.name)),
         tag("td", column.read_as),
-        tag("td", count(column.missing) if column.missing else "–", class_="num"),
-        tag("td", count(column.distinct), class_="num"),
+        tag("td", count(column.missing) if column.missing else "–", class_="num missing"),
+        tag("td", count(column.distinct), class_="num different"),
         tag("td", extent),
         tag("td", "; ".join(column.notes), class_="look"),
     )
+
+
+def _written(value: float) -> str:
+    is_short = value == round(value) and abs(value) < LONGEST
+    return count(round(value)).replace("-", MINUS) if is_short else number(value)
