@@ -32,7 +32,7 @@ def opened(browser, url):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
@@ -94,7 +94,7 @@ def test_keys_choose_a_node(opened, network, key):
 def test_tab_reaches_the_nodes_and_shows_where_it_is(opened, network):
     page = opened()
     reached, widths = [], set()
-    for _ in range(12 + len(network.nodes)):
+    for _ in range(15 + 2 * len(network.nodes)):  # the links of the menu and of the data check come first
         page.keyboard.press("Tab")
         number = page.evaluate("document.activeElement.closest('.graph .node')?.dataset.node")
         if number is not None:

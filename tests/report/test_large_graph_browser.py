@@ -42,7 +42,7 @@ def page(request, url):
     with launched() as browser:
         complaints = []
         page = browser.new_page(viewport={"width": request.param, "height": 900})
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(url)

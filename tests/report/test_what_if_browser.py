@@ -69,7 +69,7 @@ def opened(browser, pages):
         context = browser.new_context(viewport=WIDTHS[width], has_touch=width == "phone", **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(
