@@ -62,6 +62,9 @@ def test_a_few_values_far_away_do_not_squeeze_the_rest(shape):
     axis, codes = cut(values)
     middle = (codes >= len(axis.low)) & (codes < len(axis.low) + axis.cells)
     assert middle.mean() > 0.9
+    # The axis ends at the first round numbers beyond what it shows.
+    shown = np.ptp(np.quantile(values, [0.005, 0.995]))
+    assert axis.edge(axis.cells) - axis.edge(0) <= shown * (1 + 2 / 18)
     low, high = np.quantile(values, [0.25, 0.75])
     assert (high - low) / (axis.edge(1) - axis.edge(0)) > 4  # cells within the quartiles
 
