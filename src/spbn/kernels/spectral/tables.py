@@ -89,6 +89,11 @@ class Lattice:
         return Grid(self.low, self.high, engine.REACH * self.widest)
 
     @property
+    def without_last(self) -> Lattice:
+        """The lattice of all variables but the last, with the same box."""
+        return Lattice(self.centre[:-1], self.whitener[:-1, :-1], self.low[:-1], self.high[:-1], self.widest)
+
+    @property
     def nodes(self) -> list[FloatArray]:
         """Coordinates of the grid's nodes along its three axes; those that are not needed have one, at 0."""
         nodes = [np.zeros(1), np.zeros(1), np.zeros(1)]
