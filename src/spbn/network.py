@@ -314,7 +314,7 @@ class BayesianNetwork:
                 refused.append(str(error))
         if refused and others == "error":
             raise FitError(
-                f"not every node can be made compact: {'; '.join(refused)}. Learn with max_parents=2, or pass "
+                f"some nodes cannot be made compact: {'; '.join(refused)}. Learn with max_parents=2, or pass "
                 f"others='keep' to keep the rows of such nodes."
             )
         return BayesianNetwork(self.structure, cpds, margins=self.margins, record=self.record)

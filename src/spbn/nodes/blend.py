@@ -215,10 +215,7 @@ class CompactBlend:
                 continue
             made = CompactCKDE.of(part.node, part.parents, part.joint.prepared, tolerance)
             if made is None:
-                raise FitError(
-                    f"the table of {blend.node!r} would be too large for its {len(part.parents) + 1}-dimensional "
-                    f"{COMPONENTS[k]}"
-                )
+                raise FitError(f"the {COMPONENTS[k]} of {blend.node!r} would need too large a table")
             parts[k] = made
         return cls(blend.node, blend.parents, parts, blend.mixture)
 

@@ -178,7 +178,7 @@ def _write_table(table: Coefficients | None, arrays: ArrayWriter) -> dict[str, A
         "low": table.low.tolist(),
         "high": table.high.tolist(),
         "cutoff": table.cutoff,
-        "coefficients": [arrays.add(table.values)],
+        "coefficients": [arrays.add(table.numbers)],
     }
 
 

@@ -38,7 +38,7 @@ class Coefficients:
         How many kernels there are.
     cutoff
         The greatest frequency that is kept.
-    values
+    numbers
         Real and imaginary part of every coefficient in turn, in the order of a real transform.
     """
 
@@ -46,7 +46,7 @@ class Coefficients:
     high: FloatArray
     rows: int
     cutoff: float
-    values: FloatArray
+    numbers: FloatArray
 
     def __post_init__(self) -> None:
         if not LEAST_CUTOFF <= self.cutoff <= GREATEST_CUTOFF:
@@ -54,8 +54,8 @@ class Coefficients:
                 f"the cutoff must be between {LEAST_CUTOFF} and {GREATEST_CUTOFF}. Got {self.cutoff}."
             )
         expected = 2 * int(np.count_nonzero(self._kept))
-        if self.values.shape != (expected,):
-            raise ArgumentError(f"the box needs {expected} numbers. Got {self.values.size}.")
+        if self.numbers.shape != (expected,):
+            raise ArgumentError(f"the box needs {expected} numbers. Got {self.numbers.size}.")
 
     @classmethod
     def of(cls, table: RowTable, spectrum: ComplexArray, error: float) -> Coefficients:
@@ -86,7 +86,7 @@ class Coefficients:
     def density(self) -> TabledDensity:
         """The density, ready to be asked."""
         spectrum = np.zeros(self._kept.shape, dtype=np.complex128)
-        spectrum[self._kept] = np.ascontiguousarray(self.values).view(np.complex128)
+        spectrum[self._kept] = np.ascontiguousarray(self.numbers).view(np.complex128)
         field = frozen(readable(spectrum, self.lattice.grid))
         return TabledDensity(self.lattice, np.eye(len(self.low)), self.rows, field)
 
@@ -104,7 +104,7 @@ class Coefficients:
             and (self.rows, self.cutoff) == (other.rows, other.cutoff)
             and np.array_equal(self.low, other.low)
             and np.array_equal(self.high, other.high)
-            and np.array_equal(self.values, other.values)
+            and np.array_equal(self.numbers, other.numbers)
         )
 
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
