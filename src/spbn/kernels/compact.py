@@ -38,7 +38,7 @@ FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
 MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
 
 # A box that leaves out rows in long tails has fewer cells, but more outposts. What both cost, in bytes.
-COMFORTABLE_CELLS = 4_000_000  # up to this, no row is left out
+COMFORTABLE_CELLS = 10_000_000  # up to this, no row is left out
 BYTES_A_CELL, BYTES_A_ROW = 5.0, 1000.0
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
