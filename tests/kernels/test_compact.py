@@ -150,6 +150,28 @@ def test_draws_have_the_distribution_that_they_should(rng, d, where, interval, a
     assert stats.kstest((survival(drawn) - top) / (bottom - top), "uniform").pvalue > 1e-4
 
 
+def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
+    monkeypatch.setattr(compact, "COMFORTABLE_CELLS", 0)
+    monkeypatch.setattr(compact, "BYTES_A_ROW", 0.0)
+    kernels = prepared(rng.standard_t(2, size=(1, 2000)))
+    made = CompactKernels.of(kernels, TOLERANCE)
+    bottom, top = made.joint.low[0], made.joint.high[0]
+    drawn = (
+        kernels.whitener @ (made.draw_between(np.empty((0, 4000)), -np.inf, np.inf, rng) - kernels.centre)
+    )[0]
+    for found, mass in (
+        (drawn < bottom, special.ndtr(bottom - kernels.rows).mean()),
+        (drawn > top, special.ndtr(kernels.rows - top).mean()),
+    ):
+        assert mass > 0.005
+        assert stats.binomtest(int(found.sum()), 4000, mass).pvalue > 1e-4
+
+
+def test_outposts_are_rounded(rng, always_tabled):
+    grains = CompactKernels.of(prepared(rng.normal(size=(1, 300))), TOLERANCE).outposts / compact.GRAIN
+    np.testing.assert_array_equal(grains, np.round(grains))
+
+
 def test_the_same_seed_draws_the_same(rng, always_tabled):
     made = CompactKernels.of(prepared(curve(rng, 2, 600)), TOLERANCE)
     parents = 3.0 * rng.normal(size=(1, 500))
