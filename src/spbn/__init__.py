@@ -19,7 +19,18 @@ from spbn.graphs.dag import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
 from spbn.learn import LearningInterrupted, learn
 from spbn.network import BayesianNetwork
-from spbn.nodes import CKDE, KDE, Blend, ByConfiguration, Family, LinearGaussian, NodeType, ProbabilityTable
+from spbn.nodes import (
+    CKDE,
+    KDE,
+    Blend,
+    ByConfiguration,
+    CompactBlend,
+    CompactCKDE,
+    Family,
+    LinearGaussian,
+    NodeType,
+    ProbabilityTable,
+)
 from spbn.pc import PCResult, pc
 from spbn.record import Record
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
@@ -67,6 +78,8 @@ __all__ = [
     "CMIknn",
     "CVLikelihood",
     "CheckpointError",
+    "CompactBlend",
+    "CompactCKDE",
     "Confidence",
     "DataError",
     "Family",

@@ -556,6 +556,45 @@ def _(run):
     assert found == comparison(FRAME[["a", "b"]].drop(index=3), folds=2)
 
 
+def compacted(run, *arguments):
+    code, out, err = run("compact", "m.spbn", *arguments, "--out", "small.spbn")
+    assert code == 0, err
+    return spbn.BayesianNetwork.load("small.spbn"), out
+
+
+@checks("compact", "--out")
+def _(run):
+    spbn.learn(FRAME, model="kdebn", max_parents=1).save("m.spbn")
+    network, out = compacted(run)
+    assert network == spbn.BayesianNetwork.load("m.spbn").compact()
+    assert re.match(r"compact model written to small.spbn: \d+ kB instead of \d+ kB", out)
+
+
+@checks("compact", "--tolerance")
+def _(run):
+    spbn.learn(FRAME, model="kdebn", max_parents=0).save("m.spbn")
+    exact = spbn.BayesianNetwork.load("m.spbn")
+    network, _ = compacted(run, "--tolerance", "0.01")
+    assert network == exact.compact(0.01)
+    assert network != exact.compact()
+    code, _, err = run("compact", "m.spbn", "--tolerance", "1e-12", "--out", "other.spbn")
+    assert code == 2
+    assert "--tolerance must be between 1e-06 and 0.01" in err
+    assert not Path("other.spbn").exists()
+
+
+@checks("compact", "--others")
+def _(run):
+    structure = spbn.Structure("abcd", [("a", "d"), ("b", "d"), ("c", "d")], "ckde")
+    spbn.BayesianNetwork.fit(structure, FRAME).save("m.spbn")
+    code, _, err = run("compact", "m.spbn", "--out", "small.spbn")
+    assert code == 2
+    assert "Learn with --max-parents 2, or pass --others keep to keep the rows of such nodes." in err
+    network, _ = compacted(run, "--others", "keep")
+    assert network.cpds["d"].kept_rows is not None
+    assert network.cpds["a"].kept_rows is None
+
+
 @checks("plot", "--out")
 def _(run):
     assert run("plot", "m.spbn", "--out", "graph.dot")[0] == 0

@@ -18,6 +18,7 @@ from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model
 from spbn.app.asking import impute, predict, query
 from spbn.app.believe import confidence
 from spbn.app.classify import classify
+from spbn.app.compacting import compact
 from spbn.app.inputs import busy, frame_for, load_model, training_frame
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.scoring import score
@@ -213,6 +214,7 @@ def compare(
 
 app.command()(classify)
 app.command()(confidence)
+app.command()(compact)
 
 
 @app.command()

@@ -23,6 +23,8 @@ OPTIONS = {
     "forbidden_arcs": "--forbid",
     "columns": "--columns",  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
+    "tolerance": "--tolerance",  # of `compact`
+    "others": "--others",
 }
 del OPTIONS["data"], OPTIONS["progress"]
 
