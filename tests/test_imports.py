@@ -20,9 +20,11 @@ LAYERS = [
     {"record", "metrics", "margins"},
     {"fitting"},
     {"network", "datasets", "scores", "independence"},
-    {"search", "pc", "inference"},
+    {"search", "pc", "inference", "distributed.clients", "distributed.crew", "distributed.preloaded"},
+    {"distributed.families"},
     {"files", "app.progress", "structural_em"},
     {"learn"},
+    {"distributed"},
     {"confidence"},
     {"explain", "interop", "app.comparison"},
     {"drawing"},
@@ -82,7 +84,7 @@ def test_import_is_light():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    heavy = {"matplotlib", "typer", "sklearn", "rich", "pandas", "networkx", "igraph", "scipy.special"}
+    heavy = {"matplotlib", "typer", "sklearn", "rich", "pandas", "networkx", "igraph", "dask", "distributed", "pyarrow", "scipy.special"}
     assert not heavy & set(loaded)
 
 

@@ -7,6 +7,7 @@ from spbn.confidence import Confidence, confidence
 from spbn.errors import (
     ArgumentError,
     CheckpointError,
+    ClusterError,
     DataError,
     FitError,
     GraphError,
@@ -47,6 +48,7 @@ _LAZY = {
     "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),
+    "distributed": ("spbn.distributed", None),
     "explain": ("spbn.explain", None),
     "report": ("spbn.report", None),
 }
@@ -78,6 +80,7 @@ __all__ = [
     "CMIknn",
     "CVLikelihood",
     "CheckpointError",
+    "ClusterError",
     "CompactBlend",
     "CompactCKDE",
     "Confidence",
@@ -109,6 +112,7 @@ __all__ = [
     "compare_models",
     "confidence",
     "datasets",
+    "distributed",
     "explain",
     "hill_climb",
     "learn",
