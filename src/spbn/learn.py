@@ -341,10 +341,8 @@ def _require_use(bandwidth: BandwidthRule, choices: tuple[NodeType, ...]) -> Non
         )
 
 
-def _prepared(
-    client: Any, table: Table, recipe: Callable[..., Score], likelihood: dict[str, Any]
-) -> Score:
-    """Make a score from a table and the settings of likelihoods, for the workers of a client if there is one."""
+def _prepared(client: Any, table: Table, recipe: Callable[..., Score], likelihood: dict[str, Any]) -> Score:
+    """Make a score of a table from the settings of likelihoods; workers compute it if there is a client."""
     if client is None:
         return recipe(table, likelihood=likelihood)
     from spbn.distributed.families import spread

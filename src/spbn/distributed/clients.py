@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -53,17 +54,20 @@ def local_workers(count: int, *, memory: str | int | float = "auto", processes: 
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ArgumentError(f"the number of workers must be a whole number, 1 or more. Got {count!r}.")
     require_dask()
-    from distributed import Client, LocalCluster
+    distributed: Any = import_module("distributed")
 
-    with LocalCluster(
-        n_workers=count,
-        threads_per_worker=1,
-        processes=processes,
-        memory_limit=memory,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=50,
-        preload=["spbn.distributed.preloaded"] if processes else [],
-    ) as cluster, Client(cluster) as client:
+    with (
+        distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=processes,
+            memory_limit=memory,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+            preload=["spbn.distributed.preloaded"] if processes else [],
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
 
 
@@ -79,10 +83,9 @@ def connected(address: str, *, timeout: float = SECONDS_TO_CONNECT) -> Iterator[
         How many seconds it may take until the scheduler answers.
     """
     require_dask()
-    from distributed import Client
-
+    distributed: Any = import_module("distributed")
     try:
-        client = Client(address, timeout=timeout)
+        client = distributed.Client(address, timeout=timeout)
     except (OSError, ValueError) as error:
         raise ClusterError(
             f"the scheduler at {address} did not answer within {timeout:g} seconds: {_reason(error)}. "

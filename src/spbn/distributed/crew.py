@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Protocol, final
 
 import numba
@@ -12,6 +13,7 @@ from spbn.distributed.clients import SECONDS_FOR_WORKERS, require_workers
 from spbn.errors import ClusterError
 
 ATTEMPTS = 4  # to get a task done, if workers die meanwhile or what they share is lost
+MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether there are workers at all
 
 
@@ -23,7 +25,11 @@ class Crew(Protocol):
         """Where work can be done, in a fixed order; a task may have one of these as its home."""
 
     def map(
-        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], homes: Sequence[str] = ()
+        self,
+        function: Callable[..., Any],
+        tasks: Sequence[tuple[Any, ...]],
+        homes: Sequence[str] = (),
+        common: tuple[Any, ...] = (),
     ) -> Iterator[tuple[int, Any]]:
         """Call the function with what is shared and with every task; yield numbers and results as they come.
 
@@ -31,23 +37,29 @@ class Crew(Protocol):
         ----------
         homes
             Where every task is done, if possible, because that worker has done similar ones.
+        common
+            Further arguments, the same for all tasks.
         """
 
 
 @final
 class LocalCrew:
-    """This process does the work itself."""
+    """The work is done by the process itself that asks for it."""
 
     def __init__(self, shared: Any) -> None:
         self._shared = shared
         self.homes = ("here",)
 
     def map(
-        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], homes: Sequence[str] = ()
+        self,
+        function: Callable[..., Any],
+        tasks: Sequence[tuple[Any, ...]],
+        homes: Sequence[str] = (),
+        common: tuple[Any, ...] = (),
     ) -> Iterator[tuple[int, Any]]:
         """Call the function for one task after the other."""
         for number, task in enumerate(tasks):
-            yield number, function(self._shared, *task)
+            yield number, function(self._shared, *task, *common)
 
 
 @final
@@ -70,7 +82,11 @@ class DaskCrew:
         return tuple(require_workers(self._client))
 
     def map(
-        self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], homes: Sequence[str] = ()
+        self,
+        function: Callable[..., Any],
+        tasks: Sequence[tuple[Any, ...]],
+        homes: Sequence[str] = (),
+        common: tuple[Any, ...] = (),
     ) -> Iterator[tuple[int, Any]]:
         """Have the workers call the function."""
         left = dict(enumerate(tasks))
@@ -78,9 +94,12 @@ class DaskCrew:
             futures: dict[Any, int] = {}
             try:
                 shared = self._scattered()
+                more = [self._client.scatter(one, broadcast=True, hash=False) for one in common]
                 for number, task in left.items():
                     options = {"workers": [homes[number]], "allow_other_workers": True} if homes else {}
-                    future = self._client.submit(_at_work, function, shared, *task, pure=False, **options)
+                    future = self._client.submit(
+                        _at_work, function, shared, *task, *more, pure=False, **options
+                    )
                     futures[future] = number
                 for future in self._finished(futures):
                     if not _is_lost(future):
@@ -109,8 +128,7 @@ class DaskCrew:
 
     def _finished(self, futures: Sequence[Any] | dict[Any, int]) -> Iterator[Any]:
         """Yield futures as they are done, or lost; give up if there are no workers for a while."""
-        from distributed import wait
-
+        wait: Any = import_module("distributed").wait
         waiting = set(futures)
         idle = 0.0
         while waiting:
@@ -146,7 +164,7 @@ def _at_work(function: Callable[..., Any], shared: Any, *task: Any) -> Any:
 def using_threads(count: int) -> Iterator[None]:
     """Let the compiled loops of this thread use some threads."""
     before = numba.get_num_threads()
-    numba.set_num_threads(max(1, min(count, numba.config.NUMBA_NUM_THREADS)))
+    numba.set_num_threads(max(1, min(count, MOST_THREADS)))
     try:
         yield
     finally:
