@@ -70,8 +70,8 @@ class Holdings:
         dropped = {part: found.dropped for part, found in seen.items() if len(found.dropped)}
         plan = replace(plan, dropped=dropped)
         parts = [seen[part] for part in sorted(seen)]
-        _require_variation(plan, parts)
         centre: FloatArray = np.median([part.median for part in parts], axis=0)
+        _require_variation(plan, parts)
         moments = tuple(
             _centred(reduce(add, [part.moments[label] for part in parts]), centre)
             for label in range(deal.folds + 1)

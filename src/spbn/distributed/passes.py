@@ -177,8 +177,9 @@ def _surveyed(plan: Plan, part: int) -> Survey | None:
         low, high = np.minimum(low, kept.min(axis=1)), np.maximum(high, kept.max(axis=1))
         if np.isnan(median).all():
             median = np.median(kept[:, :1001], axis=1)
-        for label in labels_:
-            moments[label] = moments[label] + Moments.of(kept[:, mine == label])
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers that cannot be squared are refused later
+            for label in labels_:
+                moments[label] = moments[label] + Moments.of(kept[:, mine == label])
     if not first:
         return None
     rows = sum(found.count for found in moments)

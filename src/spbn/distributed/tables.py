@@ -60,7 +60,7 @@ class _Job(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Unit:
-    """Some labels of a job, to be done at a time; if they are not all, with the table of all training rows."""
+    """Some labels of a job, done at a time; with the table of all training rows if there is one already."""
 
     job: _Job
     labels: tuple[int, ...]
@@ -219,30 +219,29 @@ class SetTotals:
 
     def _readings(self, units: Sequence[_Unit]) -> tuple[list[Reading], list[Estimate]]:
         """Make the densities of some units: from tables of the rows with each label."""
-        asked, is_fold = [], self._holdings.folds
-        for unit in units:
-            assert unit.job.lattice is not None
-            folds = tuple((label,) for label in unit.labels if label < is_fold)
-            whole = tuple(range(is_fold))
-            slots = folds if unit.total is not None else folds or (whole,)
-            asked.append(Spreading(unit.job.columns, unit.job.lattice, slots))
-        tables = self._tables(asked)
+        asked = [self._spreading(unit) for unit in units]
         readings, estimates = [], []
-        for unit, one, found in zip(units, asked, tables, strict=True):
+        for unit, one, found in zip(units, asked, self._tables(asked), strict=True):
             total = RowTable.total(found) if unit.total is None else unit.total
-            by_label = {
-                slot[0]: table for slot, table in zip(one.labels, found, strict=True) if len(slot) == 1
-            }
+            by_label = dict(zip([slot[0] for slot in one.labels], found, strict=True))
             for estimate in unit.job.estimates:
-                if estimate.span not in unit.labels:
-                    continue
-                table = (
-                    total - by_label[estimate.span] if estimate.span in by_label and is_fold > 1 else total
-                )
-                density = table.density(estimate.whitener)
-                readings.append(Reading(unit.job.columns, density, estimate.span, THRESHOLD))
-                estimates.append(estimate)
+                if estimate.span in unit.labels:
+                    is_fold = estimate.span < self._holdings.folds
+                    table = total - by_label[estimate.span] if is_fold else total
+                    density = table.density(estimate.whitener)
+                    readings.append(Reading(unit.job.columns, density, estimate.span, THRESHOLD))
+                    estimates.append(estimate)
         return readings, estimates
+
+    def _spreading(self, unit: _Unit) -> Spreading:
+        """Return the tables to make: of every fold of a unit, and of the others together if that is needed."""
+        assert unit.job.lattice is not None
+        folds = range(self._holdings.folds)
+        slots = [(label,) for label in unit.labels if label in folds]
+        others = tuple(label for label in folds if label not in unit.labels)
+        if unit.total is None and others:
+            slots.append(others)  # type: ignore[arg-type]
+        return Spreading(unit.job.columns, unit.job.lattice, tuple(slots))
 
     def _completed(self, readings: Sequence[Reading], joined: Sequence[Read]) -> list[tuple[float, float]]:
         """Have kernels added up one by one where tables cannot answer, and at some rows to check.
