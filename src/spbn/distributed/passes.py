@@ -1,7 +1,8 @@
 """What workers do with their rows: every function here goes over some parts of the rows once.
 
-What goes back is sums over rows, whatever their number, with one exception that is named where it happens:
-rows that a table of kernels cannot answer (`read_tables`).
+What goes back is sums over rows, whatever their number, with three exceptions, each a handful of rows that lie
+far from others: those that a table of kernels cannot answer (`read_tables`), the ends of whitened coordinates
+(`tails`), and those that a compact density has to keep (`outposts`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from spbn.errors import DataError
 from spbn.kernels import exact
 from spbn.kernels.estimates import whitened
 from spbn.kernels.spectral import gridding, window
+from spbn.kernels.spectral.outskirts import Outskirts
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments
@@ -374,6 +376,25 @@ def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[Adding]) -> li
             )[0, training:]
             out[number] = np.logaddexp(out[number], values + math.log(count))
     return out
+
+
+class Keeping(NamedTuple):
+    """Rows to keep with a compact density: those near the outskirts of all rows."""
+
+    columns: tuple[int, ...]
+    outskirts: Outskirts
+    centre: FloatArray
+    whitener: FloatArray
+
+
+def outposts(plan: Plan, parts: Sequence[int], asked: Keeping) -> FloatArray:
+    """Return the rows to keep, variables × rows, in coordinates in which kernels are standard normals."""
+    found = [np.empty((len(asked.columns), 0))]
+    for block, _, columns in _blocks(plan, parts, [set(asked.columns)]):
+        points = block[[columns[c] for c in asked.columns]]
+        coordinates = whitened(points - asked.centre[:, None], asked.whitener)
+        found.append(coordinates[:, asked.outskirts.holds(coordinates)])
+    return np.concatenate(found, axis=1)
 
 
 def _blocks(

@@ -146,7 +146,7 @@ class SetTotals:
             estimates, widest = group.estimates, group.widest  # type: ignore[attr-defined]
             train = float(self._holdings.training.counts[[e.span for e in estimates]].mean())
             grid, _ = boxes.cheapest_grid(
-                _standing_for(both),
+                standing_for(both),
                 REACH * widest,
                 cell_cost=(len(estimates) + len(one.labels)) * SECONDS_A_CELL,
                 row_cost=train * len(estimates) / len(one.labels) * SECONDS_A_PAIR,
@@ -234,7 +234,7 @@ class SetTotals:
         return readings, estimates
 
     def _spreading(self, unit: _Unit) -> Spreading:
-        """Return the tables to make: of every fold of a unit, and of the others together if that is needed."""
+        """Return the tables to make: of every fold of a unit, and of the others together if needed."""
         assert unit.job.lattice is not None
         folds = range(self._holdings.folds)
         slots = [(label,) for label in unit.labels if label in folds]
@@ -287,7 +287,7 @@ def _labels(estimates: Sequence[Estimate]) -> tuple[int, ...]:
     return tuple(sorted({estimate.span for estimate in estimates}))
 
 
-def _standing_for(both: FloatArray) -> FloatArray:
+def standing_for(both: FloatArray) -> FloatArray:
     """Return coordinates with the same tails as those of all rows, for the choice of a box."""
     low, high = np.sort(both[0], axis=1), np.sort(both[1], axis=1)
     if low.shape[1] < TAIL:

@@ -24,7 +24,7 @@ from spbn.kernels.prepared import PreparedKernels
 from spbn.kernels.spectral import boxes, engine, lines
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.coefficients import Coefficients
-from spbn.kernels.spectral.outskirts import near_outskirts, reach_of
+from spbn.kernels.spectral.outskirts import Outskirts, reach_of
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics.arrays import BoolArray, FloatArray, frozen
 from spbn.numerics.compiling import compiled
@@ -75,7 +75,7 @@ class CompactKernels:
         points = kernels.rows
         (d, rows), threshold = points.shape, engine.THRESHOLD * points.shape[1]
         if d <= engine.DIMENSIONS:
-            box = _box(points, threshold)
+            box = box_around(points, threshold)
             if box.cells <= boxes.MAX_CELLS:
                 joint = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
                 outposts = outposts_among(points, joint, tolerance)
@@ -289,14 +289,18 @@ def require_tolerance(tolerance: object) -> None:
 
 def outposts_among(points: FloatArray, table: RowTable, tolerance: float) -> BoolArray:
     """Tell which of variables × rows, in the coordinates of a table of all rows, have to be kept."""
+    return outskirts_of(table, tolerance).holds(points)
+
+
+def outskirts_of(table: RowTable, tolerance: float) -> Outskirts:
+    """Find what rows have to be kept of those that a table was made of, in its coordinates."""
     threshold = engine.THRESHOLD * table.rows
-    sums = table.sums(table.lattice.whitener)
     reach = reach_of(table.rows, threshold, ROWS_SHARE * tolerance)
-    return near_outskirts(points, table.lattice, sums, threshold, reach)
+    return Outskirts.of(table.lattice, table.sums(table.lattice.whitener), threshold, reach)
 
 
-def _box(points: FloatArray, threshold: float) -> Grid:
-    """Choose the box of a table: where the outskirts of all rows begin, or smaller if there are long tails.
+def box_around(points: FloatArray, threshold: float) -> Grid:
+    """Choose the box of the table of some points: where the outskirts of all rows begin, or smaller if there are long tails.
 
     Beyond a box that ends earlier everything counts as outskirts, which makes for more outposts.
     """

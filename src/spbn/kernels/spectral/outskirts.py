@@ -14,6 +14,7 @@ error/n there. So it has fallen, and being concave it falls on.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,6 +33,58 @@ def reach_of(rows: int, threshold: float, error: float) -> float:
     return math.sqrt(2.0 * math.log(max(2.0, rows / (error * threshold))))
 
 
+@dataclass(frozen=True, eq=False)
+class Outskirts:
+    """What is within reach of the outskirts, block by block: prepared once, for rows in different places.
+
+    Attributes
+    ----------
+    corner, side
+        Where the blocks begin, and how large they are.
+    near
+        Which of them are within reach.
+    """
+
+    lattice: Lattice
+    corner: FloatArray
+    side: float
+    near: BoolArray
+
+    @classmethod
+    def of(cls, lattice: Lattice, sums: FloatArray, threshold: float, reach: float) -> Outskirts:
+        """Find the outskirts from the sums at the nodes of the grid."""
+        from scipy.ndimage import distance_transform_edt
+
+        axes = lattice.grid.axes
+        sparse = (sums < MARGIN * threshold).reshape([sums.shape[axis] for axis in axes])
+        inside, starts = [], []
+        for axis, low, high in zip(axes, lattice.low, lattice.high, strict=True):
+            nodes = lattice.nodes[axis]
+            first, end = np.searchsorted(nodes, [low, high])
+            inside.append(slice(first, max(end, first + 1)))
+            starts.append(nodes[first])
+        # Everything outside the box belongs to the outskirts: a layer of it all around will do.
+        near = np.pad(sparse[tuple(inside)], 1, constant_values=True)
+        origin = np.array(starts) - window.SPACING
+        step = 1
+        while near.size / step**near.ndim > MOST_CELLS:
+            step += 1
+        side = step * window.SPACING
+        distances = distance_transform_edt(~_any_in_blocks(near, step), sampling=side)
+        # Nodes of a block stand for what is around them, and the row for its own block: a diagonal each, at
+        # most.
+        slack = side * math.sqrt(len(axes))
+        return cls(lattice, origin - 0.5 * window.SPACING, side, distances <= reach + slack)
+
+    def holds(self, points: FloatArray) -> BoolArray:
+        """Tell which of variables × rows, in the coordinates of the lattice, are within reach."""
+        blocks = np.floor((points - self.corner[:, None]) / self.side)
+        limits = np.array(self.near.shape)[:, None] - 1
+        blocks = np.clip(np.nan_to_num(blocks), 0, limits).astype(np.int64)
+        found: BoolArray = self.near[tuple(blocks)]
+        return found | ~self.lattice.grid.covers(points)
+
+
 def near_outskirts(
     points: FloatArray, lattice: Lattice, sums: FloatArray, threshold: float, reach: float
 ) -> BoolArray:
@@ -44,33 +97,7 @@ def near_outskirts(
     sums
         The sums at the nodes of the grid.
     """
-    from scipy.ndimage import distance_transform_edt
-
-    axes = lattice.grid.axes
-    sparse = (sums < MARGIN * threshold).reshape([sums.shape[axis] for axis in axes])
-    inside, starts = [], []
-    for axis, low, high in zip(axes, lattice.low, lattice.high, strict=True):
-        nodes = lattice.nodes[axis]
-        first, end = np.searchsorted(nodes, [low, high])
-        inside.append(slice(first, max(end, first + 1)))
-        starts.append(nodes[first])
-    # Everything outside the box belongs to the outskirts: a layer of it all around will do.
-    near = np.pad(sparse[tuple(inside)], 1, constant_values=True)
-    origin = np.array(starts) - window.SPACING
-    step = 1
-    while near.size / step**near.ndim > MOST_CELLS:
-        step += 1
-    side = step * window.SPACING
-    coarse = _any_in_blocks(near, step)
-    distances = distance_transform_edt(~coarse, sampling=side)
-    # Nodes of a block stand for what is around them, and the row for its own block: a diagonal each, at most.
-    slack = side * math.sqrt(len(axes))
-    corner = origin - 0.5 * window.SPACING
-    blocks = np.floor((points - corner[:, None]) / side)
-    limits = np.array(coarse.shape)[:, None] - 1
-    blocks = np.clip(np.nan_to_num(blocks), 0, limits).astype(np.int64)
-    found: BoolArray = distances[tuple(blocks)] <= reach + slack
-    return found | ~lattice.grid.covers(points)
+    return Outskirts.of(lattice, sums, threshold, reach).holds(points)
 
 
 def _any_in_blocks(mask: BoolArray, step: int) -> BoolArray:
