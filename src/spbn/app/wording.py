@@ -23,6 +23,7 @@ OPTIONS = {
     "forbidden_arcs": "--forbid",
     "columns": "--columns",  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
+    "client": "--workers",
     "tolerance": "--tolerance",  # of `compact`
     "others": "--others",
 }

@@ -77,8 +77,8 @@ def kernels(
     whitener = cholesky.whitener(factor * moments.covariance[np.ix_(columns, columns)])
     if whitener is None:
         raise FitError(
-            f"the bandwidth matrix of {family.node!r} given {quoted(family.parents) or 'nothing'} is singular: "
-            f"its parents are linearly dependent, or determine it. Remove one of them."
+            f"the bandwidth matrix of {family.node!r} given {quoted(family.parents) or 'nothing'} is "
+            f"singular: its parents are linearly dependent, or determine it. Remove one of them."
         )
     everything = tuple(range(holdings.folds + 1))
     asked = [Tails(columns, centre, whitener, everything)]

@@ -1,8 +1,8 @@
 """What workers do with their rows: every function here goes over some parts of the rows once.
 
-What goes back is sums over rows, whatever their number, with three exceptions, each a handful of rows that lie
-far from others: those that a table of kernels cannot answer (`read_tables`), the ends of whitened coordinates
-(`tails`), and those that a compact density has to keep (`outposts`).
+What goes back is sums over rows, whatever their number, with three exceptions, each a handful of rows that
+lie far from others: those that a table of kernels cannot answer (`read_tables`), the ends of whitened
+coordinates (`tails`), and those that a compact density has to keep (`outposts`).
 """
 
 from __future__ import annotations

@@ -57,6 +57,7 @@ def learn(
     progress: bool = False,
     missing: str = "error",
     drop: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
 ) -> BayesianNetwork:
     """Learn a network from rows that workers hold: more of them than fit into the memory of any machine.
 
@@ -88,6 +89,8 @@ def learn(
         "scott" or "silverman".
     missing
         "error" refuses missing and infinite values, and "drop" leaves their rows out.
+    columns
+        The columns to use; all by default.
     patience, epsilon, max_seconds, required_arcs, forbidden_arcs, seed, progress, drop
         As for `spbn.learn`.
 
@@ -124,7 +127,7 @@ def learn(
         require_client(client)
     required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
     deal = _deal(chosen, folds, validation, seed)
-    source = opened(data, drop=drop)
+    source = opened(data, drop=drop, only=columns)
     holdings = Holdings.of(source, deal, client, missing=missing)
     _require_rows(holdings, chosen)
     totals = SetTotals(holdings, bandwidth)

@@ -93,7 +93,7 @@ class Source:
     chunks: tuple[Chunk, ...]
 
 
-def opened(data: Any, *, drop: Sequence[str] = ()) -> Source:
+def opened(data: Any, *, drop: Sequence[str] = (), only: Sequence[str] | None = None) -> Source:
     """Find the columns and parts of a Dask DataFrame, or of Parquet files given by name.
 
     Parameters
@@ -101,14 +101,14 @@ def opened(data: Any, *, drop: Sequence[str] = ()) -> Source:
     data
         A Dask DataFrame; or the path of a Parquet file, a pattern such as ``"data/*.parquet"``, a folder of
         Parquet files, or a list of these.
-    drop
-        Columns to leave out.
+    drop, only
+        Columns to leave out, and those to use; all others by default.
     """
     if is_dask_frame(data):
-        return _of_frame(data, drop)
+        return _of_frame(data, drop, only)
     given = list(data) if isinstance(data, list | tuple) else [data]
     if given and all(isinstance(path, str | os.PathLike) for path in given):
-        return _of_files([path for pattern in given for path in _paths(pattern)], drop)
+        return _of_files([path for pattern in given for path in _paths(pattern)], drop, only)
     raise ArgumentError(
         f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
         f"use spbn.learn for a table in memory."
@@ -138,7 +138,7 @@ def _paths(given: str | os.PathLike[str]) -> list[Path]:
     return found
 
 
-def _of_files(paths: Sequence[Path], drop: Sequence[str]) -> Source:
+def _of_files(paths: Sequence[Path], drop: Sequence[str], only: Sequence[str] | None) -> Source:
     try:
         import pyarrow as pa
         from pyarrow.parquet import ParquetFile
@@ -154,7 +154,7 @@ def _of_files(paths: Sequence[Path], drop: Sequence[str]) -> Source:
                 sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"{path} is not a Parquet file: {error!s:.200}.") from None
-        kinds = {name: schema.field(name).type for name in _kept(str(path), schema.names, drop)}
+        kinds = {name: schema.field(name).type for name in _kept(str(path), schema.names, drop, only)}
         first = first or kinds
         where = paths[0]
         if set(kinds) != set(first):
@@ -190,10 +190,10 @@ def _differs(pa: Any, path: Path, name: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _of_frame(frame: Any, drop: Sequence[str]) -> Source:
+def _of_frame(frame: Any, drop: Sequence[str], only: Sequence[str] | None) -> Source:
     import cloudpickle
 
-    names = _kept("the data frame", [str(name) for name in frame.columns], drop)
+    names = _kept("the data frame", [str(name) for name in frame.columns], drop, only)
     for name in names:
         kind = frame.dtypes[name]
         if getattr(kind, "kind", "O") not in "iuf":
@@ -203,13 +203,16 @@ def _of_frame(frame: Any, drop: Sequence[str]) -> Source:
     return Source(tuple(names), chunks)
 
 
-def _kept(what: str, names: Sequence[str], drop: Sequence[str]) -> list[str]:
+def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
     """Return the names of the columns that are not dropped."""
     dropped = [drop] if isinstance(drop, str) else list(drop)
     absent = [name for name in dropped if name not in names]
     if absent:
         raise DataError(f"drop names unknown columns: {quoted(absent)}. {what} has {quoted(names)}.")
-    kept = [name for name in names if name not in dropped]
+    absent = [name for name in only or () if name not in names]
+    if absent:
+        raise DataError(f"{what} has no columns {quoted(absent)}. Its columns are {quoted(names)}.")
+    kept = [name for name in (names if only is None else only) if name not in dropped]
     if not kept:
         raise DataError(f"drop names all columns, {quoted(names)}, which leaves none to use: drop fewer.")
     if len(set(kept)) < len(kept):

@@ -300,7 +300,7 @@ def outskirts_of(table: RowTable, tolerance: float) -> Outskirts:
 
 
 def box_around(points: FloatArray, threshold: float) -> Grid:
-    """Choose the box of the table of some points: where the outskirts of all rows begin, or smaller if there are long tails.
+    """Choose the box of a table: where the outskirts of all rows begin, or smaller if there are long tails.
 
     Beyond a box that ends earlier everything counts as outskirts, which makes for more outposts.
     """
