@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_tasks_whose_data_is_lost_are_done_again(client):
 def lose(shared, number):
     from distributed import KilledWorker
 
-    raise KilledWorker("task", None, 3)
+    raise KilledWorker("task", SimpleNamespace(address="nowhere"), 3)
 
 
 def test_work_that_kills_its_workers_is_given_up(client):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Event, Thread
 from typing import Any
 
 from spbn.errors import ArgumentError, ClusterError, PackageError
@@ -83,16 +84,37 @@ def connected(address: str, *, timeout: float = SECONDS_TO_CONNECT) -> Iterator[
         How many seconds it may take until the scheduler answers.
     """
     require_dask()
-    distributed: Any = import_module("distributed")
-    try:
-        client = distributed.Client(address, timeout=timeout)
-    except (OSError, ValueError) as error:
-        raise ClusterError(
-            f"the scheduler at {address} did not answer within {timeout:g} seconds: {_reason(error)}. "
-            f"Check that it is running (dask scheduler) and that the address is the one it prints."
-        ) from None
-    with client:
+    with _started(address, timeout) as client:
         yield client
+
+
+def _started(address: str, timeout: float) -> Any:
+    """Return a client, in bounded time: Dask itself may wait on if something else than a scheduler listens."""
+    distributed: Any = import_module("distributed")
+    found: list[Any] = []
+    given_up = Event()
+
+    def start() -> None:
+        try:
+            client = distributed.Client(address, timeout=timeout)
+        except Exception as error:
+            found.append(error)
+            return
+        found.append(client)
+        if given_up.is_set():
+            client.close()
+
+    thread = Thread(target=start, name="spbn-connecting", daemon=True)
+    thread.start()
+    thread.join(2.0 * timeout)
+    given_up.set()
+    if not found or isinstance(found[0], Exception):
+        why = f": {_reason(found[0])}" if found else ""
+        raise ClusterError(
+            f"the scheduler at {address} did not answer within {timeout:g} seconds{why}. "
+            f"Check that it is running (dask scheduler) and that the address is the one it prints."
+        )
+    return found[0]
 
 
 def require_workers(client: Any, *, timeout: float = SECONDS_FOR_WORKERS) -> dict[str, int]:
