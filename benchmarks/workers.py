@@ -71,8 +71,8 @@ def synthetic(rows: int, number: int) -> pd.DataFrame:
     return spbn.datasets.synthetic(rows, seed=1000 + number)
 
 
-def tree(rows: int, number: int) -> pd.DataFrame:
-    return tree_rows(rows, 20, 1000 + number)[0]
+def tree(columns: int) -> Callable[[int, int], pd.DataFrame]:
+    return lambda rows, number: tree_rows(rows, columns, 1000 + number)[0]
 
 
 def peak() -> float:
@@ -154,14 +154,14 @@ def pairs(arcs: Any) -> set[frozenset[Any]]:
     return {frozenset(arc) for arc in arcs}
 
 
-def larger_than_memory(folder: Path, rows: int, memory: str) -> None:
-    heading(f"A tree: {rows:,} rows × 20 columns, two workers with {memory} each, max_parents=1")
-    data = write(folder, rows, tree)
+def larger_than_memory(folder: Path, rows: int, columns: int, memory: str) -> None:
+    heading(f"A tree: {rows:,} rows × {columns} columns, two workers with {memory} each, max_parents=1")
+    data = write(folder, rows, tree(columns))
     size = sum(path.stat().st_size for path in data.iterdir()) / 2**20
     print(f"{size:.0f} MB in {len(list(data.iterdir()))} files", flush=True)
     network, seconds, peaks = measured(data, 2, memory, max_parents=1)
     report("two workers", seconds, peaks)
-    truth = {(f"x{a}", f"x{b}") for a, b in tree_rows(1, 20, 0)[1]}
+    truth = {(f"x{a}", f"x{b}") for a, b in tree_rows(1, columns, 0)[1]}
     print(f"the tree is found: {pairs(network.structure.arcs) == pairs(truth)}")
     print(f"{len(network.search.steps)} steps, {len(network.structure.arcs)} arcs")
 
@@ -224,7 +224,8 @@ def main() -> None:
             if name == "equal":
                 equal(folder / name, 3_000 if small else 200_000)
             elif name == "tree":
-                larger_than_memory(folder / name, 5_000 if small else 10_000_000, "700MB")
+                rows, columns = (5_000, 5) if small else (10_000_000, 20)
+                larger_than_memory(folder / name, rows, columns, "700MB")
             elif name == "synthetic":
                 paper(folder / name, 5_000 if small else 5_000_000, "2GB")
             elif name == "scaling":

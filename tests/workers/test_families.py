@@ -147,6 +147,30 @@ def test_tasks_whose_data_is_lost_are_done_again(client):
     assert sorted(workers.map(slowly, [(0.0,), (0.0,)])) == [(0, "shared"), (1, "shared")]
 
 
+def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
+    from distributed.comm import CommClosedError
+
+    workers, original, failed = DaskCrew(client, "shared"), client.scatter, []
+
+    def scatter(*arguments, **options):
+        if len(failed) < 2:
+            failed.append(arguments)
+            raise CommClosedError("Stream is closed")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(client, "scatter", scatter)
+    monkeypatch.setattr(crew, "SECONDS_TO_RECOVER", 0.0)
+    assert sorted(workers.map(joined, [("a",), ("b",)], common=("c",))) == [
+        (0, "shared a c"),
+        (1, "shared b c"),
+    ]
+    assert len(failed) == 2
+
+
+def joined(*words):
+    return " ".join(words)
+
+
 def lose(shared, number):
     from distributed import KilledWorker
 

@@ -1,5 +1,7 @@
 """Rows over workers: the numbers of scores in memory, the same steps, and clear errors."""
 
+import os
+import signal
 from itertools import pairwise
 
 import numpy as np
@@ -118,16 +120,17 @@ def test_a_search_takes_the_same_steps(folder, client):
 
 
 def test_a_semiparametric_network_is_found_and_compact_from_birth(folder, client):
-    found = spbn.distributed.learn(folder, client=client, folds=5, max_parents=2)
-    start = spbn.Structure(FRAME.columns, types="ckde")
-    expected = spbn.hill_climb(in_memory(), start, max_parents=2)
+    names = ["A", "B", "C"]
+    found = spbn.distributed.learn(folder, client=client, folds=5, columns=names, patience=1)
+    start = spbn.Structure(names, types="ckde")
+    expected = spbn.hill_climb(in_memory(FRAME[names]), start, max_parents=2, patience=1)
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
     np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
     np.testing.assert_allclose(found.search.validation_score, expected.validation_score, atol=1e-6)
     exact = spbn.BayesianNetwork.fit(expected.structure, FRAME)
     assert found.structure == exact.structure
-    far = pd.DataFrame(np.full((1, 5), 30.0), columns=FRAME.columns)
-    queries = pd.concat([FRAME[:300], far])
+    far = pd.DataFrame(np.full((1, 3), 30.0), columns=names)
+    queries = pd.concat([FRAME[names][:300], far])
     np.testing.assert_allclose(found.logpdf(queries), exact.logpdf(queries), atol=3e-6)
     assert all(cpd.kept_rows is None for cpd in found.cpds.values())
 
@@ -282,6 +285,31 @@ def test_columns_without_spread_are_refused(tmp_path):
         spbn.distributed.learn(written(tmp_path / "data", FRAME.assign(F=2.0)))
     with pytest.raises(DataError, match="'F' vary too much or too little to be squared"):
         spbn.distributed.learn(written(tmp_path / "data", FRAME.assign(F=FRAME["A"] * 1e200)))
+
+
+def test_copies_are_refused(tmp_path):
+    with pytest.raises(DataError, match="column 'F' is a copy of column 'A', perhaps rescaled: leave it out"):
+        spbn.distributed.learn(written(tmp_path / "data", FRAME.assign(F=7.0 - 3.0 * FRAME["A"])))
+
+
+def test_a_worker_that_dies_changes_nothing(folder, processes, monkeypatch):
+    """It is killed between two passes, and what it was to do is done by the other."""
+    original, killed = Holdings.go_over, []
+
+    def go_over(self, function, *arguments):
+        if len(killed) < 1 and function.__name__ == "read_tables":
+            killed.append(min(processes.run(os.getpid).values()))
+            os.kill(killed[0], signal.SIGKILL)
+        return original(self, function, *arguments)
+
+    monkeypatch.setattr(Holdings, "go_over", go_over)
+    settings = {"columns": ["A", "B"], "folds": 3, "patience": 0}
+    there = spbn.distributed.learn(folder, client=processes, **settings)
+    assert killed
+    here = spbn.distributed.learn(folder, **settings)
+    assert [step.operator for step in there.search.steps] == [step.operator for step in here.search.steps]
+    np.testing.assert_allclose(there.search.score, here.search.score, rtol=1e-12)
+    np.testing.assert_allclose(there.logpdf(FRAME[:20]), here.logpdf(FRAME[:20]), atol=1e-9)
 
 
 @pytest.mark.parametrize(

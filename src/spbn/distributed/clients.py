@@ -89,7 +89,7 @@ def connected(address: str, *, timeout: float = SECONDS_TO_CONNECT) -> Iterator[
 
 
 def _started(address: str, timeout: float) -> Any:
-    """Return a client, in bounded time: Dask itself may wait on if something else than a scheduler listens."""
+    """Return a client, in bounded time: Dask itself may wait on if what listens is not a scheduler."""
     distributed: Any = import_module("distributed")
     found: list[Any] = []
     given_up = Event()

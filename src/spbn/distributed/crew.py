@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -14,6 +15,7 @@ from spbn.errors import ClusterError
 
 ATTEMPTS = 4  # to get a task done, if workers die meanwhile or what they share is lost
 MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+SECONDS_TO_RECOVER = 1.0  # until the scheduler knows that a worker died
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether there are workers at all
 
 
@@ -95,6 +97,11 @@ class DaskCrew:
             try:
                 shared = self._scattered()
                 more = [self._client.scatter(one, broadcast=True, hash=False) for one in common]
+            except OSError:  # a worker that died has just been sent something
+                self._sent = None
+                time.sleep(SECONDS_TO_RECOVER)
+                continue
+            try:
                 for number, task in left.items():
                     options = {"workers": [homes[number]], "allow_other_workers": True} if homes else {}
                     future = self._client.submit(

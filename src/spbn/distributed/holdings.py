@@ -23,6 +23,7 @@ from spbn.tables.columns import how_to_drop, named
 
 #: What a worker needs to run at all, and what it may have on top of that if it has no limit.
 BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
+NEARLY_ONE = 1.0 - 1e-13  # the correlation of copies, within rounding
 SHARE = 5  # of what a worker may use, this part is for columns that it keeps, and as much for tables
 
 
@@ -76,6 +77,7 @@ class Holdings:
             _centred(reduce(add, [part.moments[label] for part in parts]), centre)
             for label in range(deal.folds + 1)
         )
+        _require_distinct(plan, reduce(add, moments))
         groups = _groups({part: seen[part].rows for part in sorted(seen)}, _places(client))
         homes = crew.homes
         return cls(
@@ -153,6 +155,17 @@ def _bytes_a_worker(client: Any) -> int:
         (info["memory_limit"] or 2 * BYTES_WITHOUT_LIMIT) // max(1, info["nthreads"]) for info in infos
     )
     return min(BYTES_WITHOUT_LIMIT, max(least - BYTES_AT_REST, least // 4))
+
+
+def _require_distinct(plan: Plan, moments: Moments) -> None:
+    """Refuse columns that are copies of others, or rescaled copies, as far as moments can tell."""
+    scale = np.sqrt(np.diag(moments.scatter))
+    correlation = np.abs(moments.scatter / scale / scale[:, None])
+    for i, j in np.argwhere(np.triu(correlation > NEARLY_ONE, k=1)).tolist():
+        first, second = plan.names[i], plan.names[j]
+        raise DataError(
+            f"column {second!r} is a copy of column {first!r}, perhaps rescaled: {how_to_drop([second])}."
+        )
 
 
 def _require_variation(plan: Plan, parts: Sequence[Survey]) -> None:

@@ -200,9 +200,9 @@ class Tails(NamedTuple):
 def tails(plan: Plan, parts: Sequence[int], asked: Sequence[Tails]) -> list[FloatArray]:
     """Return, for everything asked, its least and greatest coordinates: 2 × variables × at most `TAIL`."""
     found: list[list[FloatArray]] = [[] for _ in asked]
-    for block, labels, columns in _blocks(plan, parts, [set(one.columns) for one in asked]):
+    for block in _blocks(plan, parts, [one.columns for one in asked]):
         for number, one in enumerate(asked):
-            rows = block[[columns[c] for c in one.columns]][:, np.isin(labels, one.labels)]
+            rows = block.rows(one.columns, one.labels)
             if rows.shape[1]:
                 coordinates = whitened(rows - one.centre[:, None], one.whitener)
                 found[number] = [joined_tails([*found[number], _tails(coordinates)])]
@@ -239,11 +239,10 @@ def spread(plan: Plan, parts: Sequence[int], asked: Sequence[Spreading]) -> list
     """Return, for everything asked, the tables of the rows with each of its sets of labels."""
     windows = [[np.zeros(one.lattice.grid.shape) for _ in one.labels] for one in asked]
     counts = [[0 for _ in one.labels] for one in asked]
-    for block, labels, columns in _blocks(plan, parts, [set(one.columns) for one in asked]):
+    for block in _blocks(plan, parts, [one.columns for one in asked]):
         for number, one in enumerate(asked):
-            points = block[[columns[c] for c in one.columns]]
             for slot, mine in enumerate(one.labels):
-                rows = points[:, labels == mine[0]] if len(mine) == 1 else points[:, np.isin(labels, mine)]
+                rows = block.rows(one.columns, mine)
                 counts[number][slot] += rows.shape[1]
                 _put(rows, one.lattice, windows[number][slot])
     return [
@@ -291,9 +290,9 @@ class Read(NamedTuple):
 def read_tables(plan: Plan, parts: Sequence[int], asked: Sequence[Reading]) -> list[Read]:
     """Return what tables answer at the rows of some parts."""
     out: list[list[Read]] = [[] for _ in asked]
-    for block, labels, columns in _blocks(plan, parts, [set(one.columns) for one in asked]):
+    for block in _blocks(plan, parts, [one.columns for one in asked]):
         for number, one in enumerate(asked):
-            points = block[[columns[c] for c in one.columns]][:, labels == one.label]
+            points = block.rows(one.columns, (one.label,))
             heights = one.density.heights(points)
             good = heights >= one.threshold
             chosen = _checks(heights, good)
@@ -349,16 +348,15 @@ class Adding(NamedTuple):
 def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[Adding]) -> list[FloatArray]:
     """Return, for everything asked, the log of the sum of the kernels at its points."""
     out = [np.full(one.points.shape[1], -np.inf) for one in asked]
-    for block, labels, columns in _blocks(plan, parts, [set(one.columns) for one in asked]):
-        order = np.argsort(labels, kind="stable")
-        starts = np.searchsorted(labels[order], np.arange(plan.deal.folds + 2))
-        training = int(starts[plan.deal.folds])
+    folds = tuple(range(plan.deal.folds))
+    for block in _blocks(plan, parts, [one.columns for one in asked]):
+        starts, training = block.starts, int(block.starts[plan.deal.folds])
         for number, one in enumerate(asked):
             first, end = starts[one.label], min(starts[one.label + 1], training)
             count = training - max(0, int(end - first))
             if not count or not one.points.shape[1]:
                 continue
-            rows = block[[columns[c] for c in one.columns]][:, order[:training]]
+            rows = block.rows(one.columns, folds)
             points = np.concatenate([rows, one.points], axis=1) - one.centre[:, None]
             span = [
                 training,
@@ -390,22 +388,41 @@ class Keeping(NamedTuple):
 def outposts(plan: Plan, parts: Sequence[int], asked: Keeping) -> FloatArray:
     """Return the rows to keep, variables × rows, in coordinates in which kernels are standard normals."""
     found = [np.empty((len(asked.columns), 0))]
-    for block, _, columns in _blocks(plan, parts, [set(asked.columns)]):
-        points = block[[columns[c] for c in asked.columns]]
+    everything = tuple(range(plan.deal.folds + 1))
+    for block in _blocks(plan, parts, [asked.columns]):
+        points = block.rows(asked.columns, everything)
         coordinates = whitened(points - asked.centre[:, None], asked.whitener)
         found.append(coordinates[:, asked.outskirts.holds(coordinates)])
     return np.concatenate(found, axis=1)
 
 
-def _blocks(
-    plan: Plan, parts: Sequence[int], needed: Sequence[set[int]]
-) -> Iterator[tuple[FloatArray, IntArray, dict[int, int]]]:
-    """Yield needed columns of some rows at a time, the labels of these, and the columns' places."""
-    columns = sorted(set().union(*needed))
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Some rows in the order of their labels: those with label m begin at `starts[m]`."""
+
+    columns: FloatArray
+    places: Mapping[int, int]
+    starts: IntArray
+
+    def rows(self, columns: Sequence[int], labels: Sequence[int]) -> FloatArray:
+        """Return columns of the rows with some labels, in order: variables × rows."""
+        chosen = [self.places[column] for column in columns]
+        first, last = labels[0], labels[-1]
+        if last - first + 1 == len(labels):
+            return np.stack([self.columns[c, self.starts[first] : self.starts[last + 1]] for c in chosen])
+        places = np.concatenate([np.arange(self.starts[m], self.starts[m + 1]) for m in labels])
+        return self.columns[np.ix_(np.array(chosen), places)]
+
+
+def _blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) -> Iterator[_Block]:
+    """Yield the columns that are needed, of some rows at a time."""
+    columns = sorted({column for some in needed for column in some})
     places = {column: place for place, column in enumerate(columns)}
     for part in parts:
         for block, labels in plan.rows(part, columns):
-            yield block, labels, places
+            order = np.argsort(labels, kind="stable")
+            starts = np.searchsorted(labels[order], np.arange(plan.deal.folds + 2))
+            yield _Block(np.ascontiguousarray(block[:, order]), places, starts)
 
 
 def require_finite(plan: Plan, found: Mapping[int, Survey]) -> None:
