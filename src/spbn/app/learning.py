@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from glob import has_magic
 from inspect import Parameter, Signature, signature
@@ -104,6 +104,22 @@ def _lesson(
 ) -> Lesson:
     """Return the table to learn from, and the settings of `spbn.learn`."""
 
+    def common(names: Collection[str]) -> dict[str, Any]:
+        return {
+            "model": model,
+            "score": score,
+            "start": start,
+            "folds": folds,
+            "validation": validation,
+            "patience": patience,
+            "epsilon": epsilon,
+            "required_arcs": [arc_in("--require", text, names) for text in require or ()],
+            "forbidden_arcs": [arc_in("--forbid", text, names) for text in forbid or ()],
+            "bandwidth": bandwidth,
+            "missing": missing,
+            "seed": seed,
+        }
+
     def read() -> tuple[pd.DataFrame, dict[str, Any]]:
         if len(data) > 1:
             raise ArgumentError(f"one table can be given. Got {len(data)}: {quoted(map(str, data))}.")
@@ -113,31 +129,18 @@ def _lesson(
         else:
             remedy = "With --missing impute, a network is learned from the values that are there."
             frame = training_frame(data[0], columns, drop, categories, missing, remedy=remedy)
-        required = [arc_in("--require", text, frame.columns) for text in require or ()]
-        forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]
         whole: BoolArray = present(frame).min(axis=1)
         if whole.any():
             note_peculiar_columns(frame.loc[whole], categories)
         return frame, {
-            "model": model,
+            **common(frame.columns),
             "algorithm": algorithm,
-            "score": score,
-            "start": start,
-            "folds": folds,
-            "validation": validation,
-            "patience": patience,
-            "epsilon": epsilon,
             "max_parents": max_parents,
             "test": test,
             "alpha": alpha,
-            "required_arcs": required,
-            "forbidden_arcs": forbidden,
-            "bandwidth": bandwidth,
             "margins": margins,
-            "missing": missing,
             "discrete": categories,
             "smoothing": smoothing,
-            "seed": seed,
         }
 
     def read_later() -> dict[str, Any]:
@@ -159,21 +162,10 @@ def _lesson(
         left_out = names_in("--drop", drop) or []
         names = opened(data, drop=left_out, only=names_in("--columns", columns)).names
         return {
-            "model": model,
-            "score": score,
-            "start": start,
-            "folds": folds,
-            "validation": validation,
-            "patience": patience,
-            "epsilon": epsilon,
+            **common(names),
             **({} if max_parents is None else {"max_parents": max_parents}),
-            "required_arcs": [arc_in("--require", text, names) for text in require or ()],
-            "forbidden_arcs": [arc_in("--forbid", text, names) for text in forbid or ()],
-            "bandwidth": bandwidth,
-            "missing": missing,
             "drop": left_out,
             "columns": names_in("--columns", columns),
-            "seed": seed,
         }
 
     return Lesson(tuple(data), read, read_later)

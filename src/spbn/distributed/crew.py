@@ -11,7 +11,7 @@ from typing import Any, Protocol, final
 import numba
 
 from spbn.distributed.clients import SECONDS_FOR_WORKERS, require_workers
-from spbn.errors import ClusterError
+from spbn.errors import ClusterError, SpbnError
 
 ATTEMPTS = 4  # to get a task done, if workers die meanwhile or what they share is lost
 MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
@@ -92,14 +92,17 @@ class DaskCrew:
     ) -> Iterator[tuple[int, Any]]:
         """Have the workers call the function."""
         left = dict(enumerate(tasks))
-        for _ in range(ATTEMPTS):
+        why = ""
+        for attempt in range(ATTEMPTS):
             futures: dict[Any, int] = {}
             try:
                 shared = self._scattered()
                 more = [self._client.scatter(one, broadcast=True, hash=False) for one in common]
-            except OSError:  # a worker that died has just been sent something
-                self._sent = None
-                time.sleep(SECONDS_TO_RECOVER)
+            except SpbnError:
+                raise
+            except Exception as error:  # of many kinds, if a worker dies while it is sent something
+                self._sent, why = None, f" ({error!r:.200})"
+                time.sleep(SECONDS_TO_RECOVER * (attempt + 1))
                 continue
             try:
                 for number, task in left.items():
@@ -123,7 +126,7 @@ class DaskCrew:
             self._sent = None
         raise ClusterError(
             f"{len(left)} of {len(tasks)} tasks could not be done in {ATTEMPTS} attempts, because workers "
-            f"died: look at their logs. They may need more memory."
+            f"died{why}: look at their logs. They may need more memory."
         )
 
     def _scattered(self) -> Any:
