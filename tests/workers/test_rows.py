@@ -10,12 +10,13 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, DataError
-from spbn.distributed import rows
+from spbn.distributed import passes, rows
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Deal, Plan
 from spbn.distributed.scores import HeldBIC, HeldLikelihood
 from spbn.distributed.sources import opened
-from spbn.distributed.tables import SetTotals
+from spbn.distributed.tables import SetTotals, standing_for
+from spbn.kernels.spectral.boxes import cheapest_grid
 
 ROWS, PARTS = 1500, 7
 FRAME = spbn.datasets.synthetic(ROWS, seed=1)
@@ -87,6 +88,18 @@ def test_isolated_rows_are_added_up_one_by_one(tmp_path):
     np.testing.assert_allclose(
         score.validation.local_many(families), expected.validation.local_many(families), atol=1e-5
     )
+
+
+def test_a_box_never_ends_beyond_the_tails():
+    """However much a cell costs: what lies between the tails is not known."""
+    rows = np.random.default_rng(0).normal(size=(2, 200_000))
+    parts = [passes._tails(part) for part in np.array_split(rows, 5, axis=1)]
+    both = passes.joined_tails(parts)
+    assert np.array_equal(np.sort(both[0]), np.sort(rows)[:, : passes.TAIL])
+    assert np.array_equal(np.sort(both[1]), np.sort(rows)[:, -passes.TAIL :])
+    grid, _ = cheapest_grid(standing_for(both), 1.0, cell_cost=1e9, row_cost=1e-9)
+    assert (grid.low <= np.sort(rows)[:, passes.TAIL - 1]).all()
+    assert (grid.high >= np.sort(rows)[:, -passes.TAIL]).all()
 
 
 def test_large_grids_are_done_a_fold_at_a_time(folder, monkeypatch):

@@ -44,7 +44,7 @@ from spbn.nodes.densities import VariableSet
 from spbn.numerics import cholesky
 from spbn.numerics.arrays import FloatArray
 
-MIDDLE = 64  # times `TAIL`: as many rows a box is chosen for, at least
+MIDDLE = 28  # times `TAIL`: so few rows that no face of a box is moved beyond the tails
 
 
 class _Job(NamedTuple):
