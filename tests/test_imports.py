@@ -20,9 +20,12 @@ LAYERS = [
     {"record", "metrics", "margins"},
     {"fitting"},
     {"network", "datasets", "scores", "independence"},
-    {"search", "pc", "inference"},
+    {"search", "pc", "inference", "distributed.clients", "distributed.preloaded"},
+    {"distributed.crew"},
+    {"distributed.families"},
     {"files", "app.progress", "structural_em"},
     {"learn"},
+    {"distributed"},
     {"confidence"},
     {"explain", "interop", "app.comparison"},
     {"drawing"},
@@ -83,6 +86,7 @@ def test_import_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     heavy = {"matplotlib", "typer", "sklearn", "rich", "pandas", "networkx", "igraph", "scipy.special"}
+    heavy |= {"dask", "distributed", "pyarrow"}
     assert not heavy & set(loaded)
 
 

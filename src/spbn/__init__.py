@@ -7,6 +7,7 @@ from spbn.confidence import Confidence, confidence
 from spbn.errors import (
     ArgumentError,
     CheckpointError,
+    ClusterError,
     DataError,
     FitError,
     GraphError,
@@ -19,7 +20,18 @@ from spbn.graphs.dag import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
 from spbn.learn import LearningInterrupted, learn
 from spbn.network import BayesianNetwork
-from spbn.nodes import CKDE, KDE, Blend, ByConfiguration, Family, LinearGaussian, NodeType, ProbabilityTable
+from spbn.nodes import (
+    CKDE,
+    KDE,
+    Blend,
+    ByConfiguration,
+    CompactBlend,
+    CompactCKDE,
+    Family,
+    LinearGaussian,
+    NodeType,
+    ProbabilityTable,
+)
 from spbn.pc import PCResult, pc
 from spbn.record import Record
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
@@ -36,6 +48,7 @@ _LAZY = {
     "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),
+    "distributed": ("spbn.distributed", None),
     "explain": ("spbn.explain", None),
     "report": ("spbn.report", None),
 }
@@ -67,6 +80,9 @@ __all__ = [
     "CMIknn",
     "CVLikelihood",
     "CheckpointError",
+    "ClusterError",
+    "CompactBlend",
+    "CompactCKDE",
     "Confidence",
     "DataError",
     "Family",
@@ -96,6 +112,7 @@ __all__ = [
     "compare_models",
     "confidence",
     "datasets",
+    "distributed",
     "explain",
     "hill_climb",
     "learn",

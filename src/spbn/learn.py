@@ -6,7 +6,9 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +51,7 @@ TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
 SCORES = ("cv", "bic", "bge")
 MISSING = ("error", "drop", "impute")
 #: Arguments of `learn` that decide when it stops and what it shows, and not what it looks for.
-WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds")
+WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds", "client")
 
 
 class LearningInterrupted(KeyboardInterrupt):
@@ -92,6 +94,7 @@ def learn(
     smoothing: float = 1.0,
     engine: str = "auto",
     checkpoint: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> BayesianNetwork:
     """Learn the structure and the node types of a network from data, and fit it to all rows.
 
@@ -142,6 +145,9 @@ def learn(
         For "hc": a file to note every step in. If it has steps of the same search, which was killed or
         stopped by `max_seconds`, the search goes on after them. A file about other data or settings is
         refused.
+    client
+        A `dask.distributed.Client` whose workers score the families of the search, each with the whole
+        table. The network is the same. The tests of "pc" are done here.
 
     Returns
     -------
@@ -155,10 +161,14 @@ def learn(
     """
     given = dict(locals())
     settings = plain_settings(given | {"data": None})
-    del settings["data"], settings["progress"], settings["checkpoint"]
+    del settings["data"], settings["progress"], settings["checkpoint"], settings["client"]
     began = time.perf_counter()
     _require_choice("missing", missing, MISSING)
     require_seconds(max_seconds)
+    if client is not None:
+        from spbn.distributed.clients import require_client
+
+        require_client(client)
     if missing == "impute":
         return _learn_from_holes(given, settings, began)
     complete: Missing = "drop" if missing == "drop" else "error"
@@ -212,7 +222,8 @@ def learn(
         return BayesianNetwork(structure, cpds, margins=transforms, record=record)
 
     if algorithm == "hc":
-        scores = [_score(filled, model, score, likelihood) for filled in (table, *completions)]
+        recipe = partial(_score, model=model, score=score)
+        scores = [_prepared(client, filled, recipe, likelihood) for filled in (table, *completions)]
         criterion = Averaged(scores) if completions else scores[0]
         taken, note = _noted_steps(
             checkpoint,
@@ -243,7 +254,7 @@ def learn(
         score=score, max_parents=max_parents, max_seconds=max_seconds, checkpoint=checkpoint, start=start
     )
     # Made first, so that wrong arguments are reported before the tests are run.
-    validated = ValidatedLikelihood(table, **likelihood) if len(choices) > 1 else None
+    validated = _prepared(client, table, _validated, likelihood) if len(choices) > 1 else None
     search = pc(
         _test(test, table, seed),
         alpha=alpha,
@@ -328,6 +339,22 @@ def _require_use(bandwidth: BandwidthRule, choices: tuple[NodeType, ...]) -> Non
         raise ArgumentError(
             f"bandwidth='cv' chooses the scale of CKDE nodes, and all nodes will be {types}: leave it out."
         )
+
+
+def _prepared(client: Any, table: Table, recipe: Callable[..., Score], likelihood: dict[str, Any]) -> Score:
+    """Make a score of a table from the settings of likelihoods; workers compute it if there is a client."""
+    if client is None:
+        return recipe(table, likelihood=likelihood)
+    from spbn.distributed.families import spread
+
+    if likelihood["seed"] is None:
+        likelihood = likelihood | {"seed": generator(None)}  # all workers have to deal the rows alike
+    copy = deepcopy(likelihood)  # making a score takes something from a generator
+    return spread(client, table, recipe(table, likelihood=likelihood), partial(recipe, likelihood=copy))
+
+
+def _validated(table: Table, likelihood: dict[str, Any]) -> Score:
+    return ValidatedLikelihood(table, **likelihood)
 
 
 def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:

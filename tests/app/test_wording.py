@@ -60,7 +60,7 @@ def test_every_option_is_one_of_the_command_line():
     commands = typer.main.get_command(app).commands
     known = {
         name
-        for command in ("learn", "confidence", "explore")
+        for command in ("learn", "confidence", "compact", "explore")
         for p in commands[command].params
         for name in p.opts
     }

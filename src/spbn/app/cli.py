@@ -18,6 +18,7 @@ from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model
 from spbn.app.asking import impute, predict, query
 from spbn.app.believe import confidence
 from spbn.app.classify import classify
+from spbn.app.compacting import compact
 from spbn.app.explore import explore
 from spbn.app.inputs import busy, frame_with_holes, load_model, training_frame
 from spbn.app.learning import Lesson, with_learning_options
@@ -32,8 +33,9 @@ from spbn.app.terminal import (
     write_or_print,
 )
 from spbn.app.wording import in_options
+from spbn.app.workers import Scheduler, Workers, client_of
 from spbn.drawing.packages import require_plot_packages
-from spbn.errors import SpbnError
+from spbn.errors import ArgumentError, SpbnError
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray
 from spbn.tables.files import place, present, require_table_name
@@ -86,6 +88,8 @@ def learn(
             show_default=False,
         ),
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
     ] = None,
@@ -95,34 +99,46 @@ def learn(
 ) -> None:
     """Learn a network from a table. Ctrl-C offers to save the best one so far.
 
+    Of several Parquet files the rows are read a part at a time, so they need not fit into memory.
+
     [dim]spbn learn wine.csv --out wine.spbn --report wine.html[/]
+
+    [dim]spbn learn data/*.parquet --workers 2 --out model.spbn[/]
     """
+    from spbn.distributed import learn as learn_from_parts
     from spbn.learn import LearningInterrupted
     from spbn.learn import learn as learn_network
 
     data = lesson.data
-    require_targets(out_, report, checkpoint, inputs=[data])
+    require_targets(out_, report, checkpoint, inputs=lesson.files)
     if report is not None:
         require_plot_packages()
-    frame, settings = lesson.read()
-    try:
-        network = learn_network(
-            frame,
-            max_seconds=max_seconds,
-            checkpoint=checkpoint,
-            progress=sys.stderr.isatty(),
-            **settings,
-        )
-    except LearningInterrupted as stop:
-        if out_ is None or not _wants_to_save(stop, out_):
-            raise
-        stop.network().save(out_)
-        say(f"best network after {len(stop.search.steps)} steps written to {out_}")
-        raise typer.Exit(130) from None
+    frame: pd.DataFrame | None = None
+    if lesson.is_in_parts:
+        if checkpoint is not None:
+            raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
+        settings = lesson.read_later()
+    else:
+        frame, settings = lesson.read()
+        settings["checkpoint"] = checkpoint
+    common = {"max_seconds": max_seconds, "progress": sys.stderr.isatty(), **settings}
+    with client_of(workers, scheduler) as client:
+        try:
+            if frame is None:
+                network = learn_from_parts(list(lesson.files), client=client, **common)
+            else:
+                network = learn_network(frame, client=client, **common)
+        except LearningInterrupted as stop:
+            if out_ is None or not _wants_to_save(stop, out_):
+                raise
+            stop.network().save(out_)
+            say(f"best network after {len(stop.search.steps)} steps written to {out_}")
+            raise typer.Exit(130) from None
     show_network(network)
-    whole: BoolArray = present(frame).min(axis=1)
-    if whole.all():
-        _warn_of_far_rows(network, frame, data)
+    if frame is not None:
+        whole: BoolArray = present(frame).min(axis=1)
+        if whole.all():
+            _warn_of_far_rows(network, frame, data)
     if out_ is not None or report is not None:
         say()
     if out_ is not None:
@@ -189,6 +205,8 @@ def compare(
     discrete: Discrete = None,
     missing: MissingRows = "error",
     seed: Seed = 0,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Compare Gaussian, KDE, semiparametric and blend networks on rows that they have not seen.
 
@@ -198,8 +216,8 @@ def compare(
 
     categories = names_in("--discrete", discrete) or []
     frame = training_frame(data, columns, drop, categories, missing)
-    print_comparison(
-        compare_models(
+    with client_of(workers, scheduler) as client:
+        found = compare_models(
             frame,
             folds=folds,
             margins=margins,
@@ -207,12 +225,14 @@ def compare(
             missing=missing,
             discrete=categories,
             progress=sys.stderr.isatty(),
+            client=client,
         )
-    )
+    print_comparison(found)
 
 
 app.command()(classify)
 app.command()(confidence)
+app.command()(compact)
 
 
 @app.command()

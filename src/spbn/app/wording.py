@@ -24,6 +24,9 @@ OPTIONS = {
     "columns": "--columns",  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
     "samples": "--samples",  # of `write_explorer`
+    "client": "--workers",
+    "tolerance": "--tolerance",  # of `compact`
+    "others": "--others",
 }
 del OPTIONS["data"], OPTIONS["progress"]
 
