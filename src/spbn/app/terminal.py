@@ -62,11 +62,14 @@ def show_network(network: BayesianNetwork, *, details: bool = False) -> None:
     structure = network.structure
     kinds = [str(node_type) for node_type in structure.types.values()]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True)))
-    say(f"{_count(structure.nodes, 'node')} ({counts}), {_count(structure.arcs, 'arc')}")
+    inputs = f", {_count(structure.inputs, 'input')}" if structure.inputs else ""
+    say(f"{_count(structure.nodes, 'node')} ({counts}){inputs}, {_count(structure.arcs, 'arc')}")
     say()
     width = max(map(len, kinds))
     legends: dict[str, None] = {}
-    for node in structure.dag.topological_order():
+    for node in network.order:
+        if node not in network.cpds:
+            continue
         cpd = network.cpds[node]
         say(f"{structure.type(node):{width}}  {cpd!r}")
         description = cpd.describe()

@@ -76,7 +76,7 @@ def plot_structure(
         if compare_to is None
         else _arc_styles(found, compare_to)
     )
-    labels = short_labels(found.nodes, LONGEST_LABEL)
+    labels = short_labels((*found.nodes, *found.used_inputs), LONGEST_LABEL)
     # Arcs of the structure itself come first: they decide the layers.
     arcs = sorted(styles, key=lambda arc: arc not in found.arcs)
     layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in arcs])
@@ -87,6 +87,9 @@ def plot_structure(
         strength = None if strengths is None else strengths.get((a, b))
         _draw_arc(ax, layout, (labels[a], labels[b]), colour, line, strength)
     for node, label in labels.items():
+        if node in found.inputs:
+            _draw_input(ax, label, *layout.centres[label])
+            continue
         other = compare_to is not None and compare_to.type(node) is not found.type(node)
         _draw_node(ax, label, *layout.centres[label], found.type(node), MISSING if other else INK)
     legend_styles = _legend_styles(compare_to, strengths, open_directions)
@@ -172,7 +175,8 @@ def plot_cpd(
     points
         The most rows to draw.
     """
-    cpd = network.cpds[network.nodes[network.structure.dag.index(node)]]
+    network.structure.type(node)  # refuses what is not a node
+    cpd = network.cpds[node]
     parents = network.structure.parents(node)
     columns = _columns_for(network, node, data)
     if ax is None:
@@ -268,7 +272,7 @@ def _new_axes(width: float, height: float) -> Axes:
 
 
 def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]]:
-    if set(found.nodes) != set(other.nodes):
+    if set(found.nodes) != set(other.nodes) or set(found.inputs) != set(other.inputs):
         raise GraphError("structures can be compared only if they have the same nodes.")
     styles: dict[Arc, tuple[str, Line]] = {}
     for a, b in found.arcs:
@@ -287,6 +291,14 @@ def _draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, ou
     ax.add_patch(
         Ellipse((x, y), node_width(label), 0.5, facecolor=fill, edgecolor=outline, linewidth=width, zorder=3)
     )
+    ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
+
+
+def _draw_input(ax: Axes, label: str, x: float, y: float) -> None:
+    from matplotlib.patches import Ellipse
+
+    outline: dict[str, Any] = {"edgecolor": INK, "linestyle": OPEN, "linewidth": 0.8}
+    ax.add_patch(Ellipse((x, y), node_width(label), 0.5, facecolor="none", **outline, zorder=3))
     ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
 
 

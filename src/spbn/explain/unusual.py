@@ -139,7 +139,7 @@ def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS)
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
         raise ArgumentError(f"top must be a whole number, 0 or more. Got {top!r} instead.")
     table = evidence.table
-    if table is None or table.names != network.nodes:
+    if table is None or table.names != tuple(variable.name for variable in network.variables):
         raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
     scoring = _scoring(network, table)
     # A square that overflows is -inf: finite numbers can be added and compared.

@@ -6,7 +6,7 @@ has been checked here, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -146,8 +146,14 @@ def require_variation(table: Table) -> None:
             )
 
 
-def require_distinct(table: Table) -> None:
-    """Refuse columns that are copies of others, or rescaled copies: one says all that the other says."""
+def require_distinct(table: Table, *, origin: Mapping[str, str] | None = None) -> None:
+    """Refuse columns that are copies of others, or rescaled copies: one says all that the other says.
+
+    Parameters
+    ----------
+    origin
+        The columns of the data that columns were made from, by which to leave them out.
+    """
     table = table.select([variable.name for variable in table.variables if not variable.is_discrete])
     if not table.names:
         return
@@ -163,7 +169,8 @@ def require_distinct(table: Table) -> None:
         if residuals.max() - residuals.min() <= COPY * spread:
             kind = "a copy" if np.array_equal(table.columns[i], table.columns[j]) else "a rescaled copy"
             first, second = table.names[i], table.names[j]
-            raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([second])}.")
+            dropped = second if origin is None else origin[second]
+            raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([dropped])}.")
 
 
 def training_table(
