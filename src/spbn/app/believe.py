@@ -52,7 +52,7 @@ def confidence(
         require_plot_packages()
     if workers < 1:
         raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
-    frame, settings = lesson.read()
+    frame, settings = lesson.read(None)
     with _processes(workers) as client:
         found = find_confidence(
             frame,

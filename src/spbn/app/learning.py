@@ -13,9 +13,10 @@ import typer
 
 from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingValues, Seed, arc_in, names_in
 from spbn.app.inputs import note_peculiar_columns, training_frame, training_frame_with_holes
+from spbn.app.series import Axis, names_with_lags, series_frame
 from spbn.learn import MODELS, SCORES, TESTS
 from spbn.numerics.arrays import BoolArray
-from spbn.tables.files import present
+from spbn.tables.files import present, require_complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +27,8 @@ class Lesson:
     """What to learn from and how: read only when it is asked for, after other options were checked."""
 
     data: Path
-    read: Callable[[], tuple[pd.DataFrame, dict[str, Any]]]
+    #: Takes how rows follow each other, or None if they do not.
+    read: Callable[[Axis | None], tuple[pd.DataFrame, dict[str, Any]]]
 
 
 def _lesson(
@@ -80,18 +82,31 @@ def _lesson(
 ) -> Lesson:
     """Return the table to learn from, and the settings of `spbn.learn`."""
 
-    def read() -> tuple[pd.DataFrame, dict[str, Any]]:
+    def read(axis: Axis | None) -> tuple[pd.DataFrame, dict[str, Any]]:
         categories = names_in("--discrete", discrete) or []
-        if missing == "impute":
+        if axis is not None:
+            chosen, dropped = names_in("--columns", columns), names_in("--drop", drop) or []
+            frame = series_frame(data, axis, columns=chosen, drop=dropped, discrete=categories)
+            if missing == "error":
+                require_complete(
+                    data,
+                    frame.drop(columns=axis.keys),
+                    "Fill what is missing, or pass --missing drop to leave out rows that look back on it.",
+                )
+        elif missing == "impute":
             frame = training_frame_with_holes(data, columns, drop, categories)
         else:
             remedy = "With --missing impute, a network is learned from the values that are there."
             frame = training_frame(data, columns, drop, categories, missing, remedy=remedy)
-        required = [arc_in("--require", text, frame.columns) for text in require or ()]
-        forbidden = [arc_in("--forbid", text, frame.columns) for text in forbid or ()]
-        whole: BoolArray = present(frame).min(axis=1)
+        variables = frame if axis is None else frame.drop(columns=axis.keys)
+        names = [str(name) for name in variables.columns]
+        if axis is not None:
+            names = names_with_lags(names, axis.lags)
+        required = [arc_in("--require", text, names) for text in require or ()]
+        forbidden = [arc_in("--forbid", text, names) for text in forbid or ()]
+        whole: BoolArray = present(variables).min(axis=1)
         if whole.any():
-            note_peculiar_columns(frame.loc[whole], categories)
+            note_peculiar_columns(variables.loc[whole], categories)
         return frame, {
             "model": model,
             "algorithm": algorithm,

@@ -82,7 +82,7 @@ def plot_structure(
     layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in arcs])
     made = ax is None
     if ax is None:
-        ax = _new_axes(4.0, 3.0)
+        ax = new_axes(4.0, 3.0)
     for (a, b), (colour, line) in styles.items():
         strength = None if strengths is None else strengths.get((a, b))
         _draw_arc(ax, layout, (labels[a], labels[b]), colour, line, strength)
@@ -118,7 +118,7 @@ def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
         raise ArgumentError(f"search must be a SearchResult. Got {type(search).__name__}.")
     if ax is None:
         count = len(search.steps)
-        ax = _new_axes(max(5.0, 0.42 * count + 2.5), 4.6) if count <= NAMED_STEPS else _new_axes(9.0, 3.8)
+        ax = new_axes(max(5.0, 0.42 * count + 2.5), 4.6) if count <= NAMED_STEPS else new_axes(9.0, 3.8)
     steps = np.arange(1, len(search.steps) + 1)
     scores = np.array([step.score for step in search.steps])
     validations = np.array([step.validation_score for step in search.steps])
@@ -180,7 +180,7 @@ def plot_cpd(
     parents = network.structure.parents(node)
     columns = _columns_for(network, node, data)
     if ax is None:
-        ax = _new_axes(4.6, 3.4)
+        ax = new_axes(4.6, 3.4)
     kinds = {variable.name: variable for variable in network.variables}
     if kinds[node].is_discrete:
         _draw_bars(ax, network, kinds[node], columns, with_rows=data is not None)
@@ -231,7 +231,7 @@ def plot_contributions(
             f"call plot_contributions(network.logpdf_by_node(data))."
         )
     if ax is None:
-        ax = _new_axes(8.0, 3.6)
+        ax = new_axes(8.0, 3.6)
     x = np.asarray(contributions.index if time is None else time)
     if len(x) != len(contributions):
         raise ArgumentError(
@@ -263,7 +263,8 @@ def plot_contributions(
     return ax
 
 
-def _new_axes(width: float, height: float) -> Axes:
+def new_axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure."""
     require_plot_packages()
     import matplotlib.pyplot as plt
 
@@ -309,8 +310,8 @@ def _draw_arc(
     from matplotlib.path import Path
 
     route = layout.routes[arc]
-    start = _on_ellipse(route[0], route[1], arc[0])
-    end = _on_ellipse(route[-1], route[-2], arc[1])
+    start = on_ellipse(route[0], route[1], arc[0])
+    end = on_ellipse(route[-1], route[-2], arc[1])
     points = [start, *route[1:-1], end]
     path = Path(points) if len(points) == 2 else _smooth(points)
     ax.add_patch(
@@ -340,7 +341,7 @@ def _draw_arc(
         )
 
 
-def _on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: str) -> tuple[float, float]:
+def on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: str) -> tuple[float, float]:
     """Return where the line from the centre of a node leaves its ellipse."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     a, b = 0.5 * node_width(node), 0.26

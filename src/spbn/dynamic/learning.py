@@ -259,7 +259,9 @@ def _learned(given: dict[str, Any], windows: IntArray, inputs: Sequence[str]) ->
     table = given | {"drop": (), "discrete": (), "missing": "error"}
     network = learn_with(table, inputs=inputs, split=split)
     settings = {**network.record.settings, "missing": given["missing"]}
-    record = replace(network.record, settings=settings)
+    # Data has columns that no node needs: rows are recognised by the others.
+    needed = given["data"].select([variable.name for variable in network.variables])
+    record = replace(network.record, settings=settings, data_hash=needed.digest)
     return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
 
 

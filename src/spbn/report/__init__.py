@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 from spbn.drawing.packages import require_plot_packages
+from spbn.dynamic.network import DynamicNetwork
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
 from spbn.report.content import describe
@@ -19,11 +20,13 @@ from spbn.report.page import page
 __all__ = ["render", "write_report"]
 
 
-def render(network: BayesianNetwork, *, data: Any = None, title: str | None = None) -> str:
+def render(network: BayesianNetwork | DynamicNetwork, *, data: Any = None, title: str | None = None) -> str:
     """Return the report as the text of an HTML page; the same input gives the same text.
 
     Parameters
     ----------
+    network
+        A network; of a dynamic one, the report is about a row given those before it.
     data
         Rows to check the network on: those it was learned from, or others. Without them the
         report uses the training rows that the nodes keep, and leaves out whatever needs more.
@@ -31,11 +34,19 @@ def render(network: BayesianNetwork, *, data: Any = None, title: str | None = No
         The heading; by default it names the kind of network.
     """
     require_plot_packages()
-    return page(describe(network, data=data, title=title))
+    if not isinstance(network, DynamicNetwork):
+        return page(describe(network, data=data, title=title))
+    rows = None if data is None else network.lagged(data)
+    heading = "Dynamic network" if title is None else title
+    return page(describe(network.transition, data=rows, title=heading), over_time=network)
 
 
 def write_report(
-    network: BayesianNetwork, path: str | os.PathLike[str], *, data: Any = None, title: str | None = None
+    network: BayesianNetwork | DynamicNetwork,
+    path: str | os.PathLike[str],
+    *,
+    data: Any = None,
+    title: str | None = None,
 ) -> None:
     """Write the report to a file, which appears whole or not at all; see `render`."""
     text = render(network, data=data, title=title)

@@ -10,19 +10,22 @@ from string import Template
 
 from spbn.drawing.graph_svg import type_rules
 from spbn.drawing.markup import Html, join, safe, tag
+from spbn.dynamic.network import DynamicNetwork
 from spbn.report.content import Content
 from spbn.report.sections.fit import fit_section
 from spbn.report.sections.graph import graph_section
 from spbn.report.sections.importance import importance_section
 from spbn.report.sections.learning import learning_section
 from spbn.report.sections.provenance import provenance_section
+from spbn.report.sections.slices import slices_section
 from spbn.report.sections.summary import summary
 from spbn.report.sections.unusual import unusual_section
 
 
-def page(content: Content) -> str:
-    """Write the whole report."""
+def page(content: Content, *, over_time: DynamicNetwork | None = None) -> str:
+    """Write the whole report; on the transition network of one over time, if that is given."""
     sections = {
+        **({} if over_time is None else {"slices": ("Over time", slices_section(over_time))}),
         "graph": ("Graph", graph_section(content)),
         "learning": ("Learning", learning_section(content)),
         "importance": ("What matters", importance_section(content)),
