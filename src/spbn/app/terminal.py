@@ -165,6 +165,8 @@ def _decimals(width: float) -> int:
 
 def print_forecast(forecast: Forecast, share: float) -> None:
     """Print what is likely of every variable at some steps: the first ones, and then fewer and fewer."""
+    import pandas as pd
+
     series = f", {_count(forecast.series, 'series', 'series')}" if forecast.series_name else ""
     say(f"{_count(range(forecast.steps), 'step')} ahead, {_count(range(forecast.n), 'path')}{series}")
     shown = [s for s in range(1, forecast.steps + 1) if s == forecast.steps or _is_round(s)]
@@ -174,14 +176,14 @@ def print_forecast(forecast: Forecast, share: float) -> None:
         if variable.is_discrete:
             found = forecast.probabilities(variable.name).rename(columns=printable)
         else:
-            found = quantiles[variable.name].set_axis(
-                [f"{100 * ends[0]:.0f} %", "median", f"{100 * ends[2]:.0f} %"], axis=1
-            )
-            found.insert(0, "mean", means[variable.name])
-        found = found[found.index.get_level_values("step").isin(shown)].rename(index=_printable_text)
+            heads = ("mean", f"{100 * ends[0]:.0f} %", "median", f"{100 * ends[2]:.0f} %")
+            numbers = (means[variable.name], *(quantiles[variable.name, end] for end in ends))
+            found = pd.DataFrame(dict(zip(heads, numbers, strict=True)))
+        rows = found.index.get_level_values("step").isin(shown)
+        shown_rows: pd.DataFrame = found.loc[rows, :].rename(index=_printable_text)
         say()
         say(variable.name, style="bold")
-        say_lines(found.reset_index().to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+        say_lines(shown_rows.reset_index().to_string(index=False, float_format=lambda value: f"{value:.4g}"))
 
 
 def _is_round(number: int) -> bool:
