@@ -27,7 +27,8 @@ def threshold(rows, *, seed=0):
     rng = np.random.default_rng(seed)
     x, y = np.zeros(rows + 50), np.zeros(rows + 50)
     for t in range(2, rows + 50):
-        x[t] = (1.5 + 0.5 * x[t - 2] if x[t - 2] < 0 else -1.5 - 0.7 * x[t - 2]) + 0.5 * rng.standard_normal()
+        mean = 0.5 + 0.9 * x[t - 2] if x[t - 2] < 1 else 2.3 - 0.9 * x[t - 2]
+        x[t] = mean + 0.4 * rng.standard_normal()
         y[t] = 0.8 * x[t - 1] + 0.3 * rng.standard_normal()
     return pd.DataFrame({"x": x[50:], "y": y[50:]})
 

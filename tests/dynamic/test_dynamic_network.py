@@ -12,7 +12,6 @@ import spbn
 from spbn.dynamic.network import DynamicNetwork
 from spbn.files import model
 from spbn.structure import Structure
-
 from time_series import autoregression, mixed, threshold
 
 

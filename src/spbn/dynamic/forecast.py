@@ -33,14 +33,14 @@ class Forecast:
     ----------
     variables
         The variables.
-    values
+    draws
         Variables × series × paths × steps; levels as codes.
     series_name, series
         The column that tells series apart, if there is one, and the series.
     """
 
     variables: tuple[Variable, ...]
-    values: FloatArray
+    draws: FloatArray
     series_name: str | None
     series: tuple[str, ...]
     _history: tuple[FloatArray, ...] = field(repr=False)  # of every series, variables × rows
@@ -48,12 +48,12 @@ class Forecast:
     @property
     def steps(self) -> int:
         """How many steps the paths have."""
-        return self.values.shape[3]
+        return self.draws.shape[3]
 
     @property
     def n(self) -> int:
         """How many paths every series has."""
-        return self.values.shape[2]
+        return self.draws.shape[2]
 
     @cached_property
     def paths(self) -> pd.DataFrame:
@@ -67,7 +67,7 @@ class Forecast:
         }
         if self.series_name is not None:
             columns = {self.series_name: np.repeat(np.array(self.series), paths * steps), **columns}
-        for variable, values in zip(self.variables, self.values, strict=True):
+        for variable, values in zip(self.variables, self.draws, strict=True):
             columns[variable.name] = as_data(variable, values.reshape(-1))
         return pd.DataFrame(columns)
 
@@ -113,7 +113,7 @@ class Forecast:
         levels = self.variables[place].levels
         if not levels:
             raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
-        shares = [(self.values[place] == code).mean(axis=1).reshape(-1) for code in range(len(levels))]
+        shares = [(self.draws[place] == code).mean(axis=1).reshape(-1) for code in range(len(levels))]
         return pd.DataFrame(np.stack(shares, axis=1), index=self._index, columns=pd.Index(levels))
 
     def probability(self, event: Event, *, within: int | None = None, series: str | None = None) -> float:
@@ -157,7 +157,7 @@ class Forecast:
 
     def of(self, variable: str, *, series: str | None = None) -> FloatArray:
         """Return the values of a variable, paths × steps; levels as codes."""
-        return self.values[self._place(variable), self._series_place(series)]
+        return self.draws[self._place(variable), self._series_place(series)]
 
     def __repr__(self) -> str:
         series = f", {len(self.series)} series" if len(self.series) > 1 else ""
@@ -166,7 +166,7 @@ class Forecast:
 
     @property
     def _continuous(self) -> list[tuple[Variable, FloatArray]]:
-        pairs = zip(self.variables, self.values, strict=True)
+        pairs = zip(self.variables, self.draws, strict=True)
         return [(variable, values) for variable, values in pairs if not variable.is_discrete]
 
     @property
@@ -194,7 +194,7 @@ class Forecast:
 
             columns = {
                 variable.name: as_data(variable, values[place].reshape(-1))
-                for variable, values in zip(self.variables, self.values, strict=True)
+                for variable, values in zip(self.variables, self.draws, strict=True)
             }
             found = np.asarray(event(pd.DataFrame(columns)), dtype=bool)
             if found.shape != (self.n * self.steps,):
@@ -207,7 +207,7 @@ class Forecast:
             k = self._place(name)
             region = read_region(self.variables[k], value, "the event")
             if region is not None:
-                happens &= region.contains(self.values[k, place])
+                happens &= region.contains(self.draws[k, place])
         return happens
 
     def _place(self, name: str) -> int:
