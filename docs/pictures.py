@@ -4,10 +4,12 @@ The same version of matplotlib gives the same bytes. The picture of a report is 
 it is not installed, the picture is left as it is.
 """
 
+import contextlib
 import io
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -124,6 +126,18 @@ def posterior() -> None:
     save(figure, "posterior")
 
 
+def over_time() -> None:
+    """A network over time, and what it expects: the example of the page on time."""
+    page = (Path(__file__).parent / "time.md").read_text(encoding="utf-8")
+    example = page.split("```python")
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in example[1:3]:
+            exec(block.split("```")[0], names)
+    save(names["dynamic"].plot().figure, "slices")
+    save(names["ahead"].plot(), "fan")
+
+
 def report() -> None:
     """The head of a report, as a browser shows it."""
     from PIL import Image
@@ -155,7 +169,7 @@ def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
-        for draw in (structure, kernels, node_types, search, comparison, contributions, posterior):
+        for draw in (structure, kernels, node_types, search, comparison, contributions, posterior, over_time):
             draw()
     confidence()
     report()
