@@ -180,41 +180,44 @@ def learn_with(
     require_seconds(given["max_seconds"])
     complete: Missing = "drop" if given["missing"] == "drop" else "error"
     model, algorithm, score, seed = given["model"], given["algorithm"], given["score"], given["seed"]
+    bandwidth, engine, smoothing = given["bandwidth"], given["engine"], given["smoothing"]
+    folds, validation, epsilon, start = given["folds"], given["validation"], given["epsilon"], given["start"]
+    margins, alpha, drop, discrete = given["margins"], given["alpha"], given["drop"], given["discrete"]
     _require_choice("model", model, tuple(MODELS))
     _require_choice("algorithm", algorithm, ALGORITHMS)
     _require_choice("test", given["test"], tuple(TESTS))
     required_arcs, forbidden_arcs = list(given["required_arcs"]), list(given["forbidden_arcs"])
     max_parents, max_seconds, patience = given["max_parents"], given["max_seconds"], given["patience"]
     checkpoint, progress = given["checkpoint"], given["progress"]
-    fit_settings = FitSettings(given["bandwidth"], given["engine"], given["smoothing"])
-    require_kind(given["margins"])
+    fit_settings = FitSettings(bandwidth, engine, smoothing)
+    require_kind(margins)
     choices = _choices(model, given["types"])
-    _require_use(given["bandwidth"], choices)
+    _require_use(bandwidth, choices)
     data = given["data"]
     completions = data.others if isinstance(data, Completions) else ()
     data = data.table if isinstance(data, Completions) else data
-    table = training_table(data, complete, drop=given["drop"], discrete=given["discrete"])
+    table = training_table(data, complete, drop=drop, discrete=discrete)
     require_distinct(table)
-    original, transforms = table, fitted_margins(given["margins"], table)
+    original, transforms = table, fitted_margins(margins, table)
     if transforms is not None:
         table = transforms.transformed(table)
         completions = tuple(map(transforms.transformed, completions))
-    begin = _start(table, model, choices, given["start"], inputs)
+    begin = _start(table, model, choices, start, inputs)
     likelihood = {
-        "folds": given["folds"],
-        "validation": given["validation"],
+        "folds": folds,
+        "validation": validation,
         "seed": seed,
-        "bandwidth": given["bandwidth"],
+        "bandwidth": bandwidth,
         "missing": complete,
-        "engine": given["engine"],
-        "smoothing": given["smoothing"],
+        "engine": engine,
+        "smoothing": smoothing,
     }
     climbed_rows = table
     if split is not None:
         climbed_rows = table.take(split.training)
         likelihood |= {"folds": split.folds, "validation": table.take(split.validation)}
     refuse_impossible(impossible_arcs(table.variables), required_arcs)
-    climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": given["epsilon"]}
+    climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": epsilon}
 
     def fitted(
         search: SearchResult | PCResult, found: Structure, type_search: SearchResult | None = None
@@ -272,13 +275,13 @@ def learn_with(
         max_parents=max_parents,
         max_seconds=max_seconds,
         checkpoint=checkpoint,
-        start=given["start"],
+        start=start,
     )
     # Made first, so that wrong arguments are reported before the tests are run.
     validated = ValidatedLikelihood(climbed_rows, **likelihood) if len(choices) > 1 else None
     search = pc(
         _test(given["test"], table, seed),
-        alpha=given["alpha"],
+        alpha=alpha,
         required_arcs=required_arcs,
         forbidden_arcs=[*forbidden_arcs, *arcs_into(inputs, table.names)],
         progress=progress,
