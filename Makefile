@@ -54,8 +54,11 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/pc.py
 	$(BIN)/python benchmarks/independence.py
 	$(BIN)/python benchmarks/blend.py
+	$(BIN)/python benchmarks/compact.py
 	$(BIN)/python benchmarks/hybrid.py
 	$(BIN)/python benchmarks/queries.py
+	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/missing.py
 	$(BIN)/python benchmarks/confidence.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/nonuniform.py

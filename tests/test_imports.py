@@ -20,12 +20,13 @@ LAYERS = [
     {"record", "metrics", "margins"},
     {"fitting"},
     {"network", "datasets", "scores", "independence"},
-    {"search", "pc", "inference"},
-    {"dynamic.forecast", "dynamic.simulation"},
-    {"dynamic.network"},
+    {"search", "pc", "inference", "distributed.clients", "distributed.preloaded"},
+    {"distributed.crew", "dynamic.forecast", "dynamic.simulation"},
+    {"distributed.families", "dynamic.network"},
     {"dynamic.records"},
     {"files", "app.progress", "structural_em"},
     {"learn"},
+    {"distributed"},
     {"confidence", "dynamic"},
     {"explain", "interop", "app.comparison"},
     {"drawing"},
@@ -86,6 +87,7 @@ def test_import_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     heavy = {"matplotlib", "typer", "sklearn", "rich", "pandas", "networkx", "igraph", "scipy.special"}
+    heavy |= {"dask", "distributed", "pyarrow"}
     assert not heavy & set(loaded)
 
 

@@ -284,7 +284,7 @@ BENT = DATA.apply(lambda column: YeoJohnson.fit(column.to_numpy()).forward(colum
 BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
 BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
 #: These change nothing that is found; they have tests of their own.
-SHOWN_ELSEWHERE = {"progress", "engine", "checkpoint"}
+SHOWN_ELSEWHERE = {"progress", "engine", "checkpoint", "client"}
 
 
 def test_every_option_has_a_case():
@@ -310,7 +310,7 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
         {
             parameter.name: arguments.get(parameter.name, parameter.default)
             for parameter in inspect.signature(spbn.learn).parameters.values()
-            if parameter.name not in ("data", "progress", "checkpoint")
+            if parameter.name not in ("data", "progress", "checkpoint", "client")
         }
     )
     without = {key: value for key, value in arguments.items() if key != name}

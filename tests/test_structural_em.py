@@ -37,7 +37,7 @@ def test_kernels_fill_the_holes_of_a_parabola_and_lines_those_of_a_line():
     parabola = pd.DataFrame({"x": x, "y": x**2 + rng.normal(0, 0.02, 300)})
     assert chosen(holed(parabola, 0.1)) == "kernels"
     x = rng.normal(size=60)
-    line = pd.DataFrame({"x": x, **{f"y{k}": x + rng.normal(0, 0.3, 60) for k in range(4)}})
+    line = pd.DataFrame({"x": x, **{f"y{k}": x + rng.normal(0, 0.1, 60) for k in range(4)}})
     assert chosen(holed(line, 0.2)) == "lines"
 
 

@@ -10,6 +10,7 @@ from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import (
     ArgumentError,
     CheckpointError,
+    ClusterError,
     DataError,
     FitError,
     GraphError,
@@ -22,7 +23,18 @@ from spbn.graphs.dag import DAG, PDAG
 from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
 from spbn.learn import LearningInterrupted, learn
 from spbn.network import BayesianNetwork
-from spbn.nodes import CKDE, KDE, Blend, ByConfiguration, Family, LinearGaussian, NodeType, ProbabilityTable
+from spbn.nodes import (
+    CKDE,
+    KDE,
+    Blend,
+    ByConfiguration,
+    CompactBlend,
+    CompactCKDE,
+    Family,
+    LinearGaussian,
+    NodeType,
+    ProbabilityTable,
+)
 from spbn.pc import PCResult, pc
 from spbn.record import Record
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
@@ -40,6 +52,7 @@ _LAZY = {
     "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
     "compare_models": ("spbn.app.comparison", "compare_models"),
+    "distributed": ("spbn.distributed", None),
     "explain": ("spbn.explain", None),
     "report": ("spbn.report", None),
 }
@@ -71,6 +84,9 @@ __all__ = [
     "CMIknn",
     "CVLikelihood",
     "CheckpointError",
+    "ClusterError",
+    "CompactBlend",
+    "CompactCKDE",
     "Confidence",
     "DataError",
     "DynamicNetwork",
@@ -102,6 +118,7 @@ __all__ = [
     "compare_models",
     "confidence",
     "datasets",
+    "distributed",
     "explain",
     "hill_climb",
     "learn",

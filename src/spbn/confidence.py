@@ -233,8 +233,9 @@ def confidence(
     seed
         The same seed gives the same result, wherever and in whatever order replicates are learned.
     client
-        Whatever learns replicates in other processes: anything with ``submit(function, *arguments)`` that
-        returns futures, such as a `concurrent.futures.ProcessPoolExecutor`.
+        Whatever learns replicates in other processes: a `dask.distributed.Client`, or anything else with
+        ``submit(function, *arguments)`` that returns futures, such as a
+        `concurrent.futures.ProcessPoolExecutor`.
     checkpoint
         A file to note every replicate in. Those that it has are not learned again. A file about other data or
         settings is refused.
@@ -255,7 +256,7 @@ def confidence(
         for _ in known:
             advance()
         left = [number for number in range(replicates) if number not in known]
-        for record in _learned(client, [(table, number, root, shared) for number in left]):
+        for record in _learned(client, table, [(number, root, shared) for number in left]):
             known[record["replicate"]] = _structure(record, table.names)
             note(record)
             advance()
@@ -323,13 +324,19 @@ def _noted(
     return {number: known[number] for number in known if 0 <= number < replicates}, checkpoint.append
 
 
-def _learned(client: Any, tasks: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+def _learned(client: Any, table: Table, tasks: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     """Learn replicates, here or elsewhere."""
     if client is None:
         for task in tasks:
-            yield learn_replicate(*task)
+            yield learn_replicate(table, *task)
         return
-    futures = [client.submit(learn_replicate, *task) for task in tasks]
+    from spbn.distributed.clients import is_dask_client
+    from spbn.distributed.crew import DaskCrew
+
+    if is_dask_client(client):
+        yield from (record for _, record in DaskCrew(client, table).map(learn_replicate, tasks))
+        return
+    futures = [client.submit(learn_replicate, table, *task) for task in tasks]
     try:
         for future in futures:
             yield future.result()

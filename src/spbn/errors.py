@@ -10,7 +10,8 @@
     ├── FitError         a node cannot be fitted to these rows            (also a ValueError)
     ├── ModelFileError   a file is not a model, or is damaged             (also a ValueError)
     ├── CheckpointError  a file is not the checkpoint of this work        (also a ValueError)
-    └── PackageError     a package that this needs is not installed       (also an ImportError)
+    ├── PackageError     a package that this needs is not installed       (also an ImportError)
+    └── ClusterError     a scheduler or its workers do not do their work  (also a RuntimeError)
 
 Every message says what is wrong, what was given, and what to do about it. A
 family that cannot be fitted during a search is not an error: it scores -inf.
@@ -53,6 +54,10 @@ class CheckpointError(SpbnError, ValueError):
 
 class PackageError(SpbnError, ImportError):
     """A package that this needs is not installed."""
+
+
+class ClusterError(SpbnError, RuntimeError):
+    """A scheduler does not answer, or its workers do not do their work."""
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -6,7 +6,9 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +52,7 @@ TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
 SCORES = ("cv", "bic", "bge")
 MISSING = ("error", "drop", "impute")
 #: Arguments of `learn` that decide when it stops and what it shows, and not what it looks for.
-WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds")
+WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds", "client")
 
 
 class LearningInterrupted(KeyboardInterrupt):
@@ -93,6 +95,7 @@ def learn(
     smoothing: float = 1.0,
     engine: str = "auto",
     checkpoint: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> BayesianNetwork:
     """Learn the structure and the node types of a network from data, and fit it to all rows.
 
@@ -143,6 +146,9 @@ def learn(
         For "hc": a file to note every step in. If it has steps of the same search, which was killed or
         stopped by `max_seconds`, the search goes on after them. A file about other data or settings is
         refused.
+    client
+        A `dask.distributed.Client` whose workers score the families of the search, each with the whole
+        table. The network is the same. The tests of "pc" are done here.
 
     Returns
     -------
@@ -155,6 +161,10 @@ def learn(
         A `KeyboardInterrupt` from which the best network so far can be had.
     """
     given = dict(locals())
+    if client is not None:
+        from spbn.distributed.clients import require_client
+
+        require_client(client)
     if missing == "impute":
         return _learn_from_holes(given)
     return learn_with(given)
@@ -188,7 +198,7 @@ def learn_with(
     _require_choice("test", given["test"], tuple(TESTS))
     required_arcs, forbidden_arcs = list(given["required_arcs"]), list(given["forbidden_arcs"])
     max_parents, max_seconds, patience = given["max_parents"], given["max_seconds"], given["patience"]
-    checkpoint, progress = given["checkpoint"], given["progress"]
+    checkpoint, progress, client = given["checkpoint"], given["progress"], given["client"]
     fit_settings = FitSettings(bandwidth, engine, smoothing)
     require_kind(margins)
     choices = _choices(model, given["types"])
@@ -240,10 +250,9 @@ def learn_with(
         return BayesianNetwork(structure, cpds, margins=transforms, record=record)
 
     if algorithm == "hc":
-        scores = [
-            _score(filled, filled if split is None else climbed_rows, model, score, likelihood)
-            for filled in (table, *completions)
-        ]
+        recipe = partial(_score, model=model, score=score)
+        climbed = climbed_rows if _chosen_score(model, score) == "cv" else table
+        scores = [_prepared(client, filled, recipe, likelihood) for filled in (climbed, *completions)]
         criterion = Averaged(scores) if completions else scores[0]
         taken, note = _noted_steps(
             checkpoint,
@@ -278,7 +287,7 @@ def learn_with(
         start=start,
     )
     # Made first, so that wrong arguments are reported before the tests are run.
-    validated = ValidatedLikelihood(climbed_rows, **likelihood) if len(choices) > 1 else None
+    validated = _prepared(client, climbed_rows, _validated, likelihood) if len(choices) > 1 else None
     search = pc(
         _test(given["test"], table, seed),
         alpha=alpha,
@@ -301,7 +310,7 @@ def learn_with(
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `learn` as plain data, for the record."""
     settings = plain_settings(given | {"data": None})
-    del settings["data"], settings["progress"], settings["checkpoint"]
+    del settings["data"], settings["progress"], settings["checkpoint"], settings["client"]
     return settings
 
 
@@ -374,13 +383,31 @@ def _require_use(bandwidth: BandwidthRule, choices: tuple[NodeType, ...]) -> Non
         )
 
 
-def _score(
-    table: Table, climbed_rows: Table, model: str, score: str | None, likelihood: dict[str, Any]
-) -> Score:
-    chosen = score or ("bic" if model == "gbn" else "cv")
+def _prepared(client: Any, table: Table, recipe: Callable[..., Score], likelihood: dict[str, Any]) -> Score:
+    """Make a score of a table from the settings of likelihoods; workers compute it if there is a client."""
+    if client is None:
+        return recipe(table, likelihood=likelihood)
+    from spbn.distributed.families import spread
+
+    if likelihood["seed"] is None:
+        likelihood = likelihood | {"seed": generator(None)}  # all workers have to deal the rows alike
+    copy = deepcopy(likelihood)  # making a score takes something from a generator
+    return spread(client, table, recipe(table, likelihood=likelihood), partial(recipe, likelihood=copy))
+
+
+def _validated(table: Table, likelihood: dict[str, Any]) -> Score:
+    return ValidatedLikelihood(table, **likelihood)
+
+
+def _chosen_score(model: str, score: str | None) -> str:
+    return score or ("bic" if model == "gbn" else "cv")
+
+
+def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:
+    chosen = _chosen_score(model, score)
     _require_choice("score", chosen, SCORES)
     if chosen == "cv":
-        return ValidatedLikelihood(climbed_rows, **likelihood)
+        return ValidatedLikelihood(table, **likelihood)
     if model != "gbn":
         raise ArgumentError(f"score={chosen!r} is for model='gbn' only. Got model={model!r}: use score='cv'.")
     return BIC(table) if chosen == "bic" else BGe(table)

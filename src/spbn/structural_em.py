@@ -1,6 +1,6 @@
 """Tables with holes, filled to be learned from: stochastic structural EM.
 
-The holes are first filled with draws from a network of the complete rows, if these are enough; otherwise with
+The holes are first filled with draws from networks of the complete rows, if these are enough; otherwise with
 draws from the columns themselves and then from a Gaussian network. From there on a search, which begins at
 the last structure, and fresh draws for all holes take turns. At the end the holes are drawn several times, so
 that the network itself can be searched for by the mean of its score over all of these tables.
@@ -28,7 +28,7 @@ from spbn.tables.completions import Completions
 from spbn.tables.table import Table
 
 ROUNDS, COMPLETIONS = 4, 5
-HIDDEN, TRIAL_ROUNDS, TRIAL_DRAWS = 0.1, 2, 10  # to choose what fills the holes
+HIDDEN, TRIAL_ROWS, TRIAL_ROUNDS, TRIAL_DRAWS = 0.1, 2_000, 2, 10  # to choose what fills the holes
 FEWEST_ROWS, ROWS_A_COLUMN = 30, 5  # without holes, for a first network of them alone
 LARGEST_SHARE = 0.5  # of a column, that may be missing without a warning
 
@@ -57,11 +57,8 @@ def fill_holes(
     Tables with the draws of the last round and of some more, and the score that every search reached.
     """
     network, filled, scores = _last_round(table, learn, learn_lines, rng, rounds)
-    holes = np.isnan(table.columns)
-    others: list[Table] = []
-    for _ in range(completions - 1):
-        others.append(_refreshed(network, others[-1] if others else filled, holes, rng))
-    return Completions(filled, tuple(others)), scores
+    first, *others = _drawn_again(network, filled, np.isnan(table.columns), rng, completions)
+    return Completions(first, tuple(others)), scores
 
 
 def best_filler(
@@ -73,6 +70,8 @@ def best_filler(
     """Return the filler whose draws are nearest to values that are known, but hidden from it."""
     if len(fillers) == 1:
         return fillers[0]
+    if table.rows > TRIAL_ROWS:
+        table = table.take(np.sort(rng.choice(table.rows, TRIAL_ROWS, replace=False)))
     hidden = ~np.isnan(table.columns) & (rng.random(table.columns.shape) < HIDDEN)
     hidden[(np.isnan(table.columns) | hidden).sum(axis=1) > table.rows // 2] = False
     if not hidden.any():
@@ -81,12 +80,12 @@ def best_filler(
     losses = []
     for filler in fillers:
         try:
-            network, _, _ = _last_round(masked, filler, learn_lines, rng, TRIAL_ROUNDS)
-            draws = imputed(network, masked, draws=TRIAL_DRAWS, seed=rng)
+            network, filled, _ = _last_round(masked, filler, learn_lines, rng, TRIAL_ROUNDS)
+            draws = _drawn_again(network, filled, np.isnan(masked.columns), rng, TRIAL_DRAWS)
         except SpbnError:  # too few values are left: the filler itself may still do
             losses.append(np.inf)
             continue
-        losses.append(_loss(table, hidden, np.stack([filled.columns for filled in draws])))
+        losses.append(_loss(table, hidden, np.stack([drawn.columns for drawn in draws])))
     return fillers[int(np.argmin(losses))]
 
 
@@ -139,7 +138,8 @@ def _first(
     if len(whole) >= max(FEWEST_ROWS, ROWS_A_COLUMN * len(table.names)):
         with suppress(SpbnError):  # some columns may not vary in these rows
             network = learn(table.take(whole), None)
-            return imputed(network, table, seed=rng)[0], network.structure
+            filled = imputed(learn_lines(table.take(whole)), table, seed=rng)[0]
+            return _refreshed(network, filled, holes, rng), network.structure
     filled = _from_columns(table, holes, rng)
     return imputed(learn_lines(filled), table, seed=rng)[0], None
 
@@ -150,6 +150,16 @@ def _refreshed(network: BayesianNetwork, filled: Table, holes: BoolArray, rng: n
     for others, rows in without_themselves(network, filled):
         columns[:, rows] = refreshed(others, filled.take(rows), holes[:, rows], rng).columns
     return filled.with_columns(columns)
+
+
+def _drawn_again(
+    network: BayesianNetwork, filled: Table, holes: BoolArray, rng: np.random.Generator, draws: int
+) -> list[Table]:
+    """Return a filled table and others with later draws in its holes."""
+    tables = [filled]
+    while len(tables) < draws:
+        tables.append(_refreshed(network, tables[-1], holes, rng))
+    return tables
 
 
 def _score(network: BayesianNetwork) -> float:

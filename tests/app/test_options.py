@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,118 @@ def _(run):
     assert len(Path("run.jsonl").read_text().splitlines()) > 2
 
 
+@contextmanager
+def workers_as_threads():
+    """Start workers as threads of this process, and count the clients that commands get."""
+    found = []
+
+    def counted(*arguments, **options):
+        found.append((arguments, options))
+        return original(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        original = spbn.distributed.clients.local_workers
+        patch.setattr("spbn.app.workers.PROCESSES", False)
+        patch.setattr("spbn.distributed.clients.local_workers", counted)
+        yield found
+
+
+@contextmanager
+def scheduler_address():
+    """Give the address of a scheduler with a worker."""
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@checks("learn", "--workers")
+def _(run):
+    with workers_as_threads() as started:
+        assert learned(run, "frame.csv", "--workers", 2) == spbn.learn(FRAME)
+        assert [arguments for arguments, _ in started] == [(2,)]
+        FRAME[:30].to_parquet("0.parquet")
+        FRAME[30:].to_parquet("1.parquet")
+        options = ("--model", "gbn", "--score", "cv", "--folds", 3, "--workers", 1)
+        network = learned(run, "0.parquet", "1.parquet", *options)
+        assert len(started) == 2
+    expected = spbn.distributed.learn(["0.parquet", "1.parquet"], model="gbn", score="cv", folds=3)
+    assert network == expected
+    assert network.record.settings == expected.record.settings
+    assert run("learn", "frame.csv", "--workers", 0)[0] == 2
+
+
+@checks("learn", "--scheduler")
+def _(run):
+    with scheduler_address() as address:
+        assert learned(run, "frame.csv", "--scheduler", address) == spbn.learn(FRAME)
+        code, _, err = run("learn", "frame.csv", "--scheduler", address, "--workers", 2)
+        assert (code, "give --workers or --scheduler, not both" in err) == (2, True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spbn.distributed.clients.connected.__wrapped__.__kwdefaults__", {"timeout": 0.5})
+        code, _, err = run("learn", "frame.csv", "--scheduler", "tcp://127.0.0.1:1")
+        assert (code, "the scheduler at tcp://127.0.0.1:1 did not answer within" in err) == (2, True)
+
+
+def test_the_options_of_several_files_reach_the_search(run, tables):
+    FRAME[:30].to_parquet("0.parquet")
+    FRAME[30:].to_parquet("1.parquet")
+    settings = {
+        "model": "gbn",
+        "score": "cv",
+        "start": "lg",
+        "folds": 3,
+        "validation": 0.3,
+        "patience": 1,
+        "epsilon": 0.1,
+        "max_parents": 1,
+        "required_arcs": [("a", "b")],
+        "forbidden_arcs": [("b", "c")],
+        "bandwidth": "silverman",
+        "missing": "drop",
+        "seed": 5,
+        "max_seconds": 1000.0,
+    }
+    given = {}
+
+    def learn(data, **options):
+        given.update(options, data=data)
+        return spbn.learn(FRAME, max_parents=0, model="gbn")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spbn.distributed.learn", learn)
+        learned(run, "0.parquet", "1.parquet", *as_options(settings), "--drop", "d", "--columns", "a,b,c,d")
+        assert given["data"] == [Path("0.parquet"), Path("1.parquet")]
+        assert {name: given[name] for name in settings} == settings
+        assert (given["drop"], given["columns"]) == (["d"], ["a", "b", "c", "d"])
+        learned(run, "[01].parquet")  # nor has a shell filled it in
+        assert "max_parents" not in given or given["max_parents"] == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--algorithm", "pc"),
+        ("--test", "plc"),
+        ("--alpha", "0.1"),
+        ("--margins", "yeo-johnson"),
+        ("--discrete", "a"),
+        ("--smoothing", "2"),
+        ("--missing", "impute"),
+        ("--bandwidth", "cv"),
+        ("--model", "blend"),
+        ("--checkpoint", "run.jsonl"),
+    ],
+)
+def test_what_several_files_do_not_support_is_refused(run, tables, options):
+    code, _, err = run("learn", "0.parquet", "1.parquet", *options)
+    assert code == 2
+    assert f"{options[0]}" in err
+    assert "cannot be used with several files" in err
+
+
 def repeated(run, *arguments):
     """Run `spbn confidence`; return the settings that its checkpoint has, and the arcs that it wrote."""
     Path("run.jsonl").unlink(missing_ok=True)
@@ -216,6 +329,16 @@ def _(run):
     found = confidence_of(run, "frame.csv", "--workers", 2)
     pd.testing.assert_frame_equal(found, expected_arcs(FRAME))
     assert run("confidence", "frame.csv", "--workers", 0)[0] == 2
+
+
+@checks("confidence", "--scheduler")
+def _(run):
+    with scheduler_address() as address:
+        found = confidence_of(run, "frame.csv", "--scheduler", address)
+        pd.testing.assert_frame_equal(found, expected_arcs(FRAME))
+        assert run("confidence", "frame.csv", "--scheduler", address, "--workers", 2)[0] == 2
+    code, _, err = run("confidence", "frame.csv", "named.csv")
+    assert (code, "one table can be given. Got 2: 'frame.csv' and 'named.csv'" in err) == (2, True)
 
 
 @checks("confidence", "--checkpoint")
@@ -521,6 +644,21 @@ def _(run):
     assert found[2] != found[3]
 
 
+@checks("compare", "--workers")
+def _(run):
+    with workers_as_threads() as started:
+        found = compared(run, "frame.csv", "--columns", "a,b", "--folds", 2, "--workers", 2)
+        assert len(started) == 1
+    assert found == comparison(FRAME[["a", "b"]], folds=2)
+
+
+@checks("compare", "--scheduler")
+def _(run):
+    with scheduler_address() as address:
+        found = compared(run, "frame.csv", "--columns", "a,b", "--folds", 2, "--scheduler", address)
+    assert found == comparison(FRAME[["a", "b"]], folds=2)
+
+
 @checks("compare", "--seed")
 def _(run):
     found = compared(run, "frame.csv", "--columns", "a,b", "--folds", 2, "--seed", 4)
@@ -559,6 +697,45 @@ def _(run):
     assert run("compare", "holes.csv", "--folds", 2)[0] == 2
     found = compared(run, "holes.csv", "--columns", "a,b", "--folds", 2, "--missing", "drop")
     assert found == comparison(FRAME[["a", "b"]].drop(index=3), folds=2)
+
+
+def compacted(run, *arguments):
+    code, out, err = run("compact", "m.spbn", *arguments, "--out", "small.spbn")
+    assert code == 0, err
+    return spbn.BayesianNetwork.load("small.spbn"), out
+
+
+@checks("compact", "--out")
+def _(run):
+    spbn.learn(FRAME, model="kdebn", max_parents=1).save("m.spbn")
+    network, out = compacted(run)
+    assert network == spbn.BayesianNetwork.load("m.spbn").compact()
+    assert re.match(r"compact model written to small.spbn: \d+ kB instead of \d+ kB", out)
+
+
+@checks("compact", "--tolerance")
+def _(run):
+    spbn.learn(FRAME, model="kdebn", max_parents=0).save("m.spbn")
+    exact = spbn.BayesianNetwork.load("m.spbn")
+    network, _ = compacted(run, "--tolerance", "0.01")
+    assert network == exact.compact(0.01)
+    assert network != exact.compact()
+    code, _, err = run("compact", "m.spbn", "--tolerance", "1e-12", "--out", "other.spbn")
+    assert code == 2
+    assert "--tolerance must be between 1e-06 and 0.01" in err
+    assert not Path("other.spbn").exists()
+
+
+@checks("compact", "--others")
+def _(run):
+    structure = spbn.Structure("abcd", [("a", "d"), ("b", "d"), ("c", "d")], "ckde")
+    spbn.BayesianNetwork.fit(structure, FRAME).save("m.spbn")
+    code, _, err = run("compact", "m.spbn", "--out", "small.spbn")
+    assert code == 2
+    assert "Learn with --max-parents 2, or pass --others keep to keep the rows of such nodes." in err
+    network, _ = compacted(run, "--others", "keep")
+    assert network.cpds["d"].kept_rows is not None
+    assert network.cpds["a"].kept_rows is None
 
 
 @checks("plot", "--out")

@@ -58,7 +58,12 @@ def test_names_can_be_copied_from_a_message_to_a_shell(names):
 
 def test_every_option_is_one_of_the_command_line():
     commands = typer.main.get_command(app).commands
-    known = {name for command in ("learn", "confidence") for p in commands[command].params for name in p.opts}
+    known = {
+        name
+        for command in ("learn", "confidence", "compact")
+        for p in commands[command].params
+        for name in p.opts
+    }
     only_python = {"--types", "--engine"}
     assert set(OPTIONS.values()) - only_python <= known
     assert set(inspect.signature(spbn.learn).parameters) - {"data", "progress"} <= set(OPTIONS)

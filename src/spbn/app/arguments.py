@@ -15,6 +15,10 @@ from spbn.tables.frames import Missing
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="A table: .csv, .tsv or .parquet.", show_default=False)
 ]
+Tables = Annotated[
+    list[Path],
+    typer.Argument(metavar="DATA...", help="A table: .csv, .tsv or .parquet.", show_default=False),
+]
 Model = Annotated[
     Path,
     typer.Argument(metavar="MODEL", help="A model written by [bold]spbn learn[/].", show_default=False),

@@ -14,6 +14,7 @@ import typer
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.targets import require_targets
 from spbn.app.terminal import print_confidence, say
+from spbn.app.workers import Scheduler, client_of
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError
 from spbn.tables.files import require_table_name, write_table
@@ -24,6 +25,7 @@ def confidence(
     lesson: Lesson,
     replicates: Annotated[int, typer.Option(help="How many searches, each on half of the rows.")] = 100,
     workers: Annotated[int, typer.Option(help="Processes that search at the same time.")] = 1,
+    scheduler: Scheduler = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -45,15 +47,17 @@ def confidence(
     """
     from spbn.confidence import confidence as find_confidence
 
-    require_targets(out_, report, checkpoint, inputs=[lesson.data])
+    require_targets(out_, report, checkpoint, inputs=lesson.files)
     if out_ is not None:
         require_table_name(out_)
     if report is not None:
         require_plot_packages()
+    if workers > 1 and scheduler is not None:
+        raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     if workers < 1:
         raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
     frame, settings = lesson.read(None)
-    with _processes(workers) as client:
+    with client_of(None, scheduler) if scheduler else _processes(workers) as client:
         found = find_confidence(
             frame,
             replicates=replicates,

@@ -18,6 +18,7 @@ from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingRows, Model
 from spbn.app.asking import impute, predict, query
 from spbn.app.believe import confidence
 from spbn.app.classify import classify
+from spbn.app.compacting import compact
 from spbn.app.forecasting import forecast
 from spbn.app.inputs import busy, frame_for, load_any_model, training_frame
 from spbn.app.learning import Lesson, with_learning_options
@@ -33,6 +34,7 @@ from spbn.app.terminal import (
     write_or_print,
 )
 from spbn.app.wording import in_options
+from spbn.app.workers import Scheduler, Workers, client_of
 from spbn.drawing.packages import require_plot_packages
 from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, SpbnError
@@ -113,6 +115,8 @@ def learn(
             show_default=False,
         ),
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
     ] = None,
@@ -122,50 +126,63 @@ def learn(
 ) -> None:
     """Learn a network from a table. Ctrl-C offers to save the best one so far.
 
+    Of several Parquet files the rows are read a part at a time, so they need not fit into memory.
+
     [dim]spbn learn wine.csv --out wine.spbn --report wine.html[/]
+
+    [dim]spbn learn data/*.parquet --workers 2 --out model.spbn[/]
     """
+    from spbn.distributed import learn as learn_from_parts
     from spbn.learn import LearningInterrupted
     from spbn.learn import learn as learn_network
 
     data = lesson.data
-    require_targets(out_, report, checkpoint, inputs=[data])
+    require_targets(out_, report, checkpoint, inputs=lesson.files)
     if report is not None:
         require_plot_packages()
+    frame: pd.DataFrame | None = None
     axis = axis_of(lags, series, time, every)
-    frame, settings = lesson.read(axis)
-    settings |= {
-        "max_seconds": max_seconds,
-        "checkpoint": checkpoint,
-        "progress": sys.stderr.isatty(),
-    }
-    network: BayesianNetwork | DynamicNetwork
-    try:
+    if lesson.is_in_parts:
+        if checkpoint is not None:
+            raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
         if axis is not None:
-            network = _learn_over_time(axis, frame, settings)
-        else:
-            network = learn_network(frame, **settings)
-    except LearningInterrupted as stop:
-        if out_ is None or not _wants_to_save(stop, out_):
-            raise
-        stop.network().save(out_)
-        say(f"best network after {len(stop.search.steps)} steps written to {out_}")
-        raise typer.Exit(130) from None
-    show_network(network)
-    whole: BoolArray = present(frame).min(axis=1)
-    rows: pd.DataFrame | None = frame
-    if isinstance(network, DynamicNetwork):
-        rows = frame if whole.all() else None  # leaving some out would join others
-    elif whole.all():
-        _warn_of_far_rows(network, frame, data)
+            raise ArgumentError("--lags cannot be used with several files: put them into one table.")
+        settings = lesson.read_later()
     else:
-        rows = network.impute(frame, seed=settings["seed"])
+        frame, settings = lesson.read(axis)
+        settings["checkpoint"] = checkpoint
+    common = {"max_seconds": max_seconds, "progress": sys.stderr.isatty(), **settings}
+    network: BayesianNetwork | DynamicNetwork
+    with client_of(workers, scheduler) as client:
+        try:
+            if frame is None:
+                network = learn_from_parts(list(lesson.files), client=client, **common)
+            elif axis is not None:
+                network = _learn_over_time(axis, frame, common | {"client": client})
+            else:
+                network = learn_network(frame, client=client, **common)
+        except LearningInterrupted as stop:
+            if out_ is None or not _wants_to_save(stop, out_):
+                raise
+            stop.network().save(out_)
+            say(f"best network after {len(stop.search.steps)} steps written to {out_}")
+            raise typer.Exit(130) from None
+    show_network(network)
+    if frame is not None:
+        whole: BoolArray = present(frame).min(axis=1)
+        if isinstance(network, DynamicNetwork):
+            frame = frame if whole.all() else None  # leaving some out would join others
+        elif whole.all():
+            _warn_of_far_rows(network, frame, data)
+        else:
+            frame = network.impute(frame, seed=settings["seed"])
     if out_ is not None or report is not None:
         say()
     if out_ is not None:
         network.save(out_)
         say(f"model written to {out_}")
     if report is not None:
-        _write_report(network, report, rows, data.stem)
+        _write_report(network, report, frame, data.stem)
 
 
 @app.command()
@@ -225,6 +242,8 @@ def compare(
     discrete: Discrete = None,
     missing: MissingRows = "error",
     seed: Seed = 0,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Compare Gaussian, KDE, semiparametric and blend networks on rows that they have not seen.
 
@@ -234,8 +253,8 @@ def compare(
 
     categories = names_in("--discrete", discrete) or []
     frame = training_frame(data, columns, drop, categories, missing)
-    print_comparison(
-        compare_models(
+    with client_of(workers, scheduler) as client:
+        found = compare_models(
             frame,
             folds=folds,
             margins=margins,
@@ -243,12 +262,14 @@ def compare(
             missing=missing,
             discrete=categories,
             progress=sys.stderr.isatty(),
+            client=client,
         )
-    )
+    print_comparison(found)
 
 
 app.command()(classify)
 app.command()(confidence)
+app.command()(compact)
 
 
 @app.command()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn.app.progress import counting_progress
+from spbn.distributed.clients import require_client
+from spbn.distributed.crew import crew_of
 from spbn.errors import ArgumentError
 from spbn.learn import MODELS, learn
 from spbn.margins import require_kind
@@ -21,6 +23,7 @@ from spbn.numerics.random import Seed, generator
 from spbn.structure import Structure
 from spbn.tables.frames import Missing, require_distinct, training_table
 from spbn.tables.splits import fold_labels
+from spbn.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +59,7 @@ def compare_models(
     drop: Sequence[str] = (),
     discrete: Sequence[str] = (),
     progress: bool = False,
+    client: Any = None,
     **options: Any,
 ) -> pd.DataFrame:
     """Learn each model without a fold and evaluate it there, for every fold.
@@ -71,6 +75,8 @@ def compare_models(
         Decides which row goes into which fold, and is the seed of `learn` in every fold.
     missing, drop, discrete
         Rows and columns to leave out, and columns to take as discrete, as in `learn`.
+    client
+        A `dask.distributed.Client` whose workers learn the models of the folds, each with the whole table.
     options
         Further arguments of `learn`, for all models and folds.
 
@@ -82,10 +88,13 @@ def compare_models(
     "standard error". "difference" is how far that is from the best model, and "difference error" the
     standard error of the differences row by row, which is often far smaller than that of either model, since
     rows that are unlikely under one are mostly unlikely under the other. Then there are the mean number of
-    "arcs", the share of every node type, and the "seconds" that it took.
+    "arcs", the share of every node type, and the "seconds" that it took: those of all workers together, if
+    there are some.
     """
     import pandas as pd
 
+    if client is not None:
+        require_client(client)
     if "model" in options:
         raise ArgumentError(f"compare_models learns every model. Leave out model={options['model']!r}.")
     candidates = _candidates(margins)
@@ -94,21 +103,40 @@ def compare_models(
     table = training_table(data, missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)
+    splits = list(_splits(labels))
+    tasks = [
+        (train, test, {"model": model, "margins": kind, **_meant_for(model, options)})
+        for model, kind in candidates
+        for train, test in splits
+    ]
+    # A generator gives every task one of its own, so that the order in which they are done does not matter.
+    numbered = seed is None or isinstance(seed, int | np.integer)
+    seeds = [seed] * len(tasks) if numbered else generator(seed).spawn(len(tasks))
+    learned: dict[int, tuple[FloatArray, Structure, float]] = {}
+    with counting_progress(progress, "learning", total=len(tasks)) as advance:
+        seeded = [(*task, own) for task, own in zip(tasks, seeds, strict=True)]
+        for number, found in crew_of(client, table).map(_learned_without, seeded):
+            learned[number] = found
+            advance()
     trials = []
-    with counting_progress(progress, "learning", total=folds * len(candidates)) as advance:
-        for model, kind in candidates:
-            start = time.perf_counter()
-            logpdf, structures = np.empty(table.rows), []
-            for train, test in _splits(labels):
-                network = learn(
-                    table.take(train), model=model, margins=kind, seed=seed, **_meant_for(model, options)
-                )
-                logpdf[test] = network.logpdf(table.take(test))
-                structures.append(network.structure)
-                advance()
-            trials.append(Trial(model, kind, logpdf, tuple(structures), time.perf_counter() - start))
+    for place, (model, kind) in enumerate(candidates):
+        mine = [learned[place * len(splits) + fold] for fold in range(len(splits))]
+        logpdf = np.empty(table.rows)
+        for (_, test), (values, _, _) in zip(splits, mine, strict=True):
+            logpdf[test] = values
+        structures = tuple(structure for _, structure, _ in mine)
+        trials.append(Trial(model, kind, logpdf, structures, sum(seconds for *_, seconds in mine)))
     trials.sort(key=lambda trial: -trial.logpdf.mean())
     return pd.DataFrame(_rows(trials))
+
+
+def _learned_without(
+    table: Table, train: IntArray, test: IntArray, options: dict[str, Any], seed: Seed
+) -> tuple[FloatArray, Structure, float]:
+    """Learn from some rows and score others: their log-densities, the structure, and how long it took."""
+    start = time.perf_counter()
+    network = learn(table.take(train), seed=seed, **options)
+    return network.logpdf(table.take(test)), network.structure, time.perf_counter() - start
 
 
 def _candidates(margins: str | None) -> list[tuple[str, str]]:

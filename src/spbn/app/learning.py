@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from glob import has_magic
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from spbn.app.arguments import Columns, Data, Discrete, Drop, MissingValues, Seed, arc_in, names_in
+from spbn.app.arguments import Columns, Discrete, Drop, MissingValues, Seed, Tables, arc_in, names_in
 from spbn.app.inputs import note_peculiar_columns, training_frame, training_frame_with_holes
 from spbn.app.series import Axis, names_with_lags, series_frame
+from spbn.errors import ArgumentError, quoted
 from spbn.learn import MODELS, SCORES, TESTS
 from spbn.numerics.arrays import BoolArray
 from spbn.tables.files import present, require_complete
@@ -24,15 +26,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What to learn from and how: read only when it is asked for, after other options were checked."""
+    """What to learn from and how: read only when it is asked for, after other options were checked.
 
-    data: Path
-    #: Takes how rows follow each other, or None if they do not.
+    Attributes
+    ----------
+    files
+        What was given as the table.
+    read
+        Takes how rows follow each other, or None if they do not; returns the table, and the settings of
+        `spbn.learn`.
+    read_later
+        Returns the settings of `spbn.distributed.learn` instead, and leaves the rows to others.
+    """
+
+    files: tuple[Path, ...]
     read: Callable[[Axis | None], tuple[pd.DataFrame, dict[str, Any]]]
+    read_later: Callable[[], dict[str, Any]]
+
+    @property
+    def data(self) -> Path:
+        """The file, or the first of several."""
+        return self.files[0]
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether it is several Parquet files: a list, a folder, or a pattern that no shell has filled in."""
+        is_pattern = has_magic(str(self.data)) and not self.data.exists()
+        return len(self.files) > 1 or self.data.is_dir() or is_pattern
 
 
 def _lesson(
-    data: Data,
+    data: Tables,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "spbn",
     algorithm: Annotated[str, typer.Option(help="hc (hill climbing) or pc.")] = "hc",
     score: Annotated[
@@ -82,54 +106,92 @@ def _lesson(
 ) -> Lesson:
     """Return the table to learn from, and the settings of `spbn.learn`."""
 
-    def read(axis: Axis | None) -> tuple[pd.DataFrame, dict[str, Any]]:
-        categories = names_in("--discrete", discrete) or []
-        if axis is not None:
-            chosen, dropped = names_in("--columns", columns), names_in("--drop", drop) or []
-            frame = series_frame(data, axis, columns=chosen, drop=dropped, discrete=categories)
-            if missing == "error":
-                require_complete(
-                    data,
-                    frame.drop(columns=axis.keys),
-                    "Fill what is missing, or pass --missing drop to leave out rows that look back on it.",
-                )
-        elif missing == "impute":
-            frame = training_frame_with_holes(data, columns, drop, categories)
-        else:
-            remedy = "With --missing impute, a network is learned from the values that are there."
-            frame = training_frame(data, columns, drop, categories, missing, remedy=remedy)
-        variables = frame if axis is None else frame.drop(columns=axis.keys)
-        names = [str(name) for name in variables.columns]
-        if axis is not None:
-            names = names_with_lags(names, axis.lags)
-        required = [arc_in("--require", text, names) for text in require or ()]
-        forbidden = [arc_in("--forbid", text, names) for text in forbid or ()]
-        whole: BoolArray = present(variables).min(axis=1)
-        if whole.any():
-            note_peculiar_columns(variables.loc[whole], categories)
-        return frame, {
+    def common(names: Collection[str]) -> dict[str, Any]:
+        return {
             "model": model,
-            "algorithm": algorithm,
             "score": score,
             "start": start,
             "folds": folds,
             "validation": validation,
             "patience": patience,
             "epsilon": epsilon,
-            "max_parents": max_parents,
-            "test": test,
-            "alpha": alpha,
-            "required_arcs": required,
-            "forbidden_arcs": forbidden,
+            "required_arcs": [arc_in("--require", text, names) for text in require or ()],
+            "forbidden_arcs": [arc_in("--forbid", text, names) for text in forbid or ()],
             "bandwidth": bandwidth,
-            "margins": margins,
             "missing": missing,
-            "discrete": categories,
-            "smoothing": smoothing,
             "seed": seed,
         }
 
-    return Lesson(data, read)
+    def read(axis: Axis | None) -> tuple[pd.DataFrame, dict[str, Any]]:
+        if len(data) > 1:
+            raise ArgumentError(f"one table can be given. Got {len(data)}: {quoted(map(str, data))}.")
+        categories = names_in("--discrete", discrete) or []
+        if axis is not None:
+            chosen, dropped = names_in("--columns", columns), names_in("--drop", drop) or []
+            frame = series_frame(data[0], axis, columns=chosen, drop=dropped, discrete=categories)
+            if missing == "error":
+                require_complete(
+                    data[0],
+                    frame.drop(columns=axis.keys),
+                    "Fill what is missing, or pass --missing drop to leave out rows that look back on it.",
+                )
+        elif missing == "impute":
+            frame = training_frame_with_holes(data[0], columns, drop, categories)
+        else:
+            remedy = "With --missing impute, a network is learned from the values that are there."
+            frame = training_frame(data[0], columns, drop, categories, missing, remedy=remedy)
+        variables = frame if axis is None else frame.drop(columns=axis.keys)
+        names = [str(name) for name in variables.columns]
+        whole: BoolArray = present(variables).min(axis=1)
+        if whole.any():
+            note_peculiar_columns(variables.loc[whole], categories)
+        return frame, {
+            **common(names if axis is None else names_with_lags(names, axis.lags)),
+            "algorithm": algorithm,
+            "max_parents": max_parents,
+            "test": test,
+            "alpha": alpha,
+            "margins": margins,
+            "discrete": categories,
+            "smoothing": smoothing,
+        }
+
+    def read_later() -> dict[str, Any]:
+        _refuse_for_parts(
+            {
+                "--algorithm": algorithm != "hc",
+                "--test": test != "rcot",
+                "--alpha": alpha != 0.05,
+                "--margins": margins != "none",
+                "--discrete": discrete is not None,
+                "--smoothing": smoothing != 1.0,
+                "--missing impute": missing == "impute",
+                "--bandwidth cv": bandwidth == "cv",
+                "--model blend": model == "blend",
+            }
+        )
+        from spbn.distributed.sources import opened
+
+        left_out = names_in("--drop", drop) or []
+        names = opened(data, drop=left_out, only=names_in("--columns", columns)).names
+        return {
+            **common(names),
+            **({} if max_parents is None else {"max_parents": max_parents}),
+            "drop": left_out,
+            "columns": names_in("--columns", columns),
+        }
+
+    return Lesson(tuple(data), read, read_later)
+
+
+def _refuse_for_parts(given: dict[str, bool]) -> None:
+    """Refuse options that make no difference where rows are in several files, or are not possible there."""
+    unused = [option for option, is_given in given.items() if is_given]
+    if unused:
+        raise ArgumentError(
+            f"{' and '.join(unused)} cannot be used with several files, whose rows are read a part at a "
+            f"time: put them into one file, or leave the option out."
+        )
 
 
 def with_learning_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -24,6 +24,9 @@ OPTIONS = {
     "columns": "--columns",  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
     **{name: f"--{name}" for name in ("lags", "series", "time", "every")},  # of `learn_dynamic`, `resample`
+    "client": "--workers",
+    "tolerance": "--tolerance",  # of `compact`
+    "others": "--others",
 }
 del OPTIONS["data"], OPTIONS["progress"]
 

@@ -54,21 +54,21 @@ def quotient(
 def conditional_log_density(train: FloatArray, queries: FloatArray) -> FloatArray:
     """Return the log-density of the child's whitened coordinate given the parents', for every query."""
     out = np.empty(queries.shape[1])
-    _in_parts(_log_density, train, queries, out)
+    in_parts(_log_density, train, queries, out)
     return out
 
 
 def conditional_cdf(train: FloatArray, queries: FloatArray) -> FloatArray:
     """Return P(X ≤ x | parents) for every query."""
     out = np.empty(queries.shape[1])
-    _in_parts(_cdf, train, queries, out)
+    in_parts(_cdf, train, queries, out)
     return out
 
 
 def choose_rows(train: FloatArray, queries: FloatArray, uniforms: FloatArray) -> IntArray:
     """Draw a training row for every query, with its weight; one uniform number decides."""
     out = np.empty(queries.shape[1], dtype=np.int64)
-    _in_parts(_choose, train, queries, frozen(uniforms), out)
+    in_parts(_choose, train, queries, frozen(uniforms), out)
     return out
 
 
@@ -89,11 +89,11 @@ def choose_rows_between(
     The rows, and the log-probability that the child is in the interval.
     """
     rows, log_mass = np.empty(queries.shape[1], dtype=np.int64), np.empty(queries.shape[1])
-    _in_parts(_choose_between, train, queries, frozen(highs), frozen(uniforms), rows, log_mass)
+    in_parts(_choose_between, train, queries, frozen(highs), frozen(uniforms), rows, log_mass)
     return rows, log_mass
 
 
-def _in_parts(function: Callable[..., None], train: FloatArray, queries: FloatArray, *others: Any) -> None:
+def in_parts(function: Callable[..., None], train: FloatArray, queries: FloatArray, *others: Any) -> None:
     """Call a compiled loop for some queries at a time, so that threads share it and it can be interrupted."""
     arrays = (frozen(train), frozen(queries), *others)
     rows, asked = train.shape[1], queries.shape[1]

@@ -116,11 +116,15 @@ class PreparedKernels:
 
         Also returns the log-probability of the interval.
         """
+        lows, highs = self.whitened_ends(parents, low, high)
+        return choose_rows_between(self.rows, np.vstack([self.whitened(parents), lows]), highs, uniforms)
+
+    def whitened_ends(self, parents: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+        """Put the ends of an interval of the last variable into the coordinates of the rows."""
         *slopes, precision = self.whitener[-1]
         shift = np.asarray(slopes) @ (parents - self.centre[:-1])
         # Not by `whitened`: an infinite end times a zero of the whitener is not a number.
-        lows, highs = (precision * (end - self.centre[-1]) + shift for end in (low, high))
-        return choose_rows_between(self.rows, np.vstack([self.whitened(parents), lows]), highs, uniforms)
+        return precision * (low - self.centre[-1]) + shift, precision * (high - self.centre[-1]) + shift
 
     def _log_density(self, whitened: FloatArray) -> FloatArray:
         d, rows = len(whitened), self.rows.shape[1]

@@ -23,9 +23,10 @@ from spbn.nodes.base import (
     register,
     registered,
 )
-from spbn.nodes.blend import Blend
+from spbn.nodes.blend import Blend, CompactBlend
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.ckde import CKDE
+from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.discrete import ProbabilityTable
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.kde import KDE
@@ -38,6 +39,8 @@ __all__ = [
     "KDE",
     "Blend",
     "ByConfiguration",
+    "CompactBlend",
+    "CompactCKDE",
     "Description",
     "Family",
     "FamilyBatch",

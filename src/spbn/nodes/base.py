@@ -236,6 +236,14 @@ class NodeType(ABC, metaclass=_Registered):
         low, high = mass_by_cdf(cpd, interval, parents)
         return invert_cdf(cpd, interval, parents, low + rng.random(parents.rows) * (high - low))
 
+    def compacted(self, cpd: Any, tolerance: float) -> CPD:
+        """Return a density without training rows, within a tolerance of this one in every log-density.
+
+        By default the density itself: most keep no rows. Raises a `FitError` if there is none.
+        """
+        compact: CPD = cpd
+        return compact
+
     @abstractmethod
     def write(self, cpd: Any, arrays: ArrayWriter) -> dict[str, Any]:
         """Describe a density of this type as plain data, without its node, type and parents."""

@@ -26,6 +26,8 @@ from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refu
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
 from spbn.nodes.ckde import CKDE, family_sets, kernel_rows
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
+from spbn.nodes.compact import CompactCKDE, require_few_dimensions
+from spbn.nodes.compact import read as read_kernels
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian, LinearScorer
@@ -158,30 +160,15 @@ class Blend:
 
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""
-        table = as_table(data, names=[*self.parents, self.node])
-        total = np.zeros(table.rows)
-        for k, part in self.parts.items():
-            total += self.mixture[k] * part.cdf(table)
-        return total
+        return mixed_cdf(self, data)
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
         """Draw n values; `given` holds the parents' values, one row for each."""
-        parents = parent_columns(self.node, self.parents, n, given)
-        rng = generator(seed)
-        chosen = rng.choice(len(COMPONENTS), size=n, p=self.mixture)
-        out = np.empty(n)
-        for k, source in self.parts.items():
-            mine = np.flatnonzero(chosen == k)
-            if len(mine):
-                values = {name: parents[i, mine] for i, name in enumerate(self.parents)}
-                out[mine] = source.sample(len(mine), given=values or None, seed=rng)
-        return out
+        return mixed_sample(self, n, given, seed)
 
     def log_masses(self, region: Region, parents: Table) -> FloatArray:
         """Return what every one of `parts` adds to the probability of a region, in logs: parts × rows."""
-        masses = np.stack([part.type.log_mass(part, region, parents) for part in self.parts.values()])
-        weights: FloatArray = np.log([self.mixture[k] for k in self.parts])[:, None]
-        return masses + weights
+        return mixed_log_masses(self, region, parents)
 
     def describe(self) -> Description:
         """Return the weights, greatest first, and the bandwidth of the kernels."""
@@ -197,6 +184,123 @@ class Blend:
 
     def __repr__(self) -> str:
         return self.describe().formula
+
+
+@dataclass(frozen=True, repr=False)
+class CompactBlend:
+    """A blend whose kernels have no rows any more.
+
+    Attributes
+    ----------
+    node, parents
+        The family.
+    parts
+        The components that have a weight, by their number in `COMPONENTS`.
+    mixture
+        The weights of `COMPONENTS`.
+    """
+
+    node: str
+    parents: tuple[str, ...]
+    parts: Mapping[int, CompactCKDE | LinearGaussian]
+    mixture: tuple[float, ...]
+
+    @classmethod
+    def of(cls, blend: Blend, tolerance: float) -> CompactBlend:
+        """Replace the rows of a blend's kernels by tables, one for each scale that has a weight."""
+        parts: dict[int, CompactCKDE | LinearGaussian] = {}
+        for k, part in blend.parts.items():
+            if isinstance(part, LinearGaussian):
+                parts[k] = part
+                continue
+            made = CompactCKDE.of(part.node, part.parents, part.joint.prepared, tolerance)
+            if made is None:
+                raise FitError(f"the {COMPONENTS[k]} of {blend.node!r} would need too large a table")
+            parts[k] = made
+        return cls(blend.node, blend.parents, parts, blend.mixture)
+
+    @property
+    def type(self) -> NodeType:
+        """The type of the node."""
+        return NODE_TYPE
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of every component, by its name."""
+        return dict(zip(COMPONENTS, self.mixture, strict=True))
+
+    @property
+    def kept_rows(self) -> None:
+        """The training rows are not kept."""
+        return None
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+        table = as_table(data, names=[*self.parents, self.node])
+        parts = np.stack([part.logpdf(table) for part in self.parts.values()])
+        return log_mixture(parts, np.array([self.mixture[k] for k in self.parts]))
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+        return mixed_cdf(self, data)
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, one row for each."""
+        return mixed_sample(self, n, given, seed)
+
+    def log_masses(self, region: Region, parents: Table) -> FloatArray:
+        """Return what every one of `parts` adds to the probability of a region, in logs: parts × rows."""
+        return mixed_log_masses(self, region, parents)
+
+    def describe(self) -> Description:
+        """Return the weights, greatest first, and the bandwidth of the kernels at every scale."""
+        given = f" | {', '.join(self.parents)}" if self.parents else ""
+        weights = ParameterTable("weight", COMPONENTS, ("weight",), tuple((w,) for w in self.mixture))
+        tables = [
+            replace(table, title=f"{table.title} of the {COMPONENTS[k]}")
+            for k, part in self.parts.items()
+            if isinstance(part, CompactCKDE)
+            for table in part.describe().tables
+        ]
+        return Description(
+            f"{self.node}{given} ~ {in_words(self.weights)} (compact)",
+            legend="A blend mixes kernels of several widths and a line; its weights predict best.",
+            tables=(weights, *tables),
+            shares=self.weights,
+        )
+
+    def __repr__(self) -> str:
+        return self.describe().formula
+
+
+def mixed_cdf(cpd: Blend | CompactBlend, data: Any) -> FloatArray:
+    """Return P(X ≤ x | parents) under a mixture, for every row."""
+    table = as_table(data, names=[*cpd.parents, cpd.node])
+    total = np.zeros(table.rows)
+    for k, part in cpd.parts.items():
+        total += cpd.mixture[k] * part.cdf(table)
+    return total
+
+
+def mixed_sample(cpd: Blend | CompactBlend, n: int, given: Any, seed: Seed) -> FloatArray:
+    """Draw n values from a mixture: a component by its weight, then a value from it."""
+    parents = parent_columns(cpd.node, cpd.parents, n, given)
+    rng = generator(seed)
+    chosen = rng.choice(len(COMPONENTS), size=n, p=cpd.mixture)
+    out = np.empty(n)
+    for k, source in cpd.parts.items():
+        mine = np.flatnonzero(chosen == k)
+        if len(mine):
+            values = {name: parents[i, mine] for i, name in enumerate(cpd.parents)}
+            out[mine] = source.sample(len(mine), given=values or None, seed=rng)
+    return out
+
+
+def mixed_log_masses(cpd: Blend | CompactBlend, region: Region, parents: Table) -> FloatArray:
+    """Return what every part of a mixture adds to the probability of a region, in logs: parts × rows."""
+    masses = np.stack([part.type.log_mass(part, region, parents) for part in cpd.parts.values()])
+    weights: FloatArray = np.log([cpd.mixture[k] for k in cpd.parts])[:, None]
+    return masses + weights
 
 
 def in_words(weights: Mapping[str, float]) -> str:
@@ -235,12 +339,14 @@ class BlendType(NodeType):
         """Score from log-densities of sets of columns at all scales, which families share."""
         return BlendScorer(bench)
 
-    def log_mass(self, cpd: Blend, region: Region, parents: Table) -> FloatArray:
+    def log_mass(self, cpd: Blend | CompactBlend, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in an interval, however far out that is."""
         mixed: FloatArray = np.logaddexp.reduce(cpd.log_masses(region, parents), axis=0)
         return mixed
 
-    def draw_within(self, cpd: Blend, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+    def draw_within(
+        self, cpd: Blend | CompactBlend, region: Region, parents: Table, rng: np.random.Generator
+    ) -> FloatArray:
         """Draw a value in an interval for every row of the parents."""
         logs = cpd.log_masses(region, parents)
         weights = np.exp(logs - np.maximum(logs.max(axis=0), -1e300))
@@ -253,19 +359,33 @@ class BlendType(NodeType):
                 out[mine] = part.type.draw_within(part, region, parents.take(mine), rng)
         return out
 
-    def write(self, cpd: Blend, arrays: ArrayWriter) -> dict[str, Any]:
+    def compacted(self, cpd: Blend | CompactBlend, tolerance: float) -> CompactBlend:
+        """Replace the rows of the kernels by tables."""
+        if isinstance(cpd, CompactBlend):
+            return cpd
+        if cpd.kernels is not None:
+            require_few_dimensions(cpd.node, cpd.parents)
+        return CompactBlend.of(cpd, tolerance)
+
+    def write(self, cpd: Blend | CompactBlend, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the weights and the components."""
+        if isinstance(cpd, CompactBlend):
+            parts = [cpd.parts.get(k) for k in range(len(COMPONENTS))]
+            written = [None if part is None else part.type.write(part, arrays) for part in parts]
+            return {"weights": list(cpd.mixture), "parts": written}
         line = None if cpd.line is None else LG.write(cpd.line, arrays)
         kernels = None if cpd.kernels is None else KERNELS.write(cpd.kernels, arrays)
         return {"weights": list(cpd.mixture), "line": line, "kernels": kernels}
 
-    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend:
+    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend | CompactBlend:
         """Read the weights and the components."""
         node, parents = family_of(record)
         weights = numbers(record, "weights", (len(COMPONENTS),))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9:
             refuse(f"the weights of {node!r} must be positive and sum to 1. Got {weights.tolist()}.")
         family = {"node": node, "parents": list(parents)}
+        if "parts" in record:
+            return _read_compact(record, family, weights, arrays)
         parts: list[Any] = []
         for key, part_type in (("line", LG), ("kernels", KERNELS)):
             part = record.get(key)
@@ -276,6 +396,23 @@ class BlendType(NodeType):
         if (line is None and weights[-1] > 0.0) or (kernels is None and weights[:-1].any()):
             refuse(f"{node!r} gives weight to a component that it lacks.")
         return Blend(node, parents, line, kernels, tuple(weights.tolist()))
+
+
+def _read_compact(
+    record: Mapping[str, Any], family: Mapping[str, Any], weights: FloatArray, arrays: ArrayReader
+) -> CompactBlend:
+    """Read the components of a compact blend."""
+    node, written = family["node"], record["parts"]
+    if not isinstance(written, list) or len(written) != len(COMPONENTS):
+        refuse(f"{node!r} must have {len(COMPONENTS)} parts. Got {written!r:.200}.")
+    parts: dict[int, CompactCKDE | LinearGaussian] = {}
+    for k, (part, weight) in enumerate(zip(written, weights.tolist(), strict=True)):
+        if (part is None) != (weight == 0.0) or not (part is None or isinstance(part, dict)):
+            refuse(f"{node!r} must have a part for every weight that is not zero, and for no other.")
+        if part is not None:
+            full = {**part, **family}
+            parts[k] = read_kernels(full, arrays) if k < len(SCALES) else LG.read(full, arrays)
+    return CompactBlend(node, tuple(family["parents"]), parts, tuple(weights.tolist()))
 
 
 NODE_TYPE = BlendType()

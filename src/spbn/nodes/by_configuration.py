@@ -200,6 +200,15 @@ def fit_node(
     return node_type.fit(table, node, parents, settings)
 
 
+def compact_cpd(cpd: CPD, tolerance: float) -> CPD:
+    """Return any density without its training rows; raise a `FitError` if that cannot be done."""
+    if not isinstance(cpd, ByConfiguration):
+        return cpd.type.compacted(cpd, tolerance)
+    densities = tuple(cpd.type.compacted(density, tolerance) for density in cpd.densities)
+    otherwise = None if cpd.otherwise is None else cpd.type.compacted(cpd.otherwise, tolerance)
+    return replace(cpd, densities=densities, otherwise=otherwise)
+
+
 def write_cpd(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
     """Describe any density as plain data."""
     record: dict[str, Any] = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}

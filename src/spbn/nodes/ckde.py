@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn.errors import ModelFileError, SpbnError
+from spbn.errors import FitError, ModelFileError, SpbnError
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.kernels.conditional import FAR
 from spbn.kernels.multiscale import SCALES
+from spbn.nodes import compact
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
+from spbn.nodes.compact import CompactCKDE, require_few_dimensions
 from spbn.nodes.copies import agreeing
 from spbn.nodes.densities import SetDensities, VariableSet
 from spbn.nodes.kde import KDE
@@ -153,6 +155,18 @@ class CKDE:
         shift = np.asarray(slopes) @ (given - self.joint.points[:-1, rows])
         return self.joint.points[-1, rows] - shift / precision, 1.0 / precision, log_mass
 
+    def log_mass(self, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in an interval, however far out that is."""
+        return self.within(region, parents, np.zeros(parents.rows))[2]
+
+    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw a value in an interval for every row of the parents."""
+        mean, deviation, _ = self.within(region, parents, rng.random(parents.rows))
+        interval = require_interval(region)
+        low, high = (interval.low - mean) / deviation, (interval.high - mean) / deviation
+        drawn = mean + deviation * draw_between(low, high, rng.random(parents.rows))
+        return np.clip(drawn, interval.low, interval.high)
+
     def describe(self) -> Description:
         """Say what the kernels describe, how many there are, and their bandwidth."""
         given = f" | {', '.join(self.parents)}" if self.parents else ""
@@ -186,27 +200,39 @@ class CKDEType(NodeType):
         """Score from log-densities of sets of columns, which families share."""
         return ScaledKernelScorer(bench) if bench.settings.bandwidth == "cv" else KernelScorer(bench)
 
-    def log_mass(self, cpd: CKDE, region: Region, parents: Table) -> FloatArray:
+    def log_mass(self, cpd: CKDE | CompactCKDE, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in an interval, however far out that is."""
-        return cpd.within(region, parents, np.zeros(parents.rows))[2]
+        return cpd.log_mass(region, parents)
 
-    def draw_within(self, cpd: CKDE, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+    def draw_within(
+        self, cpd: CKDE | CompactCKDE, region: Region, parents: Table, rng: np.random.Generator
+    ) -> FloatArray:
         """Draw a value in an interval for every row of the parents."""
-        mean, deviation, _ = cpd.within(region, parents, rng.random(parents.rows))
-        interval = require_interval(region)
-        low, high = (interval.low - mean) / deviation, (interval.high - mean) / deviation
-        drawn = mean + deviation * draw_between(low, high, rng.random(parents.rows))
-        return np.clip(drawn, interval.low, interval.high)
+        return cpd.draw_within(region, parents, rng)
 
-    def write(self, cpd: CKDE, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the bandwidth and the rows."""
+    def compacted(self, cpd: CKDE | CompactCKDE, tolerance: float) -> CompactCKDE:
+        """Replace the rows by tables."""
+        if isinstance(cpd, CompactCKDE):
+            return cpd
+        require_few_dimensions(cpd.node, cpd.parents)
+        made = CompactCKDE.of(cpd.node, cpd.parents, cpd.joint.prepared, tolerance)
+        if made is None:
+            raise FitError(f"the table of {cpd.node!r} would be too large: its rows are too far apart")
+        return made
+
+    def write(self, cpd: CKDE | CompactCKDE, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the bandwidth and the rows, or the tables."""
+        if isinstance(cpd, CompactCKDE):
+            return compact.write(cpd, arrays)
         return {
             "bandwidth": cpd.bandwidth.tolist(),
             "columns": [arrays.add(column) for column in cpd.joint.points],
         }
 
-    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> CKDE:
-        """Read the bandwidth and the rows."""
+    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> CKDE | CompactCKDE:
+        """Read the bandwidth and the rows, or the tables."""
+        if "compact" in record:
+            return compact.read(record, arrays)
         node, parents = family_of(record)
         d = len(parents) + 1
         columns = arrays.columns(record, "columns", d)

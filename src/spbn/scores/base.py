@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
@@ -18,9 +18,15 @@ from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.families import AnyFamily, Family, FamilyBatch
 from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.numerics.caching import forget_older_half
-from spbn.scores.preview import Preview
 from spbn.structure import Structure
 from spbn.tables.table import Variable
+
+
+class Estimates(Protocol):
+    """What changes of families would bring, roughly and quickly."""
+
+    def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
 
 
 class FamilyCache:
@@ -87,7 +93,7 @@ class Score(ABC):
     validation: Score | None = None
 
     @cached_property
-    def preview(self) -> Preview | None:
+    def preview(self) -> Estimates | None:
         """Estimates from some of the rows; None if there are too few for that to be worthwhile."""
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -88,15 +88,29 @@ class BGe(Score):
                 f"iss_w must be greater than the number of variables + 1 ({n + 1}). Got {iss_w!r}."
             )
         moments = Moments.of(table.columns)
-        prior_scale = iss_mu * (iss_w - n - 1) / (iss_mu + 1)
         shift = np.zeros(n) if nu is None else _prior_mean(nu, table) - moments.mean
-        weight = table.rows * iss_mu / (table.rows + iss_mu)
+        self._prepare(table.names, moments, iss_mu, iss_w, shift)
+
+    @classmethod
+    def of_moments(cls, names: Sequence[str], moments: Moments) -> BGe:
+        """Make the score with its default prior from the moments of the rows alone."""
+        score = cls.__new__(cls)
+        score._prepare(names, moments, 1.0, len(names) + 2.0, np.zeros(len(names)))
+        return score
+
+    def _prepare(
+        self, names: Sequence[str], moments: Moments, iss_mu: float, iss_w: float, shift: FloatArray
+    ) -> None:
+        """Take up the moments, and a prior whose mean is that far from theirs."""
+        n = len(names)
+        prior_scale = iss_mu * (iss_w - n - 1) / (iss_mu + 1)
+        weight = moments.count * iss_mu / (moments.count + iss_mu)
         self._scatter = moments.scatter
         self._posterior_scatter = moments.scatter + prior_scale * np.eye(n) + weight * np.outer(shift, shift)
         self._freedom = iss_w - n  # of the prior, for a block of one variable, minus 1
-        self._rows = table.rows
+        self._rows = moments.count
         self._constants = self._constants_by_size(n, iss_mu, prior_scale)
-        super().__init__(table.names, [NodeType.LG])
+        super().__init__(names, [NodeType.LG])
 
     def _constants_by_size(self, n: int, iss_mu: float, prior_scale: float) -> FloatArray:
         """Return the part of the marginal likelihood of 0 to n variables that does not depend on the data.

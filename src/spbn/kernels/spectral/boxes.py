@@ -83,8 +83,22 @@ class Grid:
         The transform of a Gaussian of unit width and height has the factor √(2π);
         the window is taken out twice; the rest is the scaling of the discrete transforms.
         """
+        return self._gains(readings=2)
+
+    @cached_property
+    def gains_at_nodes(self) -> list[FloatArray]:
+        """The same for sums at the nodes of the grid, which are not read through a window."""
+        return self._gains(readings=1)
+
+    @cached_property
+    def reading_gains(self) -> list[FloatArray]:
+        """What the transform of sums at the nodes is multiplied by to read them through windows."""
+        return [both / once for both, once in zip(self.gains, self.gains_at_nodes, strict=True)]
+
+    def _gains(self, readings: int) -> list[FloatArray]:
+        """The window is taken out once for spreading, and once more if sums are read through it."""
         return [
-            math.sqrt(2.0 * math.pi) / window.SPACING / window.transform(axis * window.SPACING) ** 2
+            math.sqrt(2.0 * math.pi) / window.SPACING / window.transform(axis * window.SPACING) ** readings
             if cells > 1
             else np.ones(1)
             for axis, cells in zip(self.frequencies, self.shape, strict=True)

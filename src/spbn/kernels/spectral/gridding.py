@@ -131,7 +131,7 @@ def _sort_into_tiles(positions: FloatArray, shape: Shape, counts: Shape) -> tupl
 
 
 @compiled(fastmath=REORDER)
-def _stencil(position: float, cells: int, coefficients: FloatArray, weights: FloatArray) -> tuple[int, int]:
+def stencil(position: float, cells: int, coefficients: FloatArray, weights: FloatArray) -> tuple[int, int]:
     """Put the weights of the cells that a row reaches; return the first of them and their number."""
     if cells == 1:  # an unused axis
         weights[0] = 1.0
@@ -147,7 +147,8 @@ def _stencil(position: float, cells: int, coefficients: FloatArray, weights: Flo
 
 
 @compiled()
-def _wrapped(cell: int, cells: int) -> int:
+def wrapped(cell: int, cells: int) -> int:
+    """Return a cell that may be beyond the end of the grid, but less than once around."""
     return cell if cell < cells else cell - cells  # a remainder would take longer than all the rest
 
 
@@ -189,22 +190,22 @@ def _spread_rows(
     x, y, z = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
     cells = grid.ravel()
     for row in range(first, end):
-        i0, depth = _stencil(positions[0, row], grid.shape[0], coefficients, x)
-        j0, height = _stencil(positions[1, row], grid.shape[1], coefficients, y)
-        k0, width = _stencil(positions[2, row], grid.shape[2], coefficients, z)
+        i0, depth = stencil(positions[0, row], grid.shape[0], coefficients, x)
+        j0, height = stencil(positions[1, row], grid.shape[1], coefficients, y)
+        k0, width = stencil(positions[2, row], grid.shape[2], coefficients, z)
         for i in range(depth):
-            plane = _wrapped(i0 + i, grid.shape[0])
+            plane = wrapped(i0 + i, grid.shape[0])
             if not planes[0] <= plane < planes[1]:
                 continue
             for j in range(height):
-                line = (plane * grid.shape[1] + _wrapped(j0 + j, grid.shape[1])) * grid.shape[2]
+                line = (plane * grid.shape[1] + wrapped(j0 + j, grid.shape[1])) * grid.shape[2]
                 factor = weight * x[i] * y[j]
                 if k0 + WIDTH <= grid.shape[2]:
                     for k in range(WIDTH):  # a constant number: vector instructions
                         cells[line + k0 + k] += factor * z[k]
                 else:
                     for k in range(width):
-                        cells[line + _wrapped(k0 + k, grid.shape[2])] += factor * z[k]
+                        cells[line + wrapped(k0 + k, grid.shape[2])] += factor * z[k]
 
 
 @compiled(fastmath=REORDER)
@@ -215,21 +216,21 @@ def _interpolate(
     lanes = np.empty(WIDTH)
     cells = grid.ravel()
     for row in range(first, end):
-        i0, depth = _stencil(positions[0, row], grid.shape[0], coefficients, x)
-        j0, height = _stencil(positions[1, row], grid.shape[1], coefficients, y)
-        k0, width = _stencil(positions[2, row], grid.shape[2], coefficients, z)
+        i0, depth = stencil(positions[0, row], grid.shape[0], coefficients, x)
+        j0, height = stencil(positions[1, row], grid.shape[1], coefficients, y)
+        k0, width = stencil(positions[2, row], grid.shape[2], coefficients, z)
         lanes[:] = 0.0
         for i in range(depth):
-            plane = _wrapped(i0 + i, grid.shape[0]) * grid.shape[1]
+            plane = wrapped(i0 + i, grid.shape[0]) * grid.shape[1]
             for j in range(height):
-                line = (plane + _wrapped(j0 + j, grid.shape[1])) * grid.shape[2]
+                line = (plane + wrapped(j0 + j, grid.shape[1])) * grid.shape[2]
                 factor = x[i] * y[j]
                 if k0 + WIDTH <= grid.shape[2]:
                     for k in range(WIDTH):
                         lanes[k] += factor * cells[line + k0 + k]
                 else:
                     for k in range(width):
-                        lanes[k] += factor * cells[line + _wrapped(k0 + k, grid.shape[2])]
+                        lanes[k] += factor * cells[line + wrapped(k0 + k, grid.shape[2])]
         total = 0.0
         for k in range(width):
             total += lanes[k] * z[k]

@@ -1,0 +1,137 @@
+"""Dask clients: whether something is one, and how to get one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Event, Thread
+from typing import Any
+
+from spbn.errors import ArgumentError, ClusterError, PackageError
+
+SECONDS_TO_CONNECT = 10.0
+SECONDS_FOR_WORKERS = 60.0
+
+
+def require_dask() -> None:
+    """Refuse to go on if Dask is not installed, and say how to install it."""
+    if find_spec("distributed") is None:
+        raise PackageError('workers need Dask: install it with pip install "spbn[dask]".')
+
+
+def is_dask_client(client: object) -> bool:
+    """Tell whether something is a Dask client; Dask is not imported for that."""
+    distributed = sys.modules.get("distributed")
+    return distributed is not None and isinstance(client, distributed.Client)
+
+
+def require_client(client: object) -> None:
+    """Refuse anything but a Dask client."""
+    require_dask()
+    if not is_dask_client(client):
+        raise ArgumentError(f"client must be a dask.distributed.Client. Got {client!r:.100} instead.")
+
+
+@contextmanager
+def local_workers(count: int, *, memory: str | int | float = "auto", processes: bool = True) -> Iterator[Any]:
+    """Start workers on this machine, one thread each, and give their client; they end with the block.
+
+    Parameters
+    ----------
+    memory
+        What each of them may use: ``"700MB"``, for example. By default its share of the machine's.
+    processes
+        Whether every worker is a process of its own.
+
+    Examples
+    --------
+    >>> with spbn.distributed.local_workers(2) as client:  # doctest: +SKIP
+    ...     network = spbn.learn(df, client=client)
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ArgumentError(f"the number of workers must be a whole number, 1 or more. Got {count!r}.")
+    require_dask()
+    distributed: Any = import_module("distributed")
+
+    with (
+        distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=processes,
+            memory_limit=memory,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+            preload=["spbn.distributed.preloaded"] if processes else [],
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def connected(address: str, *, timeout: float = SECONDS_TO_CONNECT) -> Iterator[Any]:
+    """Give a client of the scheduler at an address; the scheduler and its workers outlive the block.
+
+    Parameters
+    ----------
+    address
+        Such as ``"tcp://10.0.0.1:8786"``.
+    timeout
+        How many seconds it may take until the scheduler answers.
+    """
+    require_dask()
+    with _started(address, timeout) as client:
+        yield client
+
+
+def _started(address: str, timeout: float) -> Any:
+    """Return a client, in bounded time: Dask itself may wait on if what listens is not a scheduler."""
+    distributed: Any = import_module("distributed")
+    found: list[Any] = []
+    given_up = Event()
+
+    def start() -> None:
+        try:
+            client = distributed.Client(address, timeout=timeout)
+        except Exception as error:
+            found.append(error)
+            return
+        found.append(client)
+        if given_up.is_set():
+            client.close()
+
+    thread = Thread(target=start, name="spbn-connecting", daemon=True)
+    thread.start()
+    thread.join(2.0 * timeout)
+    given_up.set()
+    if not found or isinstance(found[0], Exception):
+        why = f": {_reason(found[0])}" if found else ""
+        raise ClusterError(
+            f"the scheduler at {address} did not answer within {timeout:g} seconds{why}. "
+            f"Check that it is running (dask scheduler) and that the address is the one it prints."
+        )
+    return found[0]
+
+
+def require_workers(client: Any, *, timeout: float = SECONDS_FOR_WORKERS) -> dict[str, int]:
+    """Return the addresses of the workers and their numbers of threads; wait for the first to come."""
+    try:
+        client.wait_for_workers(1, timeout=timeout)
+        return dict(sorted(client.nthreads().items()))
+    except (OSError, RuntimeError) as error:  # a TimeoutError is an OSError
+        raise ClusterError(
+            f"the scheduler at {_address(client)} had no workers for {timeout:g} seconds: {_reason(error)}. "
+            f"Start some: dask worker {_address(client)} --nthreads 1."
+        ) from None
+
+
+def _address(client: Any) -> str:
+    return str(getattr(client.scheduler, "address", "?")) if client.scheduler is not None else "?"
+
+
+def _reason(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).rstrip(".").replace(os.linesep, " ")[:200]

@@ -1,0 +1,129 @@
+"""From sums over rows to the densities of a structure's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from spbn.distributed.holdings import Holdings
+from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, outposts, spread, tails
+from spbn.distributed.tables import standing_for
+from spbn.errors import FitError, quoted
+from spbn.graphs.dag import Arc
+from spbn.kernels import bandwidth as bandwidths
+from spbn.kernels.compact import LEAST_TOLERANCE, CompactKernels, box_around, outskirts_of
+from spbn.kernels.spectral.boxes import MAX_CELLS
+from spbn.kernels.spectral.engine import THRESHOLD
+from spbn.kernels.spectral.tables import Lattice, RowTable
+from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.compact import CompactCKDE
+from spbn.nodes.families import Family
+from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.numerics import cholesky
+from spbn.numerics.regression import residual_directions
+from spbn.structure import Structure
+
+
+def fitted(
+    structure: Structure, holdings: Holdings, bandwidth: str, required_arcs: Collection[Arc]
+) -> tuple[Structure, dict[str, CPD], list[tuple[Arc, str]]]:
+    """Fit every node to all rows, as `spbn.fitting.fit_what_can_be` does.
+
+    Returns
+    -------
+    The remaining structure, its densities, and the arcs that were left out, each with the reason.
+    """
+    cpds: dict[str, CPD] = {}
+    left_out: list[tuple[Arc, str]] = []
+    for family in structure.families():
+        kept: list[str] = []
+        order = sorted(family.parents, key=lambda name: (name, family.node) not in required_arcs)
+        try:
+            cpds[family.node] = _fitted(family, holdings, bandwidth)
+            continue
+        except FitError:
+            cpds[family.node] = _fitted(family._replace(parents=()), holdings, bandwidth)
+        for parent in order:
+            parents = tuple(name for name in family.parents if name in {*kept, parent})
+            try:
+                cpds[family.node] = _fitted(family._replace(parents=parents), holdings, bandwidth)
+                kept.append(parent)
+            except FitError as error:
+                arc = (parent, family.node)
+                if arc in required_arcs:
+                    raise FitError(
+                        f"the required arc {parent} → {family.node} cannot be fitted: {error} "
+                        f"Require fewer arcs, or leave out a column."
+                    ) from None
+                structure = structure.with_dag(structure.dag.without_arc(*arc))
+                left_out.append((arc, str(error)))
+    return structure, cpds, left_out
+
+
+def _fitted(family: Family, holdings: Holdings, bandwidth: str) -> CPD:
+    if family.type is NodeType.LG:
+        return line(family, holdings)
+    return kernels(family, holdings, bandwidth)
+
+
+def kernels(
+    family: Family, holdings: Holdings, bandwidth: str, *, tolerance: float = LEAST_TOLERANCE
+) -> CompactCKDE:
+    """Fit a compact CKDE: from tables that add up, and the few rows on the outskirts."""
+    columns = tuple(holdings.names.index(name) for name in (*family.parents, family.node))
+    moments, centre = holdings.every, holdings.centre[list(columns)]
+    factor = bandwidths.factor(bandwidth, moments.count, len(columns))
+    whitener = cholesky.whitener(factor * moments.covariance[np.ix_(columns, columns)])
+    if whitener is None:
+        raise FitError(
+            f"the bandwidth matrix of {family.node!r} given {quoted(family.parents) or 'nothing'} is "
+            f"singular: its parents are linearly dependent, or determine it. Remove one of them."
+        )
+    everything = tuple(range(holdings.folds + 1))
+    asked = [Tails(columns, centre, whitener, everything)]
+    ends = joined_tails([found[0] for found in holdings.go_over(tails, asked)])
+    box = box_around(standing_for(ends), THRESHOLD * moments.count)
+    if box.cells > MAX_CELLS:
+        raise FitError(
+            f"the density of {family.node!r} given {quoted(family.parents)} needs a grid that does not fit "
+            f"into memory: allow fewer parents."
+        )
+    lattice = Lattice(centre, whitener, box.low, box.high)
+    joint = _table(holdings, columns, lattice)
+    parents = _table(holdings, columns[:-1], lattice.without_last) if family.parents else None
+    keeping = Keeping(columns, outskirts_of(joint, tolerance), centre, whitener)
+    kept = np.concatenate(holdings.go_over(outposts, keeping), axis=1)
+    made = CompactKernels.assembled(centre[:, None], whitener, joint, parents, kept, tolerance)
+    return CompactCKDE(family.node, family.parents, made)
+
+
+def _table(holdings: Holdings, columns: tuple[int, ...], lattice: Lattice) -> RowTable:
+    """Return the table of all rows, in coordinates in which kernels are standard normals."""
+    asked = [Spreading(columns, lattice, (tuple(range(holdings.folds + 1)),))]
+    table = RowTable.total([found[0][0] for found in holdings.go_over(spread, asked)])
+    d = len(columns)
+    return RowTable(Lattice(np.zeros(d), np.eye(d), lattice.low, lattice.high), table.rows, table.windows)
+
+
+def line(family: Family, holdings: Holdings) -> LinearGaussian:
+    """Fit a linear Gaussian from moments."""
+    moments = holdings.every
+    places = np.array([holdings.names.index(name) for name in (*family.parents, family.node)])
+    directions, variances, share = residual_directions(
+        np.array([moments.count]), moments.scatter[None], places
+    )
+    if share == 0.0:
+        raise FitError(
+            f"the parents of {family.node!r} are linearly dependent, or determine it "
+            f"({quoted(family.parents)}): remove one of them."
+        )
+    coefficients = -directions[0, :-1]
+    means = moments.mean[places] + holdings.centre[places]
+    return LinearGaussian(
+        family.node,
+        family.parents,
+        float(means[-1] - coefficients @ means[:-1]),
+        tuple(coefficients.tolist()),
+        float(variances[0]),
+    )

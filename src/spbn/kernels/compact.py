@@ -1,0 +1,350 @@
+"""Kernels without their rows: coefficient tables where rows are dense, and the few that decide elsewhere.
+
+`CompactKernels` answers what `PreparedKernels` answers, at a cost that does not depend on the number of rows:
+
+- where the sum of the kernels is large enough, from `spectral.Coefficients` of parents and child together and
+  of the parents alone;
+- elsewhere, in the outskirts, from the `outposts`: the rows within reach of them (`spectral.outskirts`).
+
+If there are so few rows that most of them are outposts, no table is made and all of them are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from spbn.errors import ArgumentError
+from spbn.kernels.conditional import choose_rows_between, in_parts
+from spbn.kernels.exact import log_density_of_whitened
+from spbn.kernels.prepared import PreparedKernels
+from spbn.kernels.spectral import boxes, engine, lines
+from spbn.kernels.spectral.boxes import Grid
+from spbn.kernels.spectral.coefficients import Coefficients
+from spbn.kernels.spectral.outskirts import Outskirts, reach_of
+from spbn.kernels.spectral.tables import Lattice, RowTable
+from spbn.numerics.arrays import BoolArray, FloatArray, frozen
+from spbn.numerics.compiling import compiled
+from spbn.numerics.normal import draw_between
+from spbn.numerics.normal import mass as mass_of
+
+LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
+COEFFICIENTS_SHARE, ROWS_SHARE = 0.1, 0.5  # of the tolerance: for coefficients and for rows that are left out
+GRAIN = 2.0**-30  # to which outposts are rounded, in widths of a kernel
+FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
+MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
+
+# A box that leaves out rows in long tails has fewer cells, but more outposts. What both cost, in bytes.
+COMFORTABLE_CELLS = 10_000_000  # up to this, no row is left out
+BYTES_A_CELL, BYTES_A_ROW = 5.0, 1000.0
+_ROOT_2PI = math.sqrt(2.0 * math.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class CompactKernels:
+    """A sum of Gaussians with one bandwidth matrix, as tables and outposts.
+
+    Queries are variables × rows in the coordinates of the data, parents first and the child last.
+
+    Attributes
+    ----------
+    centre, whitener
+        They put queries into coordinates in which every kernel is a standard normal.
+    rows
+        How many kernels there are.
+    joint, parents
+        The sums of all variables and of the parents; None without a table, or without parents.
+    outposts
+        The rows that decide about the outskirts, in these coordinates; without a table, all rows.
+    """
+
+    centre: FloatArray
+    whitener: FloatArray
+    rows: int
+    joint: Coefficients | None
+    parents: Coefficients | None
+    outposts: FloatArray
+
+    @classmethod
+    def of(cls, kernels: PreparedKernels, tolerance: float) -> CompactKernels | None:
+        """Make tables of kernels; None if they do not fit and the rows are too many to be kept."""
+        require_tolerance(tolerance)
+        points = kernels.rows
+        (d, rows), threshold = points.shape, engine.THRESHOLD * points.shape[1]
+        if d <= engine.DIMENSIONS:
+            box = box_around(points, threshold)
+            if box.cells <= boxes.MAX_CELLS:
+                joint = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
+                outposts = outposts_among(points, joint, tolerance)
+                if rows > FEW_ROWS or outposts.mean() <= MOST_OUTPOSTS:
+                    below = None if d == 1 else RowTable.of(points[:-1], joint.lattice.without_last)
+                    place = (kernels.centre, kernels.whitener)
+                    return cls.assembled(*place, joint, below, points[:, outposts], tolerance)
+        if rows > FEW_ROWS:
+            return None
+        return cls(kernels.centre, kernels.whitener, rows, None, None, _rounded(points))
+
+    @classmethod
+    def assembled(
+        cls,
+        centre: FloatArray,
+        whitener: FloatArray,
+        joint: RowTable,
+        parents: RowTable | None,
+        outposts: FloatArray,
+        tolerance: float,
+    ) -> CompactKernels:
+        """Put together what may come from several places: tables of all rows, and the outposts among them.
+
+        Parameters
+        ----------
+        centre, whitener
+            Of the coordinates of the tables, in which every kernel is a standard normal.
+        joint, parents
+            Tables of all variables and of the parents, with the same box (`Lattice.without_last`).
+        outposts
+            In the coordinates of the tables.
+        """
+        error = COEFFICIENTS_SHARE * tolerance * engine.THRESHOLD * joint.rows
+        whole, part = (
+            None if table is None else Coefficients.of(table, table.spectrum(table.lattice.whitener), error)
+            for table in (joint, parents)
+        )
+        return cls(centre, whitener, joint.rows, whole, part, _rounded(outposts))
+
+    @cached_property
+    def far(self) -> PreparedKernels:
+        """The kernels of the outposts."""
+        return PreparedKernels(self.centre, self.whitener, self.outposts, "auto")
+
+    def conditional_log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it."""
+        if self.joint is None:
+            return self.far.conditional_log_density(queries)
+        points = self.far.whitened(queries)
+        below, known = self._known(points[:-1])
+        sums = self.joint.sums(points)
+        out = np.empty(len(sums))
+        answered = known & (sums >= self.joint.threshold)
+        out[answered] = np.log(sums[answered] / below[answered])
+        sparse = known & ~answered
+        if sparse.any():
+            out[sparse] = self._log_sums(points[:, sparse]) - np.log(below[sparse])
+        out += math.log(self.whitener[-1, -1] / _ROOT_2PI)
+        if not known.all():
+            out[~known] = self.far.conditional_log_density(queries[:, ~known])
+        return out
+
+    def conditional_cdf(self, queries: FloatArray) -> FloatArray:
+        """Return P(last variable ≤ x | those before it)."""
+        points = self.far.whitened(queries)
+        below, known = self._known(points[:-1])
+        out = np.empty(points.shape[1])
+        if known.any():
+            asked = points[:, known]
+            lows = np.full(asked.shape[1], -np.inf)
+            out[known] = self._masses(asked[:-1], lows, asked[-1]).sum(axis=0) / below[known]
+        if not known.all():
+            out[~known] = self.far.conditional_cdf(queries[:, ~known])
+        return np.clip(out, 0.0, 1.0)
+
+    def log_mass(self, parents: FloatArray, low: float, high: float) -> FloatArray:
+        """Return the log-probability of an interval of the last variable, for every column of parents."""
+        points = self.far.whitened(parents)
+        lows, highs = self.far.whitened_ends(parents, low, high)
+        below, known = self._known(points)
+        out, far = np.empty(parents.shape[1]), ~known
+        if known.any():
+            masses = self._masses(points[:, known], lows[known], highs[known]).sum(axis=0)
+            far[known] = masses < self._least_mass(highs[known] - lows[known])
+            out[known] = np.log(np.maximum(masses, np.finfo(float).tiny) / below[known])
+        if far.any():
+            nothing = np.zeros(np.count_nonzero(far))
+            _, log_mass = choose_rows_between(
+                self.outposts, np.vstack([points[:, far], lows[far]]), highs[far], nothing
+            )
+            sums = np.where(known, below, 1.0)[far]
+            shares = np.where(known[far], self._log_sums(points[:, far]) - np.log(sums), 0.0)
+            out[far] = log_mass + shares
+        return np.minimum(out, 0.0)
+
+    def draw_between(
+        self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw a value of the last variable in an interval, for every column of parents."""
+        points = self.far.whitened(parents)
+        lows, highs = self.far.whitened_ends(parents, low, high)
+        uniforms, others = rng.random(len(lows)), rng.random(len(lows))
+        _, known = self._known(points)
+        z, from_table = np.empty(len(lows)), np.zeros(len(lows), dtype=bool)
+        if known.any():
+            from_table, z = self._draw_from_table(points, lows, highs, uniforms, known)
+        rest = ~from_table
+        if rest.any():
+            asked = np.vstack([points[:, rest], lows[rest]])
+            chosen, _ = choose_rows_between(self.outposts, asked, highs[rest], uniforms[rest])
+            mean = self.outposts[-1, chosen]
+            z[rest] = mean + draw_between(lows[rest] - mean, highs[rest] - mean, others[rest])
+        *slopes, precision = self.whitener[-1]
+        shift = np.asarray(slopes) @ (parents - self.centre[:-1])
+        return np.clip((z - shift) / precision + self.centre[-1], low, high)
+
+    def _draw_from_table(
+        self, points: FloatArray, lows: FloatArray, highs: FloatArray, uniforms: FloatArray, known: BoolArray
+    ) -> tuple[BoolArray, FloatArray]:
+        """Draw where the interval's probability lies in the box of the table; elsewhere narrow the interval.
+
+        Changes `lows`, `highs` and `uniforms` where a draw falls beside the box: the outposts make it.
+        """
+        assert self.joint is not None  # or nothing would be known
+        bottom, top = self.joint.low[-1], self.joint.high[-1]
+        mine = np.flatnonzero(known)
+        masses = self._masses(points[:, mine], lows[mine], highs[mine])
+        bounds = np.cumsum(masses, axis=0)
+        targets = uniforms[mine] * bounds[-1]
+        part = (targets >= bounds[:-1]).sum(axis=0)
+        part[bounds[-1] < self._least_mass(highs[mine] - lows[mine])] = -1  # too little to be precise
+        z, inside = np.empty(len(lows)), np.zeros(len(lows), dtype=bool)
+        drawn = mine[part == 1]
+        inside[drawn] = True
+        if len(drawn):
+            start, end = np.maximum(lows[drawn], bottom), np.minimum(highs[drawn], top)
+            wanted = (targets - bounds[0])[part == 1] * _ROOT_2PI
+            z[drawn] = lines.inverses(self.joint.density, points[:, drawn], start, end, wanted)
+        for number in (0, 2):
+            beside = part == number
+            before = bounds[number - 1][beside] if number else 0.0
+            uniforms[mine[beside]] = np.clip((targets[beside] - before) / masses[number][beside], 0.0, 1.0)
+        highs[mine[part == 0]] = np.minimum(highs[mine[part == 0]], bottom)
+        lows[mine[part == 2]] = np.maximum(lows[mine[part == 2]], top)
+        return inside, z
+
+    def _masses(self, points: FloatArray, lows: FloatArray, highs: FloatArray) -> FloatArray:
+        """Return what kernels have between two values of the last variable: below, in and above the box.
+
+        Times the height of their parents' kernel: for an infinite interval they add up to the parents' sum.
+        """
+        assert self.joint is not None
+        bottom, top = self.joint.low[-1], self.joint.high[-1]
+        out = np.zeros((3, len(lows)))
+        # Rows that reach beyond the box are within reach of the outskirts, so the outposts are enough.
+        tails = np.array([bottom, top])
+        in_parts(_tail_masses, self.outposts, points, frozen(lows), frozen(highs), tails, out)
+        crossing = np.flatnonzero((lows < top) & (highs > bottom))
+        if len(crossing):
+            start, end = np.maximum(lows[crossing], bottom), np.minimum(highs[crossing], top)
+            found = lines.integrals(self.joint.density, points[:, crossing], start, end)
+            out[1, crossing] = np.maximum(found, 0.0) / _ROOT_2PI
+        return out
+
+    def _least_mass(self, widths: FloatArray) -> FloatArray:
+        """Return the least mass of intervals that the table is precise enough for."""
+        assert self.joint is not None
+        return 0.1 * self.joint.threshold * np.minimum(widths, 10.0)
+
+    def _known(self, points: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return the sums of the parents, and where they are precise enough."""
+        queries = points.shape[1]
+        if self.joint is None:
+            return np.ones(queries), np.zeros(queries, dtype=bool)
+        if self.parents is None:
+            return np.full(queries, float(self.rows)), np.ones(queries, dtype=bool)
+        sums = self.parents.sums(points)
+        return sums, sums >= self.parents.threshold
+
+    def _log_sums(self, points: FloatArray) -> FloatArray:
+        """Return the logarithm of the sums of the outposts' kernels, for some or all variables."""
+        d = len(points)
+        if d == 0:
+            return np.full(points.shape[1], math.log(self.outposts.shape[1]))
+        log_peak = math.log(self.outposts.shape[1]) + 0.5 * d * math.log(2.0 * math.pi)
+        return log_density_of_whitened(self.outposts[:d], np.ascontiguousarray(points)) + log_peak
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, CompactKernels)
+            and self.rows == other.rows
+            and self.joint == other.joint
+            and self.parents == other.parents
+            and np.array_equal(self.centre, other.centre)
+            and np.array_equal(self.whitener, other.whitener)
+            and np.array_equal(self.outposts, other.outposts)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+
+def require_tolerance(tolerance: object) -> None:
+    """Refuse tolerances that cannot be kept, or that nobody wants."""
+    is_number = isinstance(tolerance, int | float | np.floating) and not isinstance(tolerance, bool)
+    if not is_number or not LEAST_TOLERANCE <= tolerance <= GREATEST_TOLERANCE:  # type: ignore[operator]
+        raise ArgumentError(
+            f"tolerance must be between {LEAST_TOLERANCE:g} and {GREATEST_TOLERANCE:g}. "
+            f"Got {tolerance!r} instead."
+        )
+
+
+def outposts_among(points: FloatArray, table: RowTable, tolerance: float) -> BoolArray:
+    """Tell which of variables × rows, in the coordinates of a table of all rows, have to be kept."""
+    return outskirts_of(table, tolerance).holds(points)
+
+
+def outskirts_of(table: RowTable, tolerance: float) -> Outskirts:
+    """Find what rows have to be kept of those that a table was made of, in its coordinates."""
+    threshold = engine.THRESHOLD * table.rows
+    reach = reach_of(table.rows, threshold, ROWS_SHARE * tolerance)
+    return Outskirts.of(table.lattice, table.sums(table.lattice.whitener), threshold, reach)
+
+
+def box_around(points: FloatArray, threshold: float) -> Grid:
+    """Choose the box of a table: where the outskirts of all rows begin, or smaller if there are long tails.
+
+    Beyond a box that ends earlier everything counts as outskirts, which makes for more outposts.
+    """
+    beyond = math.sqrt(2.0 * math.log(max(1.0, 1.0 / threshold)))
+    whole = Grid(points.min(axis=1) - beyond, points.max(axis=1) + beyond, engine.REACH)
+    if whole.cells <= COMFORTABLE_CELLS:
+        return whole
+    # The unit does not matter, only that a rank costs next to nothing.
+    cut, _ = boxes.cheapest_grid(points, engine.REACH, cell_cost=BYTES_A_CELL, row_cost=BYTES_A_ROW)
+    wider = Grid(cut.low - beyond, cut.high + beyond, engine.REACH)
+    return wider if wider.cells <= boxes.MAX_CELLS else cut
+
+
+def _rounded(points: FloatArray) -> FloatArray:
+    rounded: FloatArray = np.round(points / GRAIN) * GRAIN
+    return frozen(rounded)
+
+
+@compiled()
+def _tail_masses(
+    first: int,
+    end: int,
+    train: FloatArray,
+    queries: FloatArray,
+    lows: FloatArray,
+    highs: FloatArray,
+    tails: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Put what rows have of intervals below the lower tail's end, and above the upper one's."""
+    child = len(train) - 1
+    for i in range(first, end):
+        if lows[i] >= tails[0] and highs[i] <= tails[1]:
+            continue
+        for j in range(train.shape[1]):
+            square = 0.0
+            for k in range(child):
+                square += (queries[k, i] - train[k, j]) ** 2
+            if square > 80.0:
+                continue
+            weight = math.exp(-0.5 * square)
+            if lows[i] < tails[0]:
+                z = train[child, j]
+                out[0, i] += weight * mass_of(lows[i] - z, min(highs[i], tails[0]) - z)
+            if highs[i] > tails[1]:
+                z = train[child, j]
+                out[2, i] += weight * mass_of(max(lows[i], tails[1]) - z, highs[i] - z)

@@ -1,0 +1,131 @@
+"""Sums of standard normal kernels as Fourier coefficients: what remains of rows when they are not kept.
+
+The kernel's transform exp(-ω²/2) leaves few coefficients that matter, fewer still where there are many rows:
+their sum is smooth, and what is left of it at high frequencies is noise. All coefficients up to one `cutoff`
+are kept, the least for which those that are left out sum to less than a given error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from spbn.errors import ArgumentError
+from spbn.kernels.spectral import engine
+from spbn.kernels.spectral.boxes import Grid
+from spbn.kernels.spectral.gridding import ComplexArray
+from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity, readable
+from spbn.numerics.arrays import BoolArray, FloatArray, frozen
+
+#: Cutoffs that a table can have, in radians per width of a kernel. A box may need a grid of many cells, and
+#: with the least cutoff the coefficients are still a good part of that.
+LEAST_CUTOFF, GREATEST_CUTOFF = 4.0, 16.0
+STEP = 0.05  # between cutoffs that are tried
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """A sum of standard normal kernels, each of height 1, that is right in a box.
+
+    Attributes
+    ----------
+    low, high
+        The box.
+    rows
+        How many kernels there are.
+    cutoff
+        The greatest frequency that is kept.
+    numbers
+        Real and imaginary part of every coefficient in turn, in the order of a real transform.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    rows: int
+    cutoff: float
+    numbers: FloatArray
+
+    def __post_init__(self) -> None:
+        if not LEAST_CUTOFF <= self.cutoff <= GREATEST_CUTOFF:
+            raise ArgumentError(
+                f"the cutoff must be between {LEAST_CUTOFF} and {GREATEST_CUTOFF}. Got {self.cutoff}."
+            )
+        expected = 2 * int(np.count_nonzero(self._kept))
+        if self.numbers.shape != (expected,):
+            raise ArgumentError(f"the box needs {expected} numbers. Got {self.numbers.size}.")
+
+    @classmethod
+    def of(cls, table: RowTable, spectrum: ComplexArray, error: float) -> Coefficients:
+        """Keep what matters of a table's spectrum.
+
+        Parameters
+        ----------
+        error
+            What a sum may be wrong by.
+        """
+        lattice = table.lattice
+        cutoff = _cutoff(spectrum, lattice.grid, error)
+        kept = spectrum[_within(lattice.grid, cutoff)]
+        return cls(lattice.low, lattice.high, table.rows, cutoff, kept.view(np.float64))
+
+    @property
+    def threshold(self) -> float:
+        """The least sum that is precise enough."""
+        return engine.THRESHOLD * self.rows
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The lattice of the box."""
+        d = len(self.low)
+        return Lattice(np.zeros(d), np.eye(d), self.low, self.high)
+
+    @cached_property
+    def density(self) -> TabledDensity:
+        """The density, ready to be asked."""
+        spectrum = np.zeros(self._kept.shape, dtype=np.complex128)
+        spectrum[self._kept] = np.ascontiguousarray(self.numbers).view(np.complex128)
+        field = frozen(readable(spectrum, self.lattice.grid))
+        return TabledDensity(self.lattice, np.eye(len(self.low)), self.rows, field)
+
+    def sums(self, points: FloatArray) -> FloatArray:
+        """Return the sums at variables × rows; 0 outside the box."""
+        return self.density.heights(points) * self.rows
+
+    @property
+    def _kept(self) -> BoolArray:
+        return _within(self.lattice.grid, self.cutoff)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Coefficients)
+            and (self.rows, self.cutoff) == (other.rows, other.cutoff)
+            and np.array_equal(self.low, other.low)
+            and np.array_equal(self.high, other.high)
+            and np.array_equal(self.numbers, other.numbers)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+
+def _squares(grid: Grid) -> FloatArray:
+    """Return the squared length of every frequency of a real transform."""
+    u, v, w = grid.frequencies
+    squares: FloatArray = (u**2)[:, None, None] + (v**2)[:, None] + w**2
+    return squares
+
+
+def _within(grid: Grid, cutoff: float) -> BoolArray:
+    return _squares(grid) <= cutoff**2
+
+
+def _cutoff(spectrum: ComplexArray, grid: Grid, error: float) -> float:
+    """Return the least cutoff beyond which all coefficients together make no more than an error."""
+    places = (np.sqrt(_squares(grid)) / STEP).astype(np.int64)
+    sizes = 2.0 * np.abs(spectrum) / math.prod(grid.shape)  # most stand for two, of opposite frequencies
+    by_place = np.bincount(places.ravel(), weights=sizes.ravel())
+    beyond = np.cumsum(by_place[::-1])[::-1]  # with the place itself
+    enough = int(np.count_nonzero(beyond > error))
+    return float(np.clip(enough * STEP, LEAST_CUTOFF, GREATEST_CUTOFF))

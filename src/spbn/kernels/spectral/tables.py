@@ -1,0 +1,299 @@
+"""Tables of rows that sums of Gaussians can be read from, without the rows: additive, plain arrays.
+
+The engine does everything in one go: it spreads rows on a grid, filters the grid and reads off the sums. Here
+these are three steps, so that they can be done in different places:
+
+1. A `Lattice` says where rows go: coordinates and a grid. Whoever takes part uses the same one.
+2. A `RowTable` is what some rows leave on it. Tables of different rows add up, and the rows of a fold are
+   taken out by subtraction. It is a plain array, as large as the grid, whatever the number of rows.
+3. A `TabledDensity` is the density of kernels of one bandwidth on all of these rows. It has no rows, so it
+   cannot compute isolated queries pair by pair, as the engine does: it says which queries it can answer.
+
+Errors are those of the engine: log-densities within 1e-6 where the sum of the Gaussians, each of height 1,
+is at least `engine.THRESHOLD` times the number of rows, and mostly some 1e-10.
+
+>>> import numpy as np
+>>> from spbn.kernels.spectral.tables import Lattice, RowTable
+>>> rows = np.random.default_rng(0).normal(size=(2, 1000))
+>>> lattice = Lattice.around(rows, whitener=5.0 * np.eye(2))
+>>> table = RowTable.of(rows[:, :300], lattice) + RowTable.of(rows[:, 300:], lattice)
+>>> values, answered = table.density(5.0 * np.eye(2)).log_density(rows)
+>>> bool(answered.all())
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+
+from spbn.errors import ArgumentError
+from spbn.kernels.estimates import whitened
+from spbn.kernels.spectral import boxes, engine, gridding, window
+from spbn.kernels.spectral.boxes import Grid
+from spbn.kernels.spectral.gridding import ComplexArray
+from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.numerics.moments import centre_of
+from spbn.numerics.threads import started_threads
+
+ROWS_AT_A_TIME = 1 << 18  # so that no loop keeps an interrupt waiting for long
+ROUNDING = 1e-9  # by how much a bandwidth may be narrower than the narrowest that a lattice is made for
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """Where rows are put: coordinates in which the narrowest kernel is a standard normal, and a grid in them.
+
+    Attributes
+    ----------
+    centre
+        What is subtracted from the variables, so that large offsets cost no digits.
+    whitener
+        The inverse Cholesky factor of the narrowest bandwidth matrix.
+    low, high
+        The box, in the lattice's coordinates, in which queries can be answered.
+    widest
+        How much wider than the narrowest the kernels may be, in any direction.
+    """
+
+    centre: FloatArray
+    whitener: FloatArray
+    low: FloatArray
+    high: FloatArray
+    widest: float = 1.0
+
+    def __post_init__(self) -> None:
+        d = len(self.whitener)
+        if not 1 <= d <= engine.DIMENSIONS:
+            raise ArgumentError(f"tables have 1 to {engine.DIMENSIONS} dimensions. Got {d}.")
+        if self.grid.cells > boxes.MAX_CELLS:
+            raise ArgumentError(
+                f"the table would need {self.grid.cells:.2g} cells, and at most {boxes.MAX_CELLS:.2g} fit: "
+                f"use a smaller box or a wider kernel."
+            )
+
+    @classmethod
+    def around(cls, points: FloatArray, whitener: FloatArray, *, widest: float = 1.0) -> Lattice:
+        """Make a lattice whose box holds all points (variables × rows)."""
+        centre = centre_of(points)[:, 0]
+        low, high = extent(points, centre, whitener)
+        return cls(centre, whitener, low, high, widest)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The grid."""
+        return Grid(self.low, self.high, engine.REACH * self.widest)
+
+    @property
+    def without_last(self) -> Lattice:
+        """The lattice of all variables but the last, with the same box."""
+        return Lattice(self.centre[:-1], self.whitener[:-1, :-1], self.low[:-1], self.high[:-1], self.widest)
+
+    @property
+    def nodes(self) -> list[FloatArray]:
+        """Coordinates of the grid's nodes along its three axes; those that are not needed have one, at 0."""
+        nodes = [np.zeros(1), np.zeros(1), np.zeros(1)]
+        for axis, low in zip(self.grid.axes, self.low - self.grid.reach, strict=True):
+            nodes[axis] = low + window.SPACING * np.arange(self.grid.shape[axis])
+        return nodes
+
+    def coordinates(self, points: FloatArray) -> FloatArray:
+        """Put variables × rows into the coordinates of the lattice."""
+        return whitened(points - self.centre.reshape(-1, 1), self.whitener)
+
+    def covers(self, points: FloatArray) -> BoolArray:
+        """Tell which of variables × rows lie in the box."""
+        return self.grid.covers(self.coordinates(points))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Lattice)
+            and self.widest == other.widest
+            and all(
+                np.array_equal(mine, others)
+                for mine, others in (
+                    (self.centre, other.centre),
+                    (self.whitener, other.whitener),
+                    (self.low, other.low),
+                    (self.high, other.high),
+                )
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+
+def extent(points: FloatArray, centre: FloatArray, whitener: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the box of variables × rows in a lattice's coordinates: what `Lattice` takes as low and high.
+
+    Boxes of parts of the rows combine by `np.minimum` and `np.maximum`.
+    """
+    coordinates = whitened(points - np.reshape(centre, (-1, 1)), whitener)
+    return coordinates.min(axis=1), coordinates.max(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class RowTable:
+    """What some rows leave on a lattice. Tables on the same lattice can be added and subtracted.
+
+    Attributes
+    ----------
+    rows
+        How many there are, those included that lie too far from the box to matter in it.
+    windows
+        The rows' windows, added up, cell by cell.
+    """
+
+    lattice: Lattice
+    rows: int
+    windows: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray, lattice: Lattice) -> RowTable:
+        """Put variables × rows on a lattice."""
+        grid, rows = lattice.grid, points.shape[1]
+        windows = np.zeros(grid.shape)
+        with started_threads() as threads:
+            for first in range(0, rows, ROWS_AT_A_TIME):
+                coordinates = lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
+                near = coordinates[:, grid.covers(coordinates, rim=True)]
+                binned = gridding.bin_rows(np.arange(near.shape[1]), grid.positions(near), grid.shape)
+                gridding.spread(binned, window.coefficients(), windows, threads)
+        return cls(lattice, rows, windows)
+
+    @classmethod
+    def total(cls, tables: Iterable[RowTable]) -> RowTable:
+        """Add up some tables, at least one."""
+        return reduce(RowTable.__add__, tables)
+
+    def __add__(self, other: RowTable) -> RowTable:
+        """Return the table of the rows of both."""
+        self._require_same_lattice(other)
+        return RowTable(self.lattice, self.rows + other.rows, self.windows + other.windows)
+
+    def __sub__(self, other: RowTable) -> RowTable:
+        """Return the table without the rows of another, which must be among its own."""
+        self._require_same_lattice(other)
+        return RowTable(self.lattice, self.rows - other.rows, self.windows - other.windows)
+
+    def density(self, whitener: FloatArray) -> TabledDensity:
+        """Return the density of kernels on the rows, given the inverse Cholesky factor of their bandwidth."""
+        field = readable(self.spectrum(whitener), self.lattice.grid)
+        return TabledDensity(self.lattice, whitener, self.rows, field)
+
+    def sums(self, whitener: FloatArray) -> FloatArray:
+        """Return the sums of kernels of height 1 at the nodes of the grid (see `Lattice.nodes`)."""
+        return _back(self.spectrum(whitener), self.lattice.grid)
+
+    def spectrum(self, whitener: FloatArray) -> ComplexArray:
+        """Return the transform of the sums of kernels of height 1 at the nodes of the grid."""
+        from scipy.fft import rfftn  # takes a while to import
+
+        grid, covariance = self.lattice.grid, self._covariance(whitener)
+        matrix = np.zeros((3, 3))
+        matrix[np.ix_(grid.axes, grid.axes)] = covariance
+        with started_threads() as threads:
+            transformed: ComplexArray = rfftn(self.windows, workers=threads.count)
+            out = gridding.filtered(transformed, grid.frequencies, grid.gains_at_nodes, matrix, threads)
+        out *= math.sqrt(np.linalg.det(covariance))  # of the Gaussian's transform
+        return out
+
+    def _covariance(self, whitener: FloatArray) -> FloatArray:
+        """Return the bandwidth matrix in the lattice's coordinates."""
+        relative = self.lattice.whitener @ np.linalg.inv(whitener)
+        widths = np.linalg.svd(relative, compute_uv=False)
+        if widths.min() < 1.0 - ROUNDING or widths.max() > self.lattice.widest * (1.0 + ROUNDING):
+            raise ArgumentError(
+                f"kernels here must be 1 to {self.lattice.widest:.4g} times as wide as the narrowest. "
+                f"Got {widths.min():.4g} to {widths.max():.4g} times."
+            )
+        product: FloatArray = relative @ relative.T
+        return product
+
+    def _require_same_lattice(self, other: RowTable) -> None:
+        if self.lattice != other.lattice:
+            raise ArgumentError("tables can be added or subtracted only if they are on the same lattice.")
+
+
+def readable(spectrum: ComplexArray, grid: Grid) -> FloatArray:
+    """Return sums in a form to be read through windows, from the transform of those at the nodes."""
+    u, v, w = grid.reading_gains
+    return _back(spectrum * u[:, None, None] * v[:, None] * w, grid)
+
+
+def _back(spectrum: ComplexArray, grid: Grid) -> FloatArray:
+    from scipy.fft import irfftn
+
+    with started_threads() as threads:
+        field: FloatArray = irfftn(spectrum, grid.shape, workers=threads.count)
+    return field
+
+
+@dataclass(frozen=True, eq=False)
+class TabledDensity:
+    """The density of kernels on rows that are not there any more: prepared once, asked many times.
+
+    Attributes
+    ----------
+    lattice
+        Where the rows were put.
+    whitener
+        The inverse Cholesky factor of the kernels' bandwidth matrix.
+    rows
+        How many there were.
+    field
+        The sums of kernels of height 1, in a form to be read through windows.
+    """
+
+    lattice: Lattice
+    whitener: FloatArray
+    rows: int
+    field: FloatArray
+
+    @property
+    def log_peak(self) -> float:
+        """Log-density at the peak if all rows lie at one place."""
+        diagonal = np.diag(self.whitener)
+        return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * math.log(2.0 * math.pi))
+
+    def heights(self, points: FloatArray) -> FloatArray:
+        """Return the density of variables × rows divided by its peak if all rows lie at one place.
+
+        It is 0 outside the box.
+        """
+        grid, rows = self.lattice.grid, points.shape[1]
+        out = np.zeros(rows)
+        with started_threads() as threads:
+            for first in range(0, rows, ROWS_AT_A_TIME):
+                coordinates = self.lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
+                inside = np.flatnonzero(grid.covers(coordinates))
+                places = grid.positions(coordinates[:, inside])
+                binned = gridding.bin_rows(first + inside, places, grid.shape)
+                read = gridding.interpolate(binned, window.coefficients(), self.field, threads)
+                out[binned.rows] = read
+        out /= max(1, self.rows)
+        return out
+
+    def log_density(
+        self, points: FloatArray, *, threshold: float = engine.THRESHOLD
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return the log-density of variables × rows, and which of them keep the promise.
+
+        Parameters
+        ----------
+        threshold
+            Least height (see `heights`) that is precise enough.
+
+        Returns
+        -------
+        Log-densities, -inf where there is no answer; and whether there is one.
+        """
+        heights = self.heights(points)
+        answered = heights >= threshold
+        values = np.full(len(heights), -np.inf)
+        values[answered] = np.log(heights[answered]) + self.log_peak
+        return values, answered

@@ -1,0 +1,241 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from kernels.large import SHAPES, table
+from spbn.errors import ArgumentError
+from spbn.kernels import compact
+from spbn.kernels.compact import CompactKernels, outposts_among
+from spbn.kernels.prepared import PreparedKernels
+from spbn.kernels.spectral import boxes, engine
+from spbn.kernels.spectral.tables import Lattice, RowTable
+from spbn.numerics import cholesky
+
+from naive import kde_logpdf, scott
+
+TOLERANCE = 1e-6
+
+
+@pytest.fixture
+def always_tabled(monkeypatch):
+    """Even a few rows are put into tables."""
+    monkeypatch.setattr(compact, "FEW_ROWS", 0)
+
+
+def prepared(points):
+    return PreparedKernels.of(points, cholesky.whitener(scott(points.T)), "exact")
+
+
+def curve(rng, d, rows):
+    """Rows of a nonlinear dependence: variables × rows."""
+    points = rng.normal(size=(d, rows))
+    points[-1] += np.sin(2.0 * points[0])
+    return points
+
+
+def weights_at(kernels, parents):
+    """Weights of the rows' kernels at the parents' values, and the child's means: by the definition."""
+    whitened = kernels.whitener[:-1, :-1] @ (parents - kernels.centre[:-1])
+    squares = ((whitened[:, :, None] - kernels.rows[:-1, None, :]) ** 2).sum(axis=0)
+    return special.softmax(-0.5 * squares, axis=1)
+
+
+def child_coordinate(kernels, parents, child):
+    return (kernels.whitener @ (np.vstack([parents, child]) - kernels.centre))[-1]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    d=st.integers(1, 3),
+    rows=st.integers(30, 1500),
+    shape=st.sampled_from(SHAPES),
+    offset=st.floats(-1e3, 1e3),
+    spread=st.sampled_from([1.0, 3.0, 30.0]),
+    few=st.sampled_from([0, 5000]),
+    seed=st.integers(0, 10_000),
+)
+def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few, seed):
+    points = np.ascontiguousarray(table(shape, d, rows, seed).T) + offset
+    kernels = prepared(points)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compact, "FEW_ROWS", few)
+        made = CompactKernels.of(kernels, TOLERANCE)
+    if made is None:  # tails too long for a grid, and no rows are few
+        assert few == 0
+        return
+    rng = np.random.default_rng(seed)
+    middle, deviation = points.mean(axis=1), points.std(axis=1)
+    others = middle[:, None] + spread * deviation[:, None] * rng.normal(size=(d, 200))
+    for queries in (points[:, :300], others):
+        truth = kernels.conditional_log_density(queries)
+        allowed = TOLERANCE * np.maximum(1.0, np.abs(truth))
+        # The grain of the outposts: nearly singular bandwidths have no more digits either.
+        assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_agrees_with_the_definition(rng, d, always_tabled):
+    points = curve(rng, d, 800)
+    queries = np.concatenate([points[:, :100], 5.0 * rng.normal(size=(d, 100))], axis=1)
+    bandwidth = scott(points.T)
+    truth = kde_logpdf(queries.T, points.T, bandwidth)
+    if d > 1:
+        truth = truth - kde_logpdf(queries[:-1].T, points[:-1].T, bandwidth[:-1, :-1])
+    made = CompactKernels.of(prepared(points), TOLERANCE)
+    assert made.joint is not None
+    found = made.conditional_log_density(queries)
+    assert (np.abs(found - truth) <= TOLERANCE * np.maximum(1.0, np.abs(truth))).all()
+
+
+def test_absurdly_far_rows_are_finite(rng, always_tabled):
+    kernels = prepared(curve(rng, 2, 500))
+    made = CompactKernels.of(kernels, TOLERANCE)
+    queries = np.array([[1e6, 0.0, -1e12], [0.0, 1e9, 1e12]])
+    np.testing.assert_allclose(
+        made.conditional_log_density(queries), kernels.conditional_log_density(queries), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("tailed", [False, True])
+def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
+    points = curve(rng, d, 1500)
+    if tailed:  # the box leaves rows out
+        points[:, :40] *= 6.0
+        monkeypatch.setattr(compact, "COMFORTABLE_CELLS", 200)
+        monkeypatch.setattr(compact, "BYTES_A_ROW", 1.0)
+    kernels = prepared(points)
+    made = CompactKernels.of(kernels, TOLERANCE)
+    assert made.joint.lattice.covers(kernels.rows).all() != tailed
+    queries = np.concatenate([points[:, :200], 4.0 * rng.normal(size=(d, 200))], axis=1)
+    below = special.ndtr(child_coordinate(kernels, queries[:-1], queries[-1])[:, None] - kernels.rows[-1])
+    truth = (weights_at(kernels, queries[:-1]) * below).sum(axis=1)
+    np.testing.assert_allclose(made.conditional_cdf(queries), truth, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "interval", [(-1.0, 0.5), (0.2, 0.2001), (4.0, np.inf), (-np.inf, -30.0), (9.0, 9.5)]
+)
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_probabilities_of_intervals(rng, d, interval, always_tabled):
+    points = curve(rng, d, 1200)
+    kernels = prepared(points)
+    made = CompactKernels.of(kernels, TOLERANCE)
+    parents = np.concatenate([points[:-1, :100], 6.0 * rng.normal(size=(d - 1, 30))], axis=1)
+    found = made.log_mass(parents, *interval)
+    _, truth = kernels.choose_rows_between(parents, *interval, np.zeros(parents.shape[1]))
+    assert (np.abs(found - truth) <= 2e-6 * np.maximum(1.0, np.abs(truth))).all()
+
+
+@pytest.mark.parametrize("interval", [(-np.inf, np.inf), (0.3, 2.0), (5.0, np.inf)])
+@pytest.mark.parametrize("where", ["near", "far"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_draws_have_the_distribution_that_they_should(rng, d, where, interval, always_tabled):
+    """The distribution function at draws is uniform between its values at the ends."""
+    points = curve(rng, d, 1200)
+    kernels = prepared(points)
+    made = CompactKernels.of(kernels, TOLERANCE)
+    parents = np.full((d - 1, 800), 0.4 if where == "near" else 9.0)
+    drawn = made.draw_between(parents, *interval, rng)
+    assert ((drawn >= interval[0]) & (drawn <= interval[1])).all()
+
+    def survival(child):
+        z = child_coordinate(kernels, parents, child)[:, None] - kernels.rows[-1]
+        return (weights_at(kernels, parents) * special.ndtr(-z)).sum(axis=1)
+
+    top = np.zeros(800) if np.isinf(interval[1]) else survival(np.full(800, interval[1]))
+    bottom = np.ones(800) if np.isinf(interval[0]) else survival(np.full(800, interval[0]))
+    assert stats.kstest((survival(drawn) - top) / (bottom - top), "uniform").pvalue > 1e-4
+
+
+def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
+    monkeypatch.setattr(compact, "COMFORTABLE_CELLS", 0)
+    monkeypatch.setattr(compact, "BYTES_A_ROW", 0.0)
+    kernels = prepared(rng.standard_t(2, size=(1, 2000)))
+    made = CompactKernels.of(kernels, TOLERANCE)
+    bottom, top = made.joint.low[0], made.joint.high[0]
+    drawn = (
+        kernels.whitener @ (made.draw_between(np.empty((0, 4000)), -np.inf, np.inf, rng) - kernels.centre)
+    )[0]
+    for found, mass in (
+        (drawn < bottom, special.ndtr(bottom - kernels.rows).mean()),
+        (drawn > top, special.ndtr(kernels.rows - top).mean()),
+    ):
+        assert mass > 0.005
+        assert stats.binomtest(int(found.sum()), 4000, mass).pvalue > 1e-4
+
+
+def test_outposts_are_rounded(rng, always_tabled):
+    grains = CompactKernels.of(prepared(rng.normal(size=(1, 300))), TOLERANCE).outposts / compact.GRAIN
+    np.testing.assert_array_equal(grains, np.round(grains))
+
+
+def test_the_same_seed_draws_the_same(rng, always_tabled):
+    made = CompactKernels.of(prepared(curve(rng, 2, 600)), TOLERANCE)
+    parents = 3.0 * rng.normal(size=(1, 500))
+    one, two = (made.draw_between(parents, -np.inf, np.inf, np.random.default_rng(4)) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(("d", "rows"), [(1, 100_000), (2, 100_000), (3, 100_000)])
+def test_large_tables_keep_few_rows(rng, d, rows):
+    points = rng.normal(size=(d, rows))
+    kernels = prepared(points)
+    made = CompactKernels.of(kernels, TOLERANCE)
+    assert made.outposts.shape[1] < {1: 1e-3, 2: 0.05, 3: 0.5}[d] * rows
+    queries = np.concatenate([points[:, :300], 2.5 * rng.normal(size=(d, 300))], axis=1)
+    truth = kernels.conditional_log_density(queries)
+    found = made.conditional_log_density(queries)
+    assert (np.abs(found - truth) <= TOLERANCE * np.maximum(1.0, np.abs(truth))).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_rows_that_are_not_outposts_do_not_matter_on_the_outskirts(rng, d):
+    points = prepared(curve(rng, d, 3000)).rows
+    low, high = points.min(axis=1) - 4.0, points.max(axis=1) + 4.0
+    whole = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
+    kept = outposts_among(points, whole, 1e-4)
+    assert kept.any()
+    assert d == 3 or not kept.all()
+    queries = rng.uniform(low - 8.0, high + 8.0, size=(1000, d))
+    squares = ((queries[:, :, None] - points) ** 2).sum(axis=1)
+    outskirts = np.exp(-0.5 * squares).sum(axis=1) < engine.THRESHOLD * 3000
+    assert outskirts.sum() > 50
+    shares = special.softmax(-0.5 * squares[outskirts], axis=1)
+    assert shares[:, ~kept].sum(axis=1).max(initial=0.0) < 1e-4
+
+
+def test_a_wider_tolerance_makes_smaller_tables(rng):
+    kernels = prepared(curve(rng, 2, 20_000))
+    sizes, outposts = [], []
+    for tolerance in (1e-6, 1e-4, 1e-2):
+        made = CompactKernels.of(kernels, tolerance)
+        sizes.append(made.joint.numbers.size)
+        outposts.append(made.outposts.shape[1])
+        points = curve(rng, 2, 500)
+        error = np.abs(made.conditional_log_density(points) - kernels.conditional_log_density(points))
+        assert error.max() < tolerance
+    assert sizes == sorted(sizes, reverse=True)
+    assert outposts == sorted(outposts, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+def test_few_rows_that_are_all_outposts_need_no_table(rng):
+    made = CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE)
+    assert made.joint is None
+    assert made.outposts.shape[1] == made.rows == 200
+
+
+def test_tables_that_do_not_fit(rng, monkeypatch):
+    monkeypatch.setattr(boxes, "MAX_CELLS", 1000)
+    assert CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE).joint is None
+    monkeypatch.setattr(compact, "FEW_ROWS", 199)
+    assert CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE) is None
+
+
+@pytest.mark.parametrize("tolerance", [0, 1e-9, 0.5, -1e-6, True, "1e-6", float("nan")])
+def test_refuses_tolerances_that_make_no_sense(tolerance, rng):
+    with pytest.raises(ArgumentError, match=r"tolerance must be between 1e-06 and 0\.01\. Got"):
+        CompactKernels.of(prepared(rng.normal(size=(1, 50))), tolerance)

@@ -1,0 +1,262 @@
+"""Compact networks: the same densities without the rows."""
+
+import zipfile
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import spbn
+from mixed import mixed_frame, mixed_network
+from spbn import ArgumentError, BayesianNetwork, FitError, ModelFileError, Structure
+from spbn.files import model
+from spbn.kernels import compact
+from spbn.nodes.arrays import ArrayReader, ArrayWriter
+from spbn.nodes.by_configuration import read_cpd, write_cpd
+from spbn.report import render
+
+from strategies import nonlinear_frame
+
+#: Very narrow kernels in three dimensions are left out: their tables take seconds to make.
+ARCS = {
+    "ckde": [("a", "b"), ("b", "c"), ("a", "d"), ("c", "d")],
+    "blend": [("a", "b"), ("b", "c"), ("c", "d")],
+}
+DATA = nonlinear_frame(800, 4)
+TEST = nonlinear_frame(300, 4, seed=1)
+KINDS = ("ckde", "blend")
+
+
+def exact(kind, margins="none"):
+    return fitted(kind, margins)
+
+
+@cache
+def fitted(kind, margins):
+    return BayesianNetwork.fit(Structure("abcd", ARCS[kind], kind), DATA, margins=margins)
+
+
+def small(kind, margins="none"):
+    return compacted(kind, margins)
+
+
+@cache
+def compacted(kind, margins):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compact, "FEW_ROWS", 0)  # tables everywhere
+        return exact(kind, margins).compact()
+
+
+def require_tolerance(found, truth, tolerance=1e-6):
+    found, truth = np.asarray(found), np.asarray(truth)
+    assert (np.abs(found - truth) <= tolerance * np.maximum(1.0, np.abs(truth))).all()
+
+
+@pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_has_the_same_log_density(kind, margins):
+    for frame in (DATA, TEST, 5.0 * TEST, 40.0 * TEST):
+        found, truth = (
+            network.logpdf_by_node(frame) for network in (small(kind, margins), exact(kind, margins))
+        )
+        require_tolerance(found, truth)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_is_an_ordinary_network(kind):
+    network = small(kind)
+    assert network.structure == exact(kind).structure
+    assert network.record == exact(kind).record
+    assert [cpd.kept_rows for cpd in network.cpds.values()] == [None] * 4
+    assert all("compact" in str(cpd) for cpd in network.cpds.values())
+    assert network.compact() == network
+    assert "compact" in render(network, title="Small")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_distribution_functions(kind):
+    for node in "abcd":
+        found, truth = (network.cpds[node].cdf(TEST) for network in (small(kind), exact(kind)))
+        np.testing.assert_allclose(found, truth, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_come_from_the_density(kind):
+    """The distribution function of every node at what was drawn is uniform."""
+    sample = small(kind).sample(600, seed=5)
+    assert sample.equals(small(kind).sample(600, seed=5))
+    for node in "abcd":
+        assert stats.kstest(exact(kind).cpds[node].cdf(sample), "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_questions_have_the_same_answers(kind):
+    evidence = {"d": (1.0, None), "b": 0.3}
+    found, truth = (network.query(evidence, n=1000) for network in (small(kind), exact(kind)))
+    assert found.log_evidence == pytest.approx(truth.log_evidence, abs=0.2)
+    assert (found.mean() - truth.mean()).abs().max() < 0.25
+
+
+def test_holes_are_filled():
+    holes = TEST.copy()
+    holes.iloc[:20, 2] = np.nan
+    filled = small("ckde").impute(holes, seed=1)
+    assert filled.notna().all().all()
+    assert np.isfinite(small("ckde").logpdf(holes, missing="integrate")).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_brings_back_the_same_network(kind, tmp_path):
+    small(kind).save(tmp_path / "small.spbn")
+    loaded = BayesianNetwork.load(tmp_path / "small.spbn")
+    assert loaded == small(kind)
+    np.testing.assert_array_equal(loaded.logpdf(TEST), small(kind).logpdf(TEST))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_training_value_is_in_the_file(kind, tmp_path):
+    small(kind).save(tmp_path / "small.spbn")
+    with zipfile.ZipFile(tmp_path / "small.spbn") as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist() if name != "network.json")
+    stored = np.frombuffer(content[: len(content) // 8 * 8], dtype="<f8")
+    assert not np.isin(DATA.to_numpy(), stored).any()
+    assert DATA.to_numpy()[0, 0].astype("<f8").tobytes() not in content
+
+
+@pytest.mark.parametrize("kind", ["lg", *KINDS])
+def test_mixed_tables(kind, tmp_path):
+    network = mixed_network(kind)
+    made = network.compact()
+    frame = mixed_frame()
+    require_tolerance(made.logpdf_by_node(frame), network.logpdf_by_node(frame))
+    made.save(tmp_path / "small.spbn")
+    assert BayesianNetwork.load(tmp_path / "small.spbn") == made
+    assert [cpd.kept_rows for cpd in made.cpds.values()] == [None] * 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nodes_with_too_many_parents(kind):
+    structure = Structure("abcd", [("a", "d"), ("b", "d"), ("c", "d")], kind)
+    network = BayesianNetwork.fit(structure, DATA)
+    with pytest.raises(FitError, match=r"'d' has 3 continuous parents.*max_parents=2, or pass others='keep'"):
+        network.compact()
+    made = network.compact(others="keep")
+    assert made.cpds["d"] == network.cpds["d"]
+    assert made.cpds["a"].kept_rows is None
+    require_tolerance(made.logpdf(TEST), network.logpdf(TEST))
+
+
+def test_tables_that_are_too_large(monkeypatch):
+    monkeypatch.setattr(compact.boxes, "MAX_CELLS", 200)
+    monkeypatch.setattr(compact, "FEW_ROWS", 500)
+    with pytest.raises(FitError, match=r"table of 'b' would be too large.*table of 'd'"):
+        exact("ckde").compact()
+    with pytest.raises(FitError, match="narrow kernels of 'b' would need too large a table"):
+        exact("blend").compact()
+
+
+def test_refuses_arguments_that_make_no_sense():
+    with pytest.raises(ArgumentError, match=r"others must be 'error' or 'keep'\. Got 'drop' instead"):
+        exact("ckde").compact(others="drop")
+    with pytest.raises(ArgumentError, match="tolerance must be between"):
+        exact("ckde").compact(1e-12)
+
+
+def test_the_tolerance_reaches_the_tables():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compact, "FEW_ROWS", 0)
+        loose = exact("ckde").compact(1e-2)
+    sizes = [
+        sum(cpd.kernels.joint.numbers.size for cpd in made.cpds.values()) for made in (loose, small("ckde"))
+    ]
+    assert sizes[0] < sizes[1]
+    require_tolerance(loose.logpdf_by_node(TEST), exact("ckde").logpdf_by_node(TEST), 1e-2)
+
+
+def record_of(kind, node):
+    arrays = ArrayWriter()
+    return write_cpd(small(kind).cpds[node], arrays), arrays.columns
+
+
+def test_a_record_that_makes_sense_is_read():
+    for kind in KINDS:
+        record, columns = record_of(kind, "d")
+        assert read_cpd(small(kind).cpds["d"].type, record, ArrayReader(columns)) == small(kind).cpds["d"]
+
+
+DAMAGE = {
+    "no object": {"compact": 3},
+    "no rows": {"rows": 0},
+    "rows that are true": {"rows": True},
+    "more outposts than rows": {"rows": 5},
+    "a centre of another size": {"centre": [0.0]},
+    "a whitener that is not triangular": {"whitener": [[1.0, 1.0, 1.0]] * 3},
+    "a whitener with a negative diagonal": {"whitener": (-np.eye(3)).tolist()},
+    "outposts that are not there": {"outposts": [0, 1, 999]},
+    "too few outposts": {"outposts": [0, 1]},
+    "no table of the parents": {"parents": None},
+    "no table": {"joint": None},
+    "a table that is a number": {"joint": 3},
+    "a box that ends before it begins": {"joint": {"low": [1.0, 1.0, 1.0], "high": [0.0, 0.0, 0.0]}},
+    "a box of another size": {"joint": {"high": [1.0]}},
+    "a box that needs other coefficients": {"joint": {"cutoff": 5.0}},
+    "a box that is huge": {"joint": {"high": [1e9, 1e9, 1e9]}},
+    "a cutoff that is too small": {"joint": {"cutoff": 0.1}},
+    "a cutoff that is text": {"joint": {"cutoff": "7"}},
+    "coefficients that are not there": {"joint": {"coefficients": [999]}},
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_tables_are_refused(change):
+    record, columns = record_of("ckde", "d")
+    for key, value in change.items():
+        whole = record if key == "compact" else record["compact"]
+        whole[key] = {**whole[key], **value} if isinstance(value, dict) else value
+    with pytest.raises(ModelFileError):
+        read_cpd(small("ckde").cpds["d"].type, record, ArrayReader(columns))
+
+
+@pytest.mark.parametrize(
+    "change", [{"parts": 3}, {"parts": []}, {"parts": [None] * 5}, {"parts": [3] * 5}], ids=str
+)
+def test_damaged_blends_are_refused(change):
+    record, columns = record_of("blend", "d")
+    with pytest.raises(ModelFileError):
+        read_cpd(small("blend").cpds["d"].type, record | change, ArrayReader(columns))
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    small("ckde").save(tmp_path / "small.spbn")
+    with zipfile.ZipFile(tmp_path / "small.spbn") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["network.json"] = members["network.json"].replace(b'"cutoff": 7', b'"cutoff": 6')
+    with zipfile.ZipFile(tmp_path / "damaged.spbn", "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ModelFileError, match=r"table of .* makes no sense: the box needs \d+ numbers"):
+        model.load(tmp_path / "damaged.spbn")
+
+
+@pytest.mark.shared
+def test_families_of_vowel(shared, monkeypatch):
+    """Real columns, rounded and in clusters: all families of one, two and some of three variables."""
+    monkeypatch.setattr(compact, "FEW_ROWS", 0)
+    (path,) = (shared / "paper-data" / "UCI data" / "data" / "Vowel").glob("*.csv")
+    frame = pd.read_csv(path).select_dtypes("number").iloc[:, :5]
+    train, test = frame.iloc[::2], frame.iloc[1::2]
+    far = test + 10.0 * frame.std()
+    families = [family for size in (1, 2) for family in combinations(frame.columns, size)]
+    for *parents, node in [*families, tuple(frame.columns[:3])]:
+        structure = Structure([*parents, node], [(parent, node) for parent in parents], "ckde")
+        network = BayesianNetwork.fit(structure, train)
+        made = network.compact()
+        for rows in (train, test, far):
+            require_tolerance(made.node_logpdf(node, rows), network.node_logpdf(node, rows))
+
+
+def test_compact_networks_are_exported():
+    assert {"CompactCKDE", "CompactBlend"} <= set(spbn.__all__)

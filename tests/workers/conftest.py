@@ -1,0 +1,19 @@
+"""Workers that the tests of this folder share."""
+
+import pytest
+
+from spbn.distributed import local_workers
+
+
+@pytest.fixture(scope="session")
+def client():
+    """Two workers that are threads of this process."""
+    with local_workers(2, processes=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def processes():
+    """Two workers that are processes."""
+    with local_workers(2) as client:
+        yield client

@@ -1,0 +1,278 @@
+"""Families and replicates over workers: the same results as without, to the last bit."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import spbn
+from spbn import ArgumentError, ClusterError, PackageError
+from spbn.distributed import clients, connected, crew, local_workers
+from spbn.distributed.crew import DaskCrew
+from spbn.distributed.families import dealt, spread
+from spbn.nodes.families import FamilyBatch
+from spbn.tables.frames import as_table, training_table
+
+from strategies import mixed_frame, nonlinear_frame
+
+FRAME = nonlinear_frame(120, 4)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"model": "blend", "max_parents": 1},
+        {"model": "gbn"},
+        {"model": "gbn", "score": "cv"},
+        {"model": "kdebn", "bandwidth": "silverman", "folds": 4, "seed": 7},
+        {"bandwidth": "cv", "max_parents": 1},
+        {"algorithm": "pc", "test": "plc"},
+        {"margins": "yeo-johnson", "validation": FRAME[80:]},
+    ],
+)
+def test_a_search_takes_the_same_steps(client, settings):
+    here, there = (spbn.learn(FRAME, client=c, **settings) for c in (None, client))
+    assert there.search == here.search
+    assert there.type_search == here.type_search
+    assert there == here
+    assert there.record.settings == here.record.settings
+
+
+def test_so_does_one_of_a_mixed_table(client):
+    frame = mixed_frame(60)
+    here, there = (spbn.learn(frame, client=c, max_parents=1, patience=0) for c in (None, client))
+    assert there == here
+
+
+def test_a_generator_deals_the_rows_alike_on_all_workers(client):
+    here, there = (spbn.learn(FRAME, client=c, seed=np.random.default_rng(5)) for c in (None, client))
+    assert there.search == here.search
+    spbn.learn(FRAME, client=client, seed=None)
+
+
+def test_estimates_come_from_workers_too(client, monkeypatch):
+    monkeypatch.setattr("spbn.scores.preview.FEWEST_ROWS", 50)
+    monkeypatch.setattr("spbn.scores.preview.OUTSTANDING", 8)
+    asked = []
+    original = spbn.scores.preview.Preview.gains
+    monkeypatch.setattr(
+        "spbn.scores.preview.Preview.gains",
+        lambda self, new, old: asked.append(threading.current_thread().name) or original(self, new, old),
+    )
+    here = spbn.learn(FRAME, folds=2)
+    of_here = len(asked)
+    there = spbn.learn(FRAME, folds=2, client=client)
+    assert there.search == here.search
+    assert of_here
+    assert asked[of_here:]
+    assert threading.current_thread().name not in asked[of_here:]
+
+
+def test_only_what_takes_long_is_sent(client):
+    table = training_table(FRAME, "error")
+    score = spbn.CVLikelihood(table)
+    spread_score = spread(client, table, score, spbn.CVLikelihood)
+    sent = []
+    original = spread_score._crew.map
+    spread_score._crew.map = lambda f, tasks, homes: sent.extend(tasks) or original(f, tasks, homes)
+    families = [("a", ["b"], "lg"), ("b", ["a"], "ckde"), ("a", ["b"], "ckde"), ("c", [], "lg")]
+    assert np.array_equal(spread_score.local_many(families), score.local_many(families))
+    assert [family.type.name for batch, _ in sent for family in batch.families] == ["ckde", "ckde"]
+    assert len(sent) == 1  # they have the same variables
+
+
+def test_families_are_dealt_by_their_variables():
+    columns = ("a", "b", "c", "d", "e")
+    families = [(n, [p], "ckde") for n in columns for p in columns if n != p] * 2
+    batch = FamilyBatch.named(columns, families)
+    shares = list(dealt(batch, 3))
+    assert sorted(np.concatenate([mine for _, mine in shares]).tolist()) == list(range(len(batch)))
+    place = {}
+    for number, (home, mine) in enumerate(shares):
+        for f in mine:
+            variables = frozenset([batch.families[f].node, *batch.families[f].parents])
+            assert place.setdefault(variables, (number, home)) == (number, home)
+    again = {
+        frozenset([f.node, *f.parents]): home
+        for home, mine in dealt(batch.only(np.arange(7)), 3)
+        for f in batch.only(np.arange(7)).only(mine).families
+    }
+    assert all(place[variables][1] == home for variables, home in again.items())
+
+
+def test_replicates_and_comparisons_are_the_same(client):
+    settings = {"model": "gbn", "replicates": 5, "seed": 3}
+    here, there = (spbn.confidence(FRAME, client=c, **settings) for c in (None, client))
+    assert there.structures == here.structures
+    here, there = (
+        spbn.compare_models(FRAME, folds=2, client=c, max_parents=1, seed=4).drop(columns="seconds")
+        for c in (None, client)
+    )
+    assert there.equals(here)
+    here, there = (
+        spbn.compare_models(FRAME, folds=2, client=c, max_parents=0, seed=np.random.default_rng(1))
+        for c in (None, client)
+    )
+    assert there.drop(columns="seconds").equals(here.drop(columns="seconds"))
+
+
+def test_a_worker_that_dies_changes_nothing(processes):
+    pids = processes.run(os.getpid)
+    assert len(set(pids.values())) == 2
+    kill = threading.Timer(0.3, lambda: os.kill(min(pids.values()), signal.SIGKILL))
+    settings = {"replicates": 6, "max_parents": 1}
+    kill.start()
+    there = spbn.confidence(FRAME, client=processes, **settings)
+    kill.join()
+    assert there.structures == spbn.confidence(FRAME, **settings).structures
+
+
+def slowly(shared, seconds):
+    time.sleep(seconds)
+    return shared
+
+
+def test_tasks_whose_data_is_lost_are_done_again(client):
+    workers = DaskCrew(client, "shared")
+    workers._scattered()
+    client.cancel(workers._sent)
+    assert sorted(workers.map(slowly, [(0.0,), (0.0,)])) == [(0, "shared"), (1, "shared")]
+
+
+def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
+    from distributed.comm import CommClosedError
+
+    workers, original, failed = DaskCrew(client, "shared"), client.scatter, []
+
+    def scatter(*arguments, **options):
+        if len(failed) < 2:
+            failed.append(arguments)
+            raise CommClosedError("Stream is closed")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(client, "scatter", scatter)
+    monkeypatch.setattr(crew, "SECONDS_TO_RECOVER", 0.0)
+    assert sorted(workers.map(joined, [("a",), ("b",)], common=("c",))) == [
+        (0, "shared a c"),
+        (1, "shared b c"),
+    ]
+    assert len(failed) == 2
+
+
+def joined(*words):
+    return " ".join(words)
+
+
+def lose(shared, number):
+    from distributed import KilledWorker
+
+    raise KilledWorker("task", SimpleNamespace(address="nowhere"), 3)
+
+
+def test_work_that_kills_its_workers_is_given_up(client):
+    with pytest.raises(ClusterError, match="2 of 2 tasks could not be done in 4 attempts"):
+        list(DaskCrew(client, None).map(lose, [(1,), (2,)]))
+
+
+def test_errors_of_workers_are_those_of_spbn(client):
+    with pytest.raises(ArgumentError, match=r"folds must be .*\(This is about replicate"):
+        spbn.confidence(FRAME, client=client, replicates=3, folds=1)
+
+
+def test_workers_use_one_thread_each(client):
+    import numba
+
+    counts = [count for _, count in DaskCrew(client, None).map(threads_of, [(), (), ()])]
+    assert counts == [1, 1, 1]
+    with crew.using_threads(1):
+        assert numba.get_num_threads() == 1
+    assert numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS
+
+
+def threads_of(shared):
+    import numba
+
+    return numba.get_num_threads()
+
+
+def test_node_types_that_workers_lack_are_named(client):
+    table = as_table(FRAME)
+    spread_score = spread(client, table, spbn.CVLikelihood(table), spbn.CVLikelihood)
+    sent = spread_score._crew._shared
+    spread_score._crew._shared = sent._replace(types=(*sent.types, "laplace"))
+    with pytest.raises(ClusterError, match="'laplace' are needed: import the module that registers"):
+        spread_score.local("a", ["b"], "ckde")
+
+
+def test_what_is_not_a_client_is_refused():
+    with pytest.raises(ArgumentError, match=r"client must be a dask.distributed.Client. Got 'tcp:"):
+        spbn.learn(FRAME, client="tcp://localhost:8786")
+    with pytest.raises(ArgumentError, match="client must be a dask"):
+        spbn.compare_models(FRAME, client=3)
+    with pytest.raises(ArgumentError, match="the number of workers must be a whole number"), local_workers(0):
+        pass
+
+
+def test_without_dask_it_says_what_to_install():
+    code = """
+import sys
+sys.modules["distributed"] = None
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "distributed" else found(name, *rest)
+import spbn
+from spbn.distributed import connected, local_workers
+frame = {"a": [1.0, 2.0, 3.0, 2.5], "b": [1.0, 3.0, 2.0, 5.0]}
+def enter(context):
+    with context:
+        pass
+for attempt in (
+    lambda: spbn.learn(frame, client=1),
+    lambda: spbn.compare_models(frame, client=1),
+    lambda: enter(local_workers(2)),
+    lambda: enter(connected("tcp://127.0.0.1:1")),
+):
+    try:
+        attempt()
+    except spbn.PackageError as error:
+        print(error)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines() == ['workers need Dask: install it with pip install "spbn[dask]".'] * 4
+    assert issubclass(PackageError, ImportError)
+
+
+def test_a_scheduler_that_does_not_answer_is_named():
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()  # accepts, and says nothing
+        address = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+        began = time.monotonic()
+        with (
+            pytest.raises(ClusterError, match=f"the scheduler at {address} did not answer within 0.5 sec"),
+            connected(address, timeout=0.5),
+        ):
+            pass
+        assert time.monotonic() - began < 20
+    with pytest.raises(ClusterError, match="nowhere did not answer"), connected("nowhere", timeout=0.5):
+        pass
+
+
+def test_a_scheduler_without_workers_is_given_up(monkeypatch):
+    from distributed import Client, LocalCluster
+
+    monkeypatch.setattr(clients.require_workers, "__kwdefaults__", {"timeout": 0.3})
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as alone,
+        pytest.raises(ClusterError, match=r"had no workers for 0.3 seconds.*Start some: dask worker"),
+    ):
+        spbn.learn(FRAME, client=alone)
