@@ -4,6 +4,7 @@ The same version of matplotlib gives the same bytes. The pictures of pages are t
 it is not installed, they are left as they are.
 """
 
+import contextlib
 import io
 import shutil
 import tempfile
@@ -127,6 +128,18 @@ def posterior() -> None:
     save(figure, "posterior")
 
 
+def over_time() -> None:
+    """A network over time, and what it expects: the example of the page on time."""
+    page = (Path(__file__).parent / "time.md").read_text(encoding="utf-8")
+    example = page.split("```python")
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block in example[1:3]:
+            exec(block.split("```")[0], names)
+    save(names["dynamic"].plot().figure, "slices")
+    save(names["ahead"].plot(), "fan")
+
+
 @contextmanager
 def browser_page(height: int) -> Iterator[Any]:
     """Give a page of a browser; None where there is no browser."""
@@ -187,7 +200,7 @@ def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
-        for draw in (structure, kernels, node_types, search, comparison, contributions, posterior):
+        for draw in (structure, kernels, node_types, search, comparison, contributions, posterior, over_time):
             draw()
     confidence()
     report()

@@ -4,6 +4,9 @@ from importlib import import_module
 
 from spbn import datasets, metrics, moved
 from spbn.confidence import Confidence, confidence
+from spbn.dynamic.forecast import Forecast
+from spbn.dynamic.learning import learn_dynamic
+from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import (
     ArgumentError,
     CheckpointError,
@@ -37,6 +40,7 @@ from spbn.record import Record
 from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
 from spbn.search import SearchResult, hill_climb
 from spbn.structure import Structure
+from spbn.tables.lags import resample
 from spbn.tables.table import Variable
 
 __version__ = "0.2.0.dev0"
@@ -85,8 +89,10 @@ __all__ = [
     "CompactCKDE",
     "Confidence",
     "DataError",
+    "DynamicNetwork",
     "Family",
     "FitError",
+    "Forecast",
     "GraphError",
     "HoldoutLikelihood",
     "KnowledgeError",
@@ -116,8 +122,10 @@ __all__ = [
     "explain",
     "hill_climb",
     "learn",
+    "learn_dynamic",
     "metrics",
     "pc",
     "plots",
     "report",
+    "resample",
 ]

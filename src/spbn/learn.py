@@ -31,12 +31,13 @@ from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.scores.averaged import Averaged
 from spbn.search import SearchInterrupted, SearchResult, Step, hill_climb
-from spbn.search.constraints import require_seconds
+from spbn.search.constraints import arcs_into, require_seconds
 from spbn.search.hill_climbing import Trail
 from spbn.search.records import step_of, step_record
 from spbn.structure import Structure
 from spbn.tables.completions import Completions
 from spbn.tables.frames import Missing, as_table, require_distinct, training_table, training_table_with_holes
+from spbn.tables.splits import Split
 from spbn.tables.table import Table
 
 #: The models, and the types that their nodes may have.
@@ -160,26 +161,49 @@ def learn(
         A `KeyboardInterrupt` from which the best network so far can be had.
     """
     given = dict(locals())
-    settings = plain_settings(given | {"data": None})
-    del settings["data"], settings["progress"], settings["checkpoint"], settings["client"]
-    began = time.perf_counter()
-    _require_choice("missing", missing, MISSING)
-    require_seconds(max_seconds)
     if client is not None:
         from spbn.distributed.clients import require_client
 
         require_client(client)
     if missing == "impute":
-        return _learn_from_holes(given, settings, began)
-    complete: Missing = "drop" if missing == "drop" else "error"
+        return _learn_from_holes(given)
+    return learn_with(given)
+
+
+def learn_with(
+    given: dict[str, Any], *, inputs: Sequence[str] = (), split: Split | None = None
+) -> BayesianNetwork:
+    """Learn from complete rows, or without those that are not, with the arguments of `learn`.
+
+    Parameters
+    ----------
+    given
+        All arguments of `learn`.
+    inputs
+        Columns that get no density, and can only be parents.
+    split
+        Which rows the search validates with, and the folds of the others, where that is not left to chance.
+    """
+    began = time.perf_counter()
+    settings = _settings(given)
+    _require_choice("missing", given["missing"], MISSING)
+    require_seconds(given["max_seconds"])
+    complete: Missing = "drop" if given["missing"] == "drop" else "error"
+    model, algorithm, score, seed = given["model"], given["algorithm"], given["score"], given["seed"]
+    bandwidth, engine, smoothing = given["bandwidth"], given["engine"], given["smoothing"]
+    folds, validation, epsilon, start = given["folds"], given["validation"], given["epsilon"], given["start"]
+    margins, alpha, drop, discrete = given["margins"], given["alpha"], given["drop"], given["discrete"]
     _require_choice("model", model, tuple(MODELS))
     _require_choice("algorithm", algorithm, ALGORITHMS)
-    _require_choice("test", test, tuple(TESTS))
-    required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
+    _require_choice("test", given["test"], tuple(TESTS))
+    required_arcs, forbidden_arcs = list(given["required_arcs"]), list(given["forbidden_arcs"])
+    max_parents, max_seconds, patience = given["max_parents"], given["max_seconds"], given["patience"]
+    checkpoint, progress, client = given["checkpoint"], given["progress"], given["client"]
     fit_settings = FitSettings(bandwidth, engine, smoothing)
     require_kind(margins)
-    choices = _choices(model, types)
+    choices = _choices(model, given["types"])
     _require_use(bandwidth, choices)
+    data = given["data"]
     completions = data.others if isinstance(data, Completions) else ()
     data = data.table if isinstance(data, Completions) else data
     table = training_table(data, complete, drop=drop, discrete=discrete)
@@ -188,7 +212,7 @@ def learn(
     if transforms is not None:
         table = transforms.transformed(table)
         completions = tuple(map(transforms.transformed, completions))
-    begin = _start(table, model, choices, start)
+    begin = _start(table, model, choices, start, inputs)
     likelihood = {
         "folds": folds,
         "validation": validation,
@@ -198,6 +222,10 @@ def learn(
         "engine": engine,
         "smoothing": smoothing,
     }
+    climbed_rows = table
+    if split is not None:
+        climbed_rows = table.take(split.training)
+        likelihood |= {"folds": split.folds, "validation": table.take(split.validation)}
     refuse_impossible(impossible_arcs(table.variables), required_arcs)
     climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": epsilon}
 
@@ -207,7 +235,7 @@ def learn(
         """Fit a structure that was found to all rows."""
         structure, cpds, left_out = fit_what_can_be(found, table, fit_settings, required_arcs=required_arcs)
         for (source, target), reason in left_out:
-            warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=3)
+            warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=4)
         record = Record(
             settings=settings,
             versions=current_versions(),
@@ -223,7 +251,8 @@ def learn(
 
     if algorithm == "hc":
         recipe = partial(_score, model=model, score=score)
-        scores = [_prepared(client, filled, recipe, likelihood) for filled in (table, *completions)]
+        first = climbed_rows if _chosen_score(model, score) == "cv" else table
+        scores = [_prepared(client, filled, recipe, likelihood) for filled in (first, *completions)]
         criterion = Averaged(scores) if completions else scores[0]
         taken, note = _noted_steps(
             checkpoint,
@@ -251,15 +280,19 @@ def learn(
             raise LearningInterrupted(so_far, lambda: fitted(so_far, so_far.structure)) from None
         return fitted(climbed, climbed.structure)
     _refuse_for_pc(
-        score=score, max_parents=max_parents, max_seconds=max_seconds, checkpoint=checkpoint, start=start
+        score=score,
+        max_parents=max_parents,
+        max_seconds=max_seconds,
+        checkpoint=checkpoint,
+        start=start,
     )
     # Made first, so that wrong arguments are reported before the tests are run.
-    validated = _prepared(client, table, _validated, likelihood) if len(choices) > 1 else None
+    validated = _prepared(client, climbed_rows, _validated, likelihood) if len(choices) > 1 else None
     search = pc(
-        _test(test, table, seed),
+        _test(given["test"], table, seed),
         alpha=alpha,
         required_arcs=required_arcs,
-        forbidden_arcs=forbidden_arcs,
+        forbidden_arcs=[*forbidden_arcs, *arcs_into(inputs, table.names)],
         progress=progress,
     )
     structure = begin.with_dag(search.pdag.to_dag())
@@ -274,7 +307,14 @@ def learn(
     return fitted(search, climbed.structure, climbed)
 
 
-def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: float) -> BayesianNetwork:
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `learn` as plain data, for the record."""
+    settings = plain_settings(given | {"data": None})
+    del settings["data"], settings["progress"], settings["checkpoint"], settings["client"]
+    return settings
+
+
+def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
     """Learn from what is there, with the arguments of `learn`.
 
     The holes of a Gaussian network are filled by Gaussian networks. For all others they are filled by
@@ -282,6 +322,8 @@ def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: fl
     fill holes themselves: draws from narrow kernels are nearly copies of other rows, for which a
     cross-validated score would fall.
     """
+    began = time.perf_counter()
+    require_seconds(given["max_seconds"])
     _refuse_with_holes(max_seconds=given["max_seconds"], checkpoint=given["checkpoint"])
     from spbn.structural_em import Learn, best_filler, fill_holes, require_values
 
@@ -312,7 +354,7 @@ def _learn_from_holes(given: dict[str, Any], settings: dict[str, Any], began: fl
         raise KeyboardInterrupt from None
     record = replace(
         network.record,
-        settings=settings,
+        settings=_settings(given),
         data_hash=table.digest,
         seconds=time.perf_counter() - began,
         rounds=tuple(scores),
@@ -357,8 +399,12 @@ def _validated(table: Table, likelihood: dict[str, Any]) -> Score:
     return ValidatedLikelihood(table, **likelihood)
 
 
+def _chosen_score(model: str, score: str | None) -> str:
+    return score or ("bic" if model == "gbn" else "cv")
+
+
 def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:
-    chosen = score or ("bic" if model == "gbn" else "cv")
+    chosen = _chosen_score(model, score)
     _require_choice("score", chosen, SCORES)
     if chosen == "cv":
         return ValidatedLikelihood(table, **likelihood)
@@ -436,7 +482,11 @@ def _both(
 
 
 def _start(
-    table: Table, model: str, choices: tuple[NodeType, ...], start: NodeType | str | Structure
+    table: Table,
+    model: str,
+    choices: tuple[NodeType, ...],
+    start: NodeType | str | Structure,
+    inputs: Sequence[str],
 ) -> Structure:
     if not isinstance(start, Structure):
         first = NodeType.parse(start)
@@ -446,14 +496,15 @@ def _start(
                 f"{' or '.join(choice.name for choice in choices)}. Got {first.name!r} instead."
             )
         common = first if first in choices else choices[0]
-        types = {v.name: NodeType.DISCRETE if v.is_discrete else common for v in table.variables}
-        return Structure(table.names, types=types)
-    if set(start.nodes) != set(table.names):
+        nodes = [variable for variable in table.variables if variable.name not in inputs]
+        types = {v.name: NodeType.DISCRETE if v.is_discrete else common for v in nodes}
+        return Structure(types, types=types, inputs=inputs)
+    if set(start.nodes) != set(table.names) - set(inputs) or set(start.inputs) != set(inputs):
         raise ArgumentError(
             f"the nodes of start must be the columns of the data. Got {quoted(start.nodes)}, "
             f"and the columns {quoted(table.names)}."
         )
-    given = {start.type(v.name) for v in table.variables if not v.is_discrete}
+    given = {start.type(v.name) for v in table.variables if not v.is_discrete and v.name not in inputs}
     if len(choices) == 1 and given - set(choices):
         raise ArgumentError(f"all nodes of a {model} are of type {choices[0]}, but start has other types.")
     return start

@@ -13,7 +13,7 @@ density of the transformed columns is one of the original columns too:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,10 @@ class Margins:
     def transformed(self, table: Table) -> Table:
         """Return the table in the units of the network."""
         return table.with_columns(np.stack([self._moved(table, name) for name in table.names]))
+
+    def only(self, names: Collection[str]) -> Margins:
+        """Return the transforms of some columns."""
+        return Margins({name: column for name, column in self.columns.items() if name in names})
 
     def log_slopes(self, table: Table, names: Sequence[str]) -> FloatArray:
         """Return what the transforms add to the log-density of every column: columns × rows."""

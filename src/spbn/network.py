@@ -57,7 +57,7 @@ class BayesianNetwork:
     """
 
     structure: Structure
-    #: The nodes, with the levels of the discrete ones.
+    #: The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
     variables: tuple[Variable, ...]
     margins: Margins | None
     record: Record
@@ -79,9 +79,12 @@ class BayesianNetwork:
             if family.node not in cpds:
                 raise GraphError(f"there is no density for node {family.node!r}.")
             _require_fit(family, cpds[family.node])
-        self.variables = tuple(cpds[node].type.variable_of(cpds[node]) for node in structure.nodes)
+        nodes = tuple(cpds[node].type.variable_of(cpds[node]) for node in structure.nodes)
+        self.variables = (*nodes, *_input_variables(structure, cpds))
         _require_levels(self.variables, cpds)
         continuous = {variable.name for variable in self.variables if not variable.is_discrete}
+        if margins is not None and structure.inputs:
+            margins = margins.only(continuous)  # no node may need an input that has one
         if margins is not None and set(margins.columns) != continuous:
             raise GraphError("margins must have a transform for every continuous node, and for no other.")
         self.structure = structure
@@ -132,7 +135,7 @@ class BayesianNetwork:
         discrete = [node for node in structure.nodes if node not in continuous]
         table = mixed_table(
             data,
-            names=structure.nodes,
+            names=(*structure.nodes, *structure.used_inputs),
             discrete=discrete,
             continuous=continuous,
             missing=missing,
@@ -163,8 +166,19 @@ class BayesianNetwork:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of the nodes."""
+        """Names of the nodes, without the inputs."""
         return self.structure.nodes
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs that nodes need: columns that data must have, and that get no density."""
+        return self.structure.used_inputs
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The nodes and the inputs that they need, parents before children."""
+        needed = {variable.name for variable in self.variables}
+        return tuple(name for name in self.structure.dag.topological_order() if name in needed)
 
     def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> FloatArray:
         """Log-density of every row.
@@ -191,26 +205,56 @@ class BayesianNetwork:
         by_node = self.contributions(self._table(data))
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
-    def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
-        """Draw n rows, every node after its parents."""
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
+        """Draw n rows, every node after its parents.
+
+        A network with inputs needs their values: a table with n rows, `given`.
+        """
         import pandas as pd
 
-        columns = self.draw(n, seed)
+        columns = self.draw(n, seed, given=self._given_inputs(n, given))
         return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
 
-    def draw(self, n: int, seed: Seed = None) -> dict[str, FloatArray]:
-        """Draw n rows in the units of the densities, discrete nodes as level codes; columns by node."""
+    def draw(
+        self, n: int, seed: Seed = None, *, given: Mapping[str, FloatArray] | None = None
+    ) -> dict[str, FloatArray]:
+        """Draw n rows in the units of the densities, discrete nodes as level codes; columns by node.
+
+        The inputs, in the same units, are `given`.
+        """
         rng = generator(seed)
         levels = {variable.name: variable.levels for variable in self.variables if variable.is_discrete}
-        columns: dict[str, FloatArray] = {}
-        for node in self.structure.dag.topological_order():
+        columns: dict[str, FloatArray] = dict(given or {})
+        for node in self.order:
+            if node not in self._cpds:
+                continue
             parents = self.cpds[node].parents
-            given = None
+            values = None
             if parents:
                 known = {parent: levels[parent] for parent in parents if parent in levels}
-                given = Table(parents, np.stack([columns[parent] for parent in parents]), known)
-            columns[node] = self.cpds[node].sample(n, given=given, seed=rng)
+                values = Table(parents, np.stack([columns[parent] for parent in parents]), known)
+            columns[node] = self.cpds[node].sample(n, given=values, seed=rng)
         return columns
+
+    def _given_inputs(self, n: int, given: Any) -> dict[str, FloatArray]:
+        """Return the values of the inputs in the units of the densities."""
+        inputs = [variable for variable in self.variables if variable.name in self.inputs]
+        if not inputs:
+            if given is not None:
+                raise ArgumentError("given holds the values of inputs, and this network has none.")
+            return {}
+        if given is None:
+            raise ArgumentError(
+                f"the network has the inputs {quoted(self.inputs)}: pass their values, "
+                f"given={{{self.inputs[0]!r}: [...], ...}}."
+            )
+        table = as_table(given, variables=inputs, min_rows=0)
+        if table.rows != n:
+            raise ArgumentError(
+                f"given must have one row for each of the {n} samples. Got {table.rows} rows."
+            )
+        rows = self.transformed(table)
+        return dict(zip(rows.names, rows.columns, strict=True))
 
     def as_data(self, variable: Variable, values: FloatArray) -> Any:
         """Return drawn values as they are in data: numbers in their units, or categories."""
@@ -367,7 +411,7 @@ class BayesianNetwork:
         return f"BayesianNetwork({self.structure!r})"
 
     def __str__(self) -> str:
-        return "\n".join(str(self.cpds[node]) for node in self.structure.dag.topological_order())
+        return "\n".join(str(self.cpds[node]) for node in self.order if node in self._cpds)
 
     def _table(self, data: Any) -> Table:
         return as_table(data, variables=self.variables)
@@ -414,10 +458,23 @@ def _require_fit(family: Family, cpd: CPD) -> None:
         )
 
 
+def _input_variables(structure: Structure, cpds: Mapping[str, CPD]) -> list[Variable]:
+    """Return the inputs that nodes need, with the levels that these know of."""
+    levels = {
+        variable.name: variable.levels
+        for cpd in cpds.values()
+        for variable in getattr(cpd, "variables", ())
+        if variable.levels
+    }
+    return [Variable(name, levels.get(name, ())) for name in structure.used_inputs]
+
+
 def _require_levels(variables: Sequence[Variable], cpds: Mapping[str, CPD]) -> None:
     """Refuse densities that do not agree on the levels of their parents."""
     known = {variable.name: variable for variable in variables}
     for variable in variables:
+        if variable.name not in cpds:
+            continue
         cpd = cpds[variable.name]
         parents = [known[parent] for parent in cpd.parents]
         given = {parent.name: parent for parent in getattr(cpd, "variables", ())}

@@ -14,6 +14,8 @@ from spbn.nodes.families import Family
 
 __all__ = ["Family", "NodeType", "Structure"]
 
+INPUT = "input"  # what an input is called where nodes have types
+
 
 class Structure:
     """A directed acyclic graph whose nodes have types.
@@ -29,18 +31,27 @@ class Structure:
         Pairs (parent, child).
     types
         One type for all nodes, or a dict with the type of every node.
+    inputs
+        Names of further nodes of the graph that have neither type nor density, and no parents: what is
+        known from elsewhere, such as the values of a moment before.
     """
 
+    #: The graph of the nodes and, after them, the inputs.
     dag: DAG
+    inputs: tuple[str, ...]
 
     def __init__(
         self,
         nodes: Iterable[str],
         arcs: Iterable[Arc] = (),
         types: NodeType | str | Mapping[str, NodeType | str] = NodeType.LG,
+        *,
+        inputs: Iterable[str] = (),
     ) -> None:
-        self.dag = DAG(nodes, arcs)
-        self._types = _node_types(self.dag.nodes, types)
+        self.inputs = tuple(inputs)
+        self.dag = DAG([*nodes, *self.inputs], arcs)
+        _require_no_parents(self.dag, self.inputs)
+        self._types = _node_types(self.nodes, types)
 
     @classmethod
     def from_dag(
@@ -50,10 +61,11 @@ class Structure:
         return cls._of(dag, _node_types(dag.nodes, types))
 
     @classmethod
-    def _of(cls, dag: DAG, types: dict[str, NodeType]) -> Structure:
+    def _of(cls, dag: DAG, types: dict[str, NodeType], inputs: tuple[str, ...] = ()) -> Structure:
         """Combine a DAG and types that are known to fit."""
         structure = cls.__new__(cls)
         structure.dag = dag
+        structure.inputs = inputs
         structure._types = types
         return structure
 
@@ -64,8 +76,13 @@ class Structure:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of the nodes."""
-        return self.dag.nodes
+        """Names of the nodes, without the inputs."""
+        return self.dag.nodes[: len(self.dag.nodes) - len(self.inputs)]
+
+    @property
+    def used_inputs(self) -> tuple[str, ...]:
+        """The inputs that some node has as a parent."""
+        return tuple(name for name in self.inputs if self.dag.children(name))
 
     @property
     def arcs(self) -> tuple[Arc, ...]:
@@ -78,7 +95,7 @@ class Structure:
 
     def type(self, node: str) -> NodeType:
         """Return the type of a node."""
-        self.dag.index(node)
+        self._require_node(node)
         return self._types[node]
 
     def family(self, node: str) -> Family:
@@ -90,19 +107,45 @@ class Structure:
         return tuple(self.family(node) for node in self.nodes)
 
     def with_dag(self, dag: DAG) -> Structure:
-        """Return the same types on another graph of the same nodes."""
-        return self._of(dag, self._types) if dag.nodes == self.nodes else Structure.from_dag(dag, self.types)
+        """Return the same types on another graph of the same nodes and inputs."""
+        if dag.nodes != self.dag.nodes:
+            return Structure(
+                [node for node in dag.nodes if node not in self.inputs],
+                dag.arcs,
+                self.types,
+                inputs=self.inputs,
+            )
+        _require_no_parents(dag, self.inputs)
+        return self._of(dag, self._types, self.inputs)
 
     def with_type(self, node: str, type: NodeType | str) -> Structure:
         """Return the same graph with another type for one node."""
+        self._require_node(node)
+        return self._of(self.dag, {**self._types, node: NodeType.parse(type)}, self.inputs)
+
+    def _require_node(self, node: str) -> None:
         self.dag.index(node)
-        return self._of(self.dag, {**self._types, node: NodeType.parse(type)})
+        if node not in self._types:
+            raise GraphError(f"{node!r} is an input, which has no type.")
+
+    def undecided_arcs(self) -> tuple[Arc, ...]:
+        """Return the arcs whose reversal implies the same independences; none from an input can be one."""
+        # A twin of every input, with the same children, directs the arcs from both of them and no other.
+        used = self.used_inputs
+        twins = {name: f"{name}'" for name in used}
+        while set(twins.values()) & set(self.dag.nodes):
+            twins = {name: f"{twin}'" for name, twin in twins.items()}
+        arcs = [(twins[name], child) for name in used for child in self.dag.children(name)]
+        twinned = DAG([*self.dag.nodes, *twins.values()], [*self.arcs, *arcs])
+        return tuple(arc for arc in twinned.undecided_arcs() if arc in self.arcs)
 
     def to_networkx(self) -> Any:
-        """Return a `networkx.DiGraph` whose nodes have the attribute ``type``."""
+        """Return a `networkx.DiGraph` whose nodes have the attribute ``type``: "input" for inputs."""
         graph = self.dag.to_networkx()
         for node, node_type in self.types.items():
             graph.nodes[node]["type"] = node_type.name
+        for name in self.inputs:
+            graph.nodes[name]["type"] = INPUT
         return graph
 
     @classmethod
@@ -110,7 +153,10 @@ class Structure:
         """Read a `networkx.DiGraph`; nodes without an attribute ``type`` are LG."""
         require_directed(graph)
         types = {node: graph.nodes[node].get("type", NodeType.LG) for node in graph.nodes}
-        return cls(graph.nodes, graph.edges, types)
+        inputs = [node for node, node_type in types.items() if node_type == INPUT]
+        for name in inputs:
+            del types[name]
+        return cls(types, graph.edges, types, inputs=inputs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Structure) and self._key == other._key
@@ -120,7 +166,8 @@ class Structure:
 
     def __repr__(self) -> str:
         types = {node: str(node_type) for node, node_type in self.types.items()}
-        return f"Structure({list(self.nodes)}, {list(self.arcs)}, {types})"
+        inputs = f", inputs={list(self.inputs)}" if self.inputs else ""
+        return f"Structure({list(self.nodes)}, {list(self.arcs)}, {types}{inputs})"
 
     def _repr_html_(self) -> str:
         """Show the graph in a notebook."""
@@ -130,11 +177,18 @@ class Structure:
 
     def __str__(self) -> str:
         nodes = [f"{node} ({node_type})" for node, node_type in self.types.items()]
+        nodes += [f"{name} ({INPUT})" for name in self.inputs]
         return drawn(nodes, [f"{source} → {target}" for source, target in self.arcs])
 
     @cached_property
     def _key(self) -> tuple[DAG, frozenset[tuple[str, NodeType]]]:
         return self.dag, frozenset(self.types.items())
+
+
+def _require_no_parents(dag: DAG, inputs: tuple[str, ...]) -> None:
+    for name in inputs:
+        if parents := dag.parents(name):
+            raise GraphError(f"an input has no parents, but there is an arc {parents[0]} → {name}.")
 
 
 def _node_types(

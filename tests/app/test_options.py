@@ -14,17 +14,21 @@ import spbn
 from learning_options import CASES, FRAME
 from spbn.app.cli import app
 from spbn.app.wording import OPTIONS
+from spbn.drawing.forecasts import save_forecast
 from spbn.drawing.pictures import to_dot
 from spbn.drawing.posteriors import save_posterior
+from spbn.drawing.slices import save_slices
 from spbn.learn import MODELS
 from spbn.record import plain_settings
 from spbn.report import render
 from spbn.report.confidence import render_confidence
 from spbn.tables import read_table
+from time_series import autoregression
 
 from strategies import nonlinear_frame
 
 CHECKS = {}
+SERIES = autoregression(40, series=3).assign(t=np.tile(np.arange(40) * 2.0, 3))
 
 
 def checks(command, option):
@@ -59,6 +63,7 @@ def tables(folder):
     holes.loc[3, "a"] = np.nan
     holes.to_csv("holes.csv", index=False)
     FRAME.assign(name="Bob").to_csv("named.csv", index=False)
+    SERIES.to_csv("series.csv", index=False)
     spbn.learn(FRAME).save("m.spbn")
     return folder
 
@@ -922,3 +927,120 @@ def _(run):
 def _(run):
     classified(run, "--test", "new.csv", "--report", "r.html")
     assert "Most uncertain rows" in Path("r.html").read_text()
+
+
+def over_time(run, *arguments, table="series.csv", **settings):
+    """Learn a model over time, by the command line and by Python: they must be the same."""
+    code, _, err = run("learn", table, "--model", "gbn", *arguments, "--out", "time.spbn")
+    assert code == 0, err
+    expected = spbn.learn_dynamic(settings.pop("frame", SERIES), model="gbn", **settings)
+    found = spbn.DynamicNetwork.load("time.spbn")
+    assert found == expected
+    return found
+
+
+@checks("learn", "--lags")
+def _(run):
+    frame = SERIES[["a", "b"]]
+    frame.to_csv("plain.csv", index=False)
+    two = over_time(run, "--lags", "2", table="plain.csv", frame=frame, lags=2)
+    assert two != over_time(run, "--lags", "1", table="plain.csv", frame=frame)
+    kept = ["--forbid", "a[t-1]:a", "--require", "b[t-1]:a", "--max-seconds", "1e9"]
+    arcs = {"forbidden_arcs": [("a[t-1]", "a")], "required_arcs": [("b[t-1]", "a")], "max_seconds": 1e9}
+    over_time(run, "--lags", "1", *kept, table="plain.csv", frame=frame, **arcs)
+
+
+@checks("learn", "--series")
+def _(run):
+    frame = SERIES.drop(columns="t")
+    found = over_time(run, "--lags", "1", "--series", "machine", "--drop", "t", frame=frame, series="machine")
+    assert found.transition.record.rows == 3 * 39
+    assert run("learn", "series.csv", "--series", "machine")[2].endswith("together with --lags only.\n")
+
+
+@checks("learn", "--time")
+def _(run):
+    found = over_time(run, "--lags", "1", "--series", "machine", "--time", "t", series="machine", time="t")
+    assert found.step == 2.0
+
+
+@checks("learn", "--every")
+def _(run):
+    frame = spbn.resample(SERIES, time="t", every=4, series="machine")
+    options = ["--lags", "1", "--series", "machine", "--time", "t", "--every", "4"]
+    found = over_time(run, *options, frame=frame, series="machine", time="t")
+    assert found.step == 4.0
+
+
+def forecast(run, *arguments):
+    code, out, err = run("forecast", "time.spbn", "series.csv", *arguments)
+    assert code == 0, err
+    return out
+
+
+def learned_over_time(run):
+    return over_time(run, "--lags", "1", "--series", "machine", "--time", "t", series="machine", time="t")
+
+
+@checks("forecast", "--steps")
+@checks("forecast", "-n")
+@checks("forecast", "--seed")
+@checks("forecast", "--out")
+@checks("forecast", "--paths")
+def _(run):
+    network = learned_over_time(run)
+    options = ["--steps", "7", "-n", "50", "--seed", "3", "--out", "ahead.csv", "--paths", "paths.csv"]
+    out = forecast(run, *options)
+    expected = network.forecast(SERIES, 7, n=50, seed=3)
+    pd.testing.assert_frame_equal(pd.read_csv("paths.csv"), expected.paths)
+    written = pd.read_csv("ahead.csv").set_index(["machine", "step"])
+    np.testing.assert_allclose(written["a mean"], expected.mean()["a"])
+    np.testing.assert_allclose(written["b 95 %"], expected.quantile(0.95)["b"].iloc[:, 0])
+    assert out.startswith("7 steps ahead, 50 paths, 3 series")
+
+
+@checks("forecast", "--event")
+def _(run):
+    network = learned_over_time(run)
+    out = forecast(run, "--steps", "3", "--event", "a>3", "--event", "b<2")
+    ahead = network.forecast(SERIES, 3)
+    for name in ahead.series:
+        probability = ahead.probability({"a": (3, None), "b": (None, 2)}, series=name)
+        assert f"{name}: P(a>=3 and b<=2 within 3 steps) = {probability:.4g} ±" in out
+
+
+@checks("forecast", "--only")
+@checks("forecast", "--plot")
+def _(run):
+    network = learned_over_time(run)
+    code, _, err = run("forecast", "time.spbn", "series.csv", "--plot", "fan.svg")
+    assert (code, "--only" in err) == (2, True)
+    forecast(run, "--only", "m1", "--plot", "fan.svg", "--paths", "paths.csv")
+    expected = network.forecast(SERIES[SERIES["machine"] == "m1"], 10)
+    pd.testing.assert_frame_equal(pd.read_csv("paths.csv"), expected.paths)
+    save_forecast(expected, Path("expected.svg"))
+    assert Path("fan.svg").read_bytes() == Path("expected.svg").read_bytes()
+    assert "'m9'" in run("forecast", "time.spbn", "series.csv", "--only", "m9")[2]
+
+
+@checks("forecast", "--every")
+def _(run):
+    network = learned_over_time(run)
+    uneven = SERIES[SERIES["machine"] == "m0"].assign(t=lambda f: f["t"] + 0.5 * (f.index % 2))
+    uneven.to_csv("uneven.csv", index=False)
+    code, _, err = run("forecast", "time.spbn", "uneven.csv")
+    assert code == 2
+    assert "not equally spaced" in err
+    assert "--every 2" in err
+    assert run("forecast", "time.spbn", "uneven.csv", "--every", "2", "--paths", "paths.csv")[0] == 0
+    expected = network.forecast(spbn.resample(uneven, time="t", every=2, series="machine"), 10)
+    pd.testing.assert_frame_equal(pd.read_csv("paths.csv"), expected.paths)
+
+
+@checks("plot", "--slices")
+def _(run):
+    network = learned_over_time(run)
+    assert run("plot", "time.spbn", "--out", "g.svg", "--slices", "4")[0] == 0
+    save_slices(network, Path("expected.svg"), slices=4)
+    assert Path("g.svg").read_bytes() == Path("expected.svg").read_bytes()
+    assert "--slices is for models over time" in run("plot", "m.spbn", "--out", "g.svg", "--slices", "4")[2]

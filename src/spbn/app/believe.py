@@ -56,7 +56,7 @@ def confidence(
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     if workers < 1:
         raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
-    frame, settings = lesson.read()
+    frame, settings = lesson.read(None)
     with client_of(None, scheduler) if scheduler else _processes(workers) as client:
         found = find_confidence(
             frame,

@@ -20,9 +20,11 @@ from spbn.app.believe import confidence
 from spbn.app.classify import classify
 from spbn.app.compacting import compact
 from spbn.app.explore import explore
-from spbn.app.inputs import busy, frame_with_holes, load_model, training_frame
+from spbn.app.forecasting import forecast
+from spbn.app.inputs import busy, frame_with_holes, load_any_model, training_frame
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.scoring import score
+from spbn.app.series import Axis, axis_of, series_of
 from spbn.app.targets import require_targets
 from spbn.app.terminal import (
     complain,
@@ -35,6 +37,7 @@ from spbn.app.terminal import (
 from spbn.app.wording import in_options
 from spbn.app.workers import Scheduler, Workers, client_of
 from spbn.drawing.packages import require_plot_packages
+from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, SpbnError
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray
@@ -74,6 +77,31 @@ def _options(
 @with_learning_options
 def learn(
     lesson: Lesson,
+    lags: Annotated[
+        int | None,
+        typer.Option(
+            help="Rows follow each other in time: learn how one depends on so many before it.",
+            show_default=False,
+        ),
+    ] = None,
+    series: Annotated[
+        str | None,
+        typer.Option(help="With --lags: the column that tells several series apart.", show_default=False),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="With --lags: the column with the times of rows. Gaps in them begin a new series.",
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            help="With --time: resample the rows to this step, in seconds if times are dates.",
+            show_default=False,
+        ),
+    ] = None,
     max_seconds: Annotated[
         float | None,
         typer.Option(
@@ -114,18 +142,24 @@ def learn(
     if report is not None:
         require_plot_packages()
     frame: pd.DataFrame | None = None
+    axis = axis_of(lags, series, time, every)
     if lesson.is_in_parts:
         if checkpoint is not None:
             raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
+        if axis is not None:
+            raise ArgumentError("--lags cannot be used with several files: put them into one table.")
         settings = lesson.read_later()
     else:
-        frame, settings = lesson.read()
+        frame, settings = lesson.read(axis)
         settings["checkpoint"] = checkpoint
     common = {"max_seconds": max_seconds, "progress": sys.stderr.isatty(), **settings}
+    network: BayesianNetwork | DynamicNetwork
     with client_of(workers, scheduler) as client:
         try:
             if frame is None:
                 network = learn_from_parts(list(lesson.files), client=client, **common)
+            elif axis is not None:
+                network = _learn_over_time(axis, frame, common | {"client": client})
             else:
                 network = learn_network(frame, client=client, **common)
         except LearningInterrupted as stop:
@@ -137,7 +171,9 @@ def learn(
     show_network(network)
     if frame is not None:
         whole: BoolArray = present(frame).min(axis=1)
-        if whole.all():
+        if isinstance(network, DynamicNetwork):
+            frame = frame if whole.all() else None  # leaving some out would join others
+        elif whole.all():
             _warn_of_far_rows(network, frame, data)
     if out_ is not None or report is not None:
         say()
@@ -154,7 +190,7 @@ def show(model: Model) -> None:
 
     [dim]spbn show wine.spbn[/]
     """
-    show_network(load_model(model), details=True)
+    show_network(load_any_model(model), details=True)
 
 
 app.command()(score)
@@ -163,7 +199,7 @@ app.command()(score)
 @app.command()
 def sample(
     model: Model,
-    n: Annotated[int, typer.Option("-n", help="How many rows.")] = 1000,
+    n: Annotated[int, typer.Option("-n", help="How many rows; of a model over time, of one series.")] = 1000,
     seed: Seed = 0,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)
@@ -176,14 +212,15 @@ def sample(
     require_targets(out_, inputs=[model])
     if out_ is not None:
         require_table_name(out_)
-    network = load_model(model)
+    network = load_any_model(model)
     with busy("drawing rows"):
-        rows = network.sample(n, seed=seed)
+        rows = network.sample(n, seed=seed)  # of a model over time: one series
     write_or_print(rows, out_)
 
 
 app.command()(explore)
 app.command()(query)
+app.command()(forecast)
 app.command()(impute)
 app.command()(predict)
 
@@ -239,17 +276,32 @@ app.command()(compact)
 def plot(
     model: Model,
     out_: Annotated[Path, typer.Option("--out", help="graph.svg, .png, .pdf or .dot.", show_default=False)],
+    slices: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a model over time: how many rows to draw. Default: one more than it has lags.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Draw the graph of a network.
 
     [dim]spbn plot wine.spbn --out graph.svg[/]
     """
     from spbn.drawing.pictures import save_structure
+    from spbn.drawing.slices import save_slices
 
     require_targets(out_, inputs=[model])
-    network = load_model(model)
+    network = load_any_model(model)
+    if slices is not None and not isinstance(network, DynamicNetwork):
+        raise ArgumentError(f"--slices is for models over time, and {model} is not one.")
     with busy("drawing the graph"):
-        save_structure(network.structure, out_)
+        if not isinstance(network, DynamicNetwork):
+            save_structure(network.structure, out_)
+        elif out_.suffix.lower() == ".dot":
+            save_structure(network.transition.structure, out_)
+        else:
+            save_slices(network, out_, slices=slices)
     say(f"graph written to {out_}")
 
 
@@ -267,8 +319,15 @@ def report(
     """
     require_targets(out_, inputs=[model, data])
     require_plot_packages()
-    network = load_model(model)
-    _write_report(network, out_, None if data is None else frame_with_holes(network, data), model.stem)
+    network = load_any_model(model)
+    frame = None
+    if data is not None:
+        frame = (
+            series_of(network, data)
+            if isinstance(network, DynamicNetwork)
+            else frame_with_holes(network, data)
+        )
+    _write_report(network, out_, frame, model.stem)
 
 
 @app.command()
@@ -359,7 +418,13 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path)
         warn(f"{found.what}{look} {found.remedy}")
 
 
-def _write_report(network: BayesianNetwork, path: Path, data: Any, title: str) -> None:
+def _learn_over_time(axis: Axis, frame: pd.DataFrame, settings: dict[str, Any]) -> DynamicNetwork:
+    from spbn.dynamic.learning import learn_dynamic
+
+    return learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
+
+
+def _write_report(network: BayesianNetwork | DynamicNetwork, path: Path, data: Any, title: str) -> None:
     from spbn.report import write_report
 
     with busy("writing the report"):

@@ -12,7 +12,9 @@ from spbn.app.arguments import names_in
 from spbn.app.progress import working
 from spbn.app.terminal import note, say
 from spbn.app.wording import joined
+from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import DataError, ModelFileError, quoted
+from spbn.files.model import load_any
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray
 from spbn.tables.files import column_names, present, read_table, require_complete
@@ -29,13 +31,24 @@ def busy(title: str) -> AbstractContextManager[None]:
 
 
 def load_model(path: Path) -> BayesianNetwork:
-    """Read a network."""
+    """Read a network of single rows."""
+    network = load_any_model(path)
+    if isinstance(network, DynamicNetwork):
+        raise ModelFileError(
+            f"{path} is a model over time, and this command takes models of single rows. Models over time "
+            f"are for spbn forecast, show, score, sample, plot and report."
+        )
+    return network
+
+
+def load_any_model(path: Path) -> BayesianNetwork | DynamicNetwork:
+    """Read a network, of single rows or over time."""
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model.")
     with busy("reading the model"):
-        return BayesianNetwork.load(path)
+        return load_any(path)
 
 
 def training_frame(

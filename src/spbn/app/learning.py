@@ -14,10 +14,11 @@ import typer
 
 from spbn.app.arguments import Columns, Discrete, Drop, MissingValues, Seed, Tables, arc_in, names_in
 from spbn.app.inputs import note_peculiar_columns, training_frame, training_frame_with_holes
+from spbn.app.series import Axis, names_with_lags, series_frame
 from spbn.errors import ArgumentError, quoted
 from spbn.learn import MODELS, SCORES, TESTS
 from spbn.numerics.arrays import BoolArray
-from spbn.tables.files import present
+from spbn.tables.files import present, require_complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,13 +33,14 @@ class Lesson:
     files
         What was given as the table.
     read
-        Returns the table, and the settings of `spbn.learn`.
+        Takes how rows follow each other, or None if they do not; returns the table, and the settings of
+        `spbn.learn`.
     read_later
         Returns the settings of `spbn.distributed.learn` instead, and leaves the rows to others.
     """
 
     files: tuple[Path, ...]
-    read: Callable[[], tuple[pd.DataFrame, dict[str, Any]]]
+    read: Callable[[Axis | None], tuple[pd.DataFrame, dict[str, Any]]]
     read_later: Callable[[], dict[str, Any]]
 
     @property
@@ -120,20 +122,31 @@ def _lesson(
             "seed": seed,
         }
 
-    def read() -> tuple[pd.DataFrame, dict[str, Any]]:
+    def read(axis: Axis | None) -> tuple[pd.DataFrame, dict[str, Any]]:
         if len(data) > 1:
             raise ArgumentError(f"one table can be given. Got {len(data)}: {quoted(map(str, data))}.")
         categories = names_in("--discrete", discrete) or []
-        if missing == "impute":
+        if axis is not None:
+            chosen, dropped = names_in("--columns", columns), names_in("--drop", drop) or []
+            frame = series_frame(data[0], axis, columns=chosen, drop=dropped, discrete=categories)
+            if missing == "error":
+                require_complete(
+                    data[0],
+                    frame.drop(columns=axis.keys),
+                    "Fill what is missing, or pass --missing drop to leave out rows that look back on it.",
+                )
+        elif missing == "impute":
             frame = training_frame_with_holes(data[0], columns, drop, categories)
         else:
             remedy = "With --missing impute, a network is learned from the values that are there."
             frame = training_frame(data[0], columns, drop, categories, missing, remedy=remedy)
-        whole: BoolArray = present(frame).min(axis=1)
+        variables = frame if axis is None else frame.drop(columns=axis.keys)
+        names = [str(name) for name in variables.columns]
+        whole: BoolArray = present(variables).min(axis=1)
         if whole.any():
-            note_peculiar_columns(frame.loc[whole], categories)
+            note_peculiar_columns(variables.loc[whole], categories)
         return frame, {
-            **common(frame.columns),
+            **common(names if axis is None else names_with_lags(names, axis.lags)),
             "algorithm": algorithm,
             "max_parents": max_parents,
             "test": test,

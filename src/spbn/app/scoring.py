@@ -9,9 +9,11 @@ from typing import Annotated, Literal
 import typer
 
 from spbn.app.arguments import Data, Model, Seed
-from spbn.app.inputs import busy, frame_for, frame_with_holes, load_model
+from spbn.app.inputs import busy, frame_for, frame_with_holes, load_any_model
+from spbn.app.series import series_of
 from spbn.app.targets import require_targets
 from spbn.app.terminal import print_observed, print_unusual, say
+from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError
 from spbn.numerics.arrays import FloatArray
 from spbn.tables.files import require_table_name, write_table
@@ -49,15 +51,23 @@ def score(
     if top < 0:
         raise ArgumentError(f"--top must be 0 or more. Got {top}.")
     from spbn.explain import unusual_rows
+    from spbn.explain.series import unusual_in_time
 
-    network = load_model(model)
-    if missing == "integrate":
+    network = load_any_model(model)
+    if isinstance(network, DynamicNetwork):
+        if missing == "integrate":
+            raise ArgumentError(
+                "--missing integrate is not for models over time: what is missing in a row is missing in the "
+                "past of the next. Fill what is missing."
+            )
+        frame = series_of(network, data)
+    elif missing == "integrate":
         frame = frame_with_holes(network, data)
     else:
         remedy = "Fill what is missing, or pass --missing integrate to score rows by what is there."
         frame = frame_for(network, data, remedy=remedy)
     by_name: dict[str, FloatArray] = {}
-    if frame.isna().to_numpy().any():
+    if not isinstance(network, DynamicNetwork) and frame.isna().to_numpy().any():
         if by_node:
             raise ArgumentError(
                 "--by-node takes complete rows only: what a node adds depends on parents that may be missing."
@@ -67,7 +77,10 @@ def score(
         print_observed(logpdf, frame, top=top)
     else:
         with busy("scoring the rows"):
-            found = unusual_rows(network, frame, top=top)
+            if isinstance(network, DynamicNetwork):
+                found = unusual_in_time(network, frame, top=top)
+            else:
+                found = unusual_rows(network, frame, top=top)
         print_unusual(found, frame.index.tolist(), by_node=by_node)
         logpdf = found.logpdf
         by_name = dict(zip(network.nodes, found.contributions, strict=True)) if by_node else {}

@@ -18,6 +18,8 @@ from rich.console import Console
 from spbn.app.escaping import printable
 from spbn.app.wording import in_options
 from spbn.confidence import Confidence
+from spbn.dynamic.forecast import Forecast
+from spbn.dynamic.network import DynamicNetwork
 from spbn.explain.classification import Predictions
 from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
@@ -57,16 +59,25 @@ def note(message: str) -> None:
     complain(f"note: {message}")
 
 
-def show_network(network: BayesianNetwork, *, details: bool = False) -> None:
+def show_network(network: BayesianNetwork | DynamicNetwork, *, details: bool = False) -> None:
     """Print the nodes, parents first, with their types and densities; and how they were found."""
+    if isinstance(network, DynamicNetwork):
+        say(f"a row given the {'row' if network.lags == 1 else f'{network.lags} rows'} before it:")
+        show_network(network.transition, details=details)
+        say()
+        say(f"the first {'row' if network.lags == 1 else f'{network.lags} rows'} of a series:")
+        network = network.static
     structure = network.structure
     kinds = [str(node_type) for node_type in structure.types.values()]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True)))
-    say(f"{_count(structure.nodes, 'node')} ({counts}), {_count(structure.arcs, 'arc')}")
+    inputs = f", {_count(structure.inputs, 'input')}" if structure.inputs else ""
+    say(f"{_count(structure.nodes, 'node')} ({counts}){inputs}, {_count(structure.arcs, 'arc')}")
     say()
     width = max(map(len, kinds))
     legends: dict[str, None] = {}
-    for node in structure.dag.topological_order():
+    for node in network.order:
+        if node not in network.cpds:
+            continue
         cpd = network.cpds[node]
         say(f"{structure.type(node):{width}}  {cpd!r}")
         description = cpd.describe()
@@ -150,6 +161,38 @@ def print_posterior(posterior: Posterior, share: float) -> None:
 def _decimals(width: float) -> int:
     """Return how many digits after the point show three digits of a width."""
     return 3 if not width > 0 else min(max(2 - math.floor(math.log10(width)), 0), 9)
+
+
+def print_forecast(forecast: Forecast, share: float) -> None:
+    """Print what is likely of every variable at some steps: the first ones, and then fewer and fewer."""
+    import pandas as pd
+
+    series = f", {_count(forecast.series, 'series', 'series')}" if forecast.series_name else ""
+    say(f"{_count(range(forecast.steps), 'step')} ahead, {_count(range(forecast.n), 'path')}{series}")
+    shown = [s for s in range(1, forecast.steps + 1) if s == forecast.steps or _is_round(s)]
+    ends = [0.5 - share / 2, 0.5, 0.5 + share / 2]
+    means, quantiles = forecast.mean(), forecast.quantile(ends)
+    for variable in forecast.variables:
+        if variable.is_discrete:
+            found = forecast.probabilities(variable.name).rename(columns=printable)
+        else:
+            heads = ("mean", f"{100 * ends[0]:.0f} %", "median", f"{100 * ends[2]:.0f} %")
+            numbers = (means[variable.name], *(quantiles[variable.name, end] for end in ends))
+            found = pd.DataFrame(dict(zip(heads, numbers, strict=True)))
+        rows = found.index.get_level_values("step").isin(shown)
+        shown_rows: pd.DataFrame = found.loc[rows, :].rename(index=_printable_text)
+        say()
+        say(variable.name, style="bold")
+        say_lines(shown_rows.reset_index().to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+
+
+def _is_round(number: int) -> bool:
+    """Tell whether a number is 1, 2 or 5, or one of these with zeros after it."""
+    return str(number).rstrip("0") in ("1", "2", "5")
+
+
+def _printable_text(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value
 
 
 def print_comparison(table: pd.DataFrame) -> None:

@@ -24,6 +24,7 @@ OPTIONS = {
     "columns": "--columns",  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
     "samples": "--samples",  # of `write_explorer`
+    **{name: f"--{name}" for name in ("lags", "series", "time", "every")},  # of `learn_dynamic`, `resample`
     "client": "--workers",
     "tolerance": "--tolerance",  # of `compact`
     "others": "--others",
@@ -38,6 +39,7 @@ PHRASES = {
     r"limit the condition \(max_conditioning in pc\)": "use --algorithm hc",
     r"^a node type must be": "--start must be",
     r"^the arcs form a cycle": "the required arcs (--require) form a cycle",
+    r"spbn\.resample\(data, time=.*, every=([^)]*)\)": r"--every \1",
     r"^evidence\b": "--given",
     r"^do\b(?=:| names| sets)": "--do",
     r"^the event\b": "--event",
@@ -54,7 +56,7 @@ _PART = re.compile(
         (?:\ in\ learn)?(?=[.,:;)]*(?:\s|$))
     | (?P<quoted>(?<!\w)(?:{_QUOTED}))                # a name or a value: it stays as it is
     | \b(?P<unmistakable>required_arcs|forbidden_arcs|max_parents)\b
-    | (?:^|(?<=\ and\ ))(?P<subject>{_ANY})(?=(?:\ and\ \w+)?\ (?:must|can|names)\b)
+    | (?:^|(?<=\ and\ ))(?P<subject>{_ANY})(?=(?:\ and\ \w+)?\ (?:must|can|cannot|names)\b)
     """,
     re.VERBOSE,
 )

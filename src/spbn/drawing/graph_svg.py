@@ -61,7 +61,7 @@ def graph_svg(
     """
     drawing = _place(structure)
     # Tab goes through the nodes as they are read: layer by layer, from the left.
-    order = sorted(structure.nodes, key=lambda node: tuple(drawing.centres[node][::-1].tolist()))
+    order = sorted(_drawn(structure), key=lambda node: tuple(drawing.centres[node][::-1].tolist()))
     grown = min(LARGEST, max(1.0, TALLEST / drawing.height))
     return tag(
         "svg",
@@ -70,7 +70,7 @@ def graph_svg(
             *(_arc(structure, drawing, arc, weights.get(arc), notes.get(arc)) for arc in structure.arcs),
             aria_hidden="true",
         ),
-        tag("g", *(_node(structure, drawing, node, linked=linked) for node in order)),
+        tag("g", *(_node_or_input(structure, drawing, node, linked=linked) for node in order)),
         class_="graph",
         viewBox=f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
         style=f"max-width:{grown * drawing.width:.0f}px;min-width:{SMALLEST * drawing.width:.0f}px",
@@ -108,11 +108,9 @@ def type_rules(types: Iterable[NodeType]) -> str:
 
 
 def _place(structure: Structure) -> _Drawing:
-    labels = short_labels(structure.nodes, LONGEST_LABEL)
-    layout = layered(
-        [labels[node] for node in structure.nodes], [(labels[a], labels[b]) for a, b in structure.arcs]
-    )
-    centres = {node: np.array(layout.centres[labels[node]]) * UNIT for node in structure.nodes}
+    labels = short_labels(_drawn(structure), LONGEST_LABEL)
+    layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in structure.arcs])
+    centres = {node: np.array(layout.centres[label]) * UNIT for node, label in labels.items()}
     routes = {(a, b): np.array(layout.routes[labels[a], labels[b]]) * UNIT for a, b in structure.arcs}
     # Curves stay within the hull of their control points.
     corners = [centre + sign * _radii(labels[node]) for node, centre in centres.items() for sign in (-1, 1)]
@@ -126,13 +124,26 @@ def _place(structure: Structure) -> _Drawing:
     )
 
 
+def _drawn(structure: Structure) -> tuple[str, ...]:
+    """Return what is drawn: the nodes, and the inputs that they need."""
+    return (*structure.nodes, *structure.used_inputs)
+
+
 def _radii(label: str) -> FloatArray:
     return np.array([0.5 * node_width(label) * UNIT[0], 0.5 * NODE_HEIGHT])
 
 
-def _node(structure: Structure, drawing: _Drawing, node: str, *, linked: bool) -> Html:
+def _node_or_input(structure: Structure, drawing: _Drawing, node: str, *, linked: bool) -> Html:
     x, y = drawing.centres[node].tolist()
     rx, ry = drawing.radii(node).tolist()
+    if node in structure.inputs:
+        return tag(
+            "g",
+            tag("title", f"{node} (input)"),
+            tag("ellipse", cx=x, cy=y, rx=rx, ry=ry),
+            tag("text", drawing.labels[node], x=x, y=y, dy="0.35em"),
+            class_="input",
+        )
     node_type, parents = structure.type(node), structure.parents(node)
     name = node_type.label
     given = f"parents: {', '.join(parents)}" if parents else "no parents"
@@ -173,8 +184,8 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
         tag("path", d=_path(route), stroke_width=round(width, 2), stroke_dasharray=DASHES if note else None),
         tag("polygon", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, base + aside, base - aside))),
         class_="arc",
-        data_from=structure.nodes.index(source),
-        data_to=structure.nodes.index(target),
+        data_from=structure.dag.index(source),
+        data_to=structure.dag.index(target),
     )
 
 

@@ -76,17 +76,20 @@ def plot_structure(
         if compare_to is None
         else _arc_styles(found, compare_to)
     )
-    labels = short_labels(found.nodes, LONGEST_LABEL)
+    labels = short_labels((*found.nodes, *found.used_inputs), LONGEST_LABEL)
     # Arcs of the structure itself come first: they decide the layers.
     arcs = sorted(styles, key=lambda arc: arc not in found.arcs)
     layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in arcs])
     made = ax is None
     if ax is None:
-        ax = _new_axes(4.0, 3.0)
+        ax = new_axes(4.0, 3.0)
     for (a, b), (colour, line) in styles.items():
         strength = None if strengths is None else strengths.get((a, b))
         _draw_arc(ax, layout, (labels[a], labels[b]), colour, line, strength)
     for node, label in labels.items():
+        if node in found.inputs:
+            _draw_input(ax, label, *layout.centres[label])
+            continue
         other = compare_to is not None and compare_to.type(node) is not found.type(node)
         _draw_node(ax, label, *layout.centres[label], found.type(node), MISSING if other else INK)
     legend_styles = _legend_styles(compare_to, strengths, open_directions)
@@ -115,7 +118,7 @@ def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
         raise ArgumentError(f"search must be a SearchResult. Got {type(search).__name__}.")
     if ax is None:
         count = len(search.steps)
-        ax = _new_axes(max(5.0, 0.42 * count + 2.5), 4.6) if count <= NAMED_STEPS else _new_axes(9.0, 3.8)
+        ax = new_axes(max(5.0, 0.42 * count + 2.5), 4.6) if count <= NAMED_STEPS else new_axes(9.0, 3.8)
     steps = np.arange(1, len(search.steps) + 1)
     scores = np.array([step.score for step in search.steps])
     validations = np.array([step.validation_score for step in search.steps])
@@ -172,11 +175,12 @@ def plot_cpd(
     points
         The most rows to draw.
     """
-    cpd = network.cpds[network.nodes[network.structure.dag.index(node)]]
+    network.structure.type(node)  # refuses what is not a node
+    cpd = network.cpds[node]
     parents = network.structure.parents(node)
     columns = _columns_for(network, node, data)
     if ax is None:
-        ax = _new_axes(4.6, 3.4)
+        ax = new_axes(4.6, 3.4)
     kinds = {variable.name: variable for variable in network.variables}
     if kinds[node].is_discrete:
         _draw_bars(ax, network, kinds[node], columns, with_rows=data is not None)
@@ -227,7 +231,7 @@ def plot_contributions(
             f"call plot_contributions(network.logpdf_by_node(data))."
         )
     if ax is None:
-        ax = _new_axes(8.0, 3.6)
+        ax = new_axes(8.0, 3.6)
     x = np.asarray(contributions.index if time is None else time)
     if len(x) != len(contributions):
         raise ArgumentError(
@@ -259,7 +263,8 @@ def plot_contributions(
     return ax
 
 
-def _new_axes(width: float, height: float) -> Axes:
+def new_axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure."""
     require_plot_packages()
     import matplotlib.pyplot as plt
 
@@ -268,7 +273,7 @@ def _new_axes(width: float, height: float) -> Axes:
 
 
 def _arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]]:
-    if set(found.nodes) != set(other.nodes):
+    if set(found.nodes) != set(other.nodes) or set(found.inputs) != set(other.inputs):
         raise GraphError("structures can be compared only if they have the same nodes.")
     styles: dict[Arc, tuple[str, Line]] = {}
     for a, b in found.arcs:
@@ -290,6 +295,14 @@ def _draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, ou
     ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
 
 
+def _draw_input(ax: Axes, label: str, x: float, y: float) -> None:
+    from matplotlib.patches import Ellipse
+
+    outline: dict[str, Any] = {"edgecolor": INK, "linestyle": OPEN, "linewidth": 0.8}
+    ax.add_patch(Ellipse((x, y), node_width(label), 0.5, facecolor="none", **outline, zorder=3))
+    ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
+
+
 def _draw_arc(
     ax: Axes, layout: Layout, arc: Arc, colour: str, line: Line, strength: float | None = None
 ) -> None:
@@ -297,8 +310,8 @@ def _draw_arc(
     from matplotlib.path import Path
 
     route = layout.routes[arc]
-    start = _on_ellipse(route[0], route[1], arc[0])
-    end = _on_ellipse(route[-1], route[-2], arc[1])
+    start = on_ellipse(route[0], route[1], arc[0])
+    end = on_ellipse(route[-1], route[-2], arc[1])
     points = [start, *route[1:-1], end]
     path = Path(points) if len(points) == 2 else _smooth(points)
     ax.add_patch(
@@ -328,7 +341,7 @@ def _draw_arc(
         )
 
 
-def _on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: str) -> tuple[float, float]:
+def on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: str) -> tuple[float, float]:
     """Return where the line from the centre of a node leaves its ellipse."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     a, b = 0.5 * node_width(node), 0.26

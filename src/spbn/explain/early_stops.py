@@ -89,7 +89,10 @@ def early_stop(
     labels
         What the rows are called; by default they are counted from 0.
     """
-    if not isinstance(search, SearchResult) or not set(search.structure.nodes) <= set(table.names):
+    if not isinstance(search, SearchResult):
+        return None
+    last = search.steps[-1].structure if search.steps else search.structure
+    if not {*last.nodes, *last.used_inputs} <= set(table.names):
         return None
     tried = {**default_settings(), **(settings or {})}
     few = _has_few_arcs(search) and tried["max_parents"] != 0

@@ -60,7 +60,7 @@ def gather(network: BayesianNetwork, data: Any) -> Evidence:
     absent = tuple(node for node in network.nodes if node not in columns)
     if not columns:
         return Evidence(Source.NONE, None, absent=absent)
-    names = tuple(node for node in network.nodes if node in columns)
+    names = tuple(variable.name for variable in network.variables if variable.name in columns)
     return Evidence(Source.TRAINING, Table(names, np.stack([columns[name] for name in names])), absent=absent)
 
 

@@ -152,10 +152,9 @@ def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) 
 
 def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS) -> UnusualRows:
     """Do what `unusual_rows` says for rows that have been read already."""
-    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
-        raise ArgumentError(f"top must be a whole number, 0 or more. Got {top!r} instead.")
+    require_top(top)
     table = evidence.table
-    if table is None or table.names != network.nodes:
+    if table is None or table.names != tuple(variable.name for variable in network.variables):
         raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
     scoring = _scoring(network, table)
     # A square that overflows is -inf: finite numbers can be added and compared.
@@ -165,10 +164,16 @@ def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS)
     total = contributions.sum(axis=0)
     for i in np.argsort(total, kind="stable")[:top].tolist():
         by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
-        values = {v.name: _value(v, x) for v, x in zip(table.variables, table.columns[:, i], strict=True)}
+        values = {v.name: value_of(v, x) for v, x in zip(table.variables, table.columns[:, i], strict=True)}
         label = evidence.labels[i] if evidence.labels else str(i)
         rows.append(UnusualRow(i, label, float(total[i]), reasons(values, by_node, usual)))
     return UnusualRows(tuple(rows), network.nodes, contributions, usual, scoring)
+
+
+def require_top(top: object) -> None:
+    """Refuse anything that is not a number of rows."""
+    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
+        raise ArgumentError(f"top must be a whole number, 0 or more. Got {top!r} instead.")
 
 
 def reasons(
@@ -215,7 +220,8 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
     }
 
 
-def _value(variable: Variable, number: float) -> float | str:
+def value_of(variable: Variable, number: float) -> float | str:
+    """Return a value as it is in data."""
     return variable.levels[int(number)] if variable.is_discrete else float(number)
 
 

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from spbn import margins as margins_records
+from spbn.dynamic import records as dynamic_records
+from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
@@ -40,26 +42,19 @@ LARGEST_DOCUMENT = 256 * 2**20
 MOST_NODES = 1 << 12
 
 
-def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
+def save(network: BayesianNetwork | DynamicNetwork, path: str | os.PathLike[str]) -> None:
     """Write a network; the file is written completely or not at all."""
     arrays = ArrayWriter()
-    document: dict[str, Any] = {
-        "format": "spbn",
-        "version": VERSION,
-        "nodes": list(network.nodes),
-        "arcs": [list(arc) for arc in network.structure.arcs],
-        "cpds": [write_cpd(network.cpds[node], arrays) for node in network.nodes],
-        "record": to_plain(network.record),
-    }
-    if network.margins is not None:
-        document["margins"] = margins_records.to_plain(network.margins)
+    document: dict[str, Any] = {"format": "spbn", "version": VERSION}
+    if isinstance(network, DynamicNetwork):
+        document["dynamic"] = {
+            **dynamic_records.to_plain(network),
+            "static": _network_record(network.static, arrays),
+            "transition": _network_record(network.transition, arrays),
+        }
+    else:
+        document |= _network_record(network, arrays)
     document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(arrays.columns)]
-    if isinstance(network.search, SearchResult):
-        document["search"] = search_records.to_record(network.search)
-    elif isinstance(network.search, PCResult):
-        document["pc"] = pc_records.to_record(network.search)
-    if isinstance(network.type_search, SearchResult):
-        document["type_search"] = search_records.to_record(network.type_search)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     if not _is_unicode(text):
         text = json.dumps(document, allow_nan=False, indent=1)
@@ -70,7 +65,17 @@ def save(network: BayesianNetwork, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> BayesianNetwork:
-    """Read a network."""
+    """Read a network that is not dynamic."""
+    network = load_any(path)
+    if isinstance(network, DynamicNetwork):
+        raise ModelFileError(
+            f"{os.fspath(path)} holds a dynamic network: read it with spbn.DynamicNetwork.load."
+        )
+    return network
+
+
+def load_any(path: str | os.PathLike[str]) -> BayesianNetwork | DynamicNetwork:
+    """Read a network, dynamic or not."""
     with open(path, "rb") as stream:  # errors about the path itself are raised as they are
         try:
             length = stream.seek(0, os.SEEK_END)
@@ -88,12 +93,47 @@ def load(path: str | os.PathLike[str]) -> BayesianNetwork:
             ) from error
 
 
-def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
+def _read(archive: zipfile.ZipFile) -> BayesianNetwork | DynamicNetwork:
     document = _read_document(archive)
-    nodes = list_of(document, "nodes", str)
-    if len(nodes) > MOST_NODES:
-        refuse(f"it declares {len(nodes)} nodes, and a network has at most {MOST_NODES}.")
     arrays = ArrayReader(_read_columns(archive, document))
+    dynamic = document.get("dynamic")
+    if dynamic is None:
+        return _network_of(document, document["version"], arrays)
+    networks: list[BayesianNetwork] = []
+    for name in ("static", "transition"):
+        part = dynamic.get(name) if isinstance(dynamic, dict) else None
+        if not isinstance(part, dict):
+            refuse(f"its dynamic network must have a {name} network.")
+        networks.append(_network_of(part, document["version"], arrays))
+    return dynamic_records.from_plain(dynamic, *networks)
+
+
+def _network_record(network: BayesianNetwork, arrays: ArrayWriter) -> dict[str, Any]:
+    """Describe a network as plain data, apart from its arrays."""
+    record: dict[str, Any] = {
+        "nodes": list(network.nodes),
+        **({"inputs": list(network.structure.inputs)} if network.structure.inputs else {}),
+        "arcs": [list(arc) for arc in network.structure.arcs],
+        "cpds": [write_cpd(network.cpds[node], arrays) for node in network.nodes],
+        "record": to_plain(network.record),
+    }
+    if network.margins is not None:
+        record["margins"] = margins_records.to_plain(network.margins)
+    if isinstance(network.search, SearchResult):
+        record["search"] = search_records.to_record(network.search)
+    elif isinstance(network.search, PCResult):
+        record["pc"] = pc_records.to_record(network.search)
+    if isinstance(network.type_search, SearchResult):
+        record["type_search"] = search_records.to_record(network.type_search)
+    return record
+
+
+def _network_of(document: Mapping[str, Any], version: int, arrays: ArrayReader) -> BayesianNetwork:
+    """Read what `_network_record` wrote."""
+    nodes = list_of(document, "nodes", str)
+    inputs = list_of(document, "inputs", str) if "inputs" in document else []
+    if len(nodes) + len(inputs) > MOST_NODES:
+        refuse(f"it declares {len(nodes) + len(inputs)} nodes, and a network has at most {MOST_NODES}.")
     arcs = [tuple(arc) for arc in list_of(document, "arcs", list)]
     cpds: dict[str, CPD] = {}
     for record in list_of(document, "cpds", dict):
@@ -104,22 +144,25 @@ def _read(archive: zipfile.ZipFile) -> BayesianNetwork:
     types = {node: cpd.type for node, cpd in cpds.items()}
     search: SearchResult | PCResult | None = None
     if "search" in document:
-        search = search_records.from_record(document["search"], nodes)
+        search = search_records.from_record(document["search"], nodes, inputs)
     elif "pc" in document:
-        search = pc_records.from_record(document["pc"], nodes)
+        search = pc_records.from_record(document["pc"], [*nodes, *inputs])
     type_search = None
     if "type_search" in document:
-        type_search = search_records.from_record(document["type_search"], nodes)
-    if document["version"] == 1:
-        record = Record(search=search, type_search=type_search)
+        type_search = search_records.from_record(document["type_search"], nodes, inputs)
+    if version == 1:
+        made = Record(search=search, type_search=type_search)
     else:
-        record = from_plain(document.get("record"), search=search, type_search=type_search)
-    margins = None
-    if "margins" in document:
-        continuous = [cpd.node for cpd in cpds.values() if not cpd.type.variable_of(cpd).is_discrete]
-        margins = margins_records.from_plain(document["margins"], continuous)
+        made = from_plain(document.get("record"), search=search, type_search=type_search)
     try:
-        return BayesianNetwork(Structure(nodes, arcs, types), cpds, margins=margins, record=record)
+        network = BayesianNetwork(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
+        if "margins" not in document:
+            return network
+        continuous = [variable.name for variable in network.variables if not variable.is_discrete]
+        margins = margins_records.from_plain(document["margins"], continuous)
+        return BayesianNetwork(network.structure, cpds, margins=margins, record=made)
+    except ModelFileError:
+        raise
     except SpbnError as error:
         raise ModelFileError(f"its network makes no sense: {error}") from error
 

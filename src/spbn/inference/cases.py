@@ -30,7 +30,7 @@ class Cases:
     regions
         What is known of nodes whose values are not, in all cases.
     fixed
-        Nodes whose values were set from outside, so that they say nothing about their causes.
+        Nodes whose values were set from outside, so that they say nothing about their causes; and all inputs.
     """
 
     network: BayesianNetwork
@@ -40,8 +40,8 @@ class Cases:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes in topological order."""
-        return self.network.structure.dag.topological_order()
+        """The nodes, and the inputs that they need, in topological order."""
+        return self.network.order
 
     @cached_property
     def place(self) -> dict[str, int]:

@@ -37,8 +37,12 @@ def read_evidence(network: BayesianNetwork, evidence: Mapping[str, Any] | None, 
             raise ArgumentError(
                 f"{what} names the unknown variable {name!r}. The network has {quoted(variables)}."
             )
-        read = _levels if variables[name].is_discrete else _numbers
-        found = read(network, variables[name], value, what)
+        variable = variables[name]
+        found: float | Region | None = (
+            _levels(variable, value, what)
+            if variable.is_discrete
+            else _moved(network, name, _numbers(variable, value, what))
+        )
         if isinstance(found, float):
             known.points[name] = found
         elif found is not None:
@@ -46,7 +50,15 @@ def read_evidence(network: BayesianNetwork, evidence: Mapping[str, Any] | None, 
     return known
 
 
-def _levels(network: BayesianNetwork, variable: Variable, value: Any, what: str) -> float | Levels | None:
+def read_region(variable: Variable, value: Any, what: str) -> Region | None:
+    """Read a value, an interval or levels as a region, in the units of the data; None is everything."""
+    found = _levels(variable, value, what) if variable.is_discrete else _numbers(variable, value, what)
+    if isinstance(found, float):
+        return Levels((int(found),)) if variable.is_discrete else Interval(found, found)
+    return found
+
+
+def _levels(variable: Variable, value: Any, what: str) -> float | Levels | None:
     several = isinstance(value, Set | list | tuple | np.ndarray)
     wanted = [as_text(level) for level in (value if several else [value])]
     unknown = [level for level in wanted if level not in variable.levels]
@@ -63,7 +75,7 @@ def _levels(network: BayesianNetwork, variable: Variable, value: Any, what: str)
     return float(places[0]) if len(places) == 1 else Levels(places)
 
 
-def _numbers(network: BayesianNetwork, variable: Variable, value: Any, what: str) -> float | Interval | None:
+def _numbers(variable: Variable, value: Any, what: str) -> float | Interval | None:
     name = variable.name
     if isinstance(value, tuple | list):
         if len(value) != 2:
@@ -74,11 +86,11 @@ def _numbers(network: BayesianNetwork, variable: Variable, value: Any, what: str
             raise ArgumentError(f"{what}: the interval of {name!r} is empty: {low:g} to {high:g}.")
         if math.isinf(low) and math.isinf(high):
             return None
-        return Interval(_moved(network, name, low), _moved(network, name, high))
+        return Interval(low, high)
     number = _number(name, value, what)
     if not math.isfinite(number):
         raise ArgumentError(f"{what}: the value of {name!r} must be finite. Got {value!r}.")
-    return _moved(network, name, number)
+    return number
 
 
 def _number(name: str, value: Any, what: str) -> float:
@@ -90,8 +102,14 @@ def _number(name: str, value: Any, what: str) -> float:
     return float(value)
 
 
-def _moved(network: BayesianNetwork, name: str, value: float) -> float:
-    """Return a value in the units of the densities."""
+def _moved(network: BayesianNetwork, name: str, known: float | Interval | None) -> float | Interval | None:
+    """Return what is known in the units of the densities."""
+    if isinstance(known, Interval):
+        return Interval(_moved_number(network, name, known.low), _moved_number(network, name, known.high))
+    return None if known is None else _moved_number(network, name, known)
+
+
+def _moved_number(network: BayesianNetwork, name: str, value: float) -> float:
     if network.margins is None or not math.isfinite(value):
         return value
     return float(network.margins.columns[name].forward(np.array([value]))[0])

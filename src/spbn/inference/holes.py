@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact
 from spbn.inference.cases import Cases, components
 from spbn.inference.left_out import without_themselves
@@ -127,9 +127,14 @@ def predict(
 
 def cases_of(network: BayesianNetwork, table: Table) -> Cases:
     """Return the rows of a table as cases."""
+    for name in network.inputs:
+        if np.isnan(table.column(name)).any():
+            raise DataError(
+                f"column {name!r} is an input of the network, which says nothing about it: its values must "
+                f"all be there. Fill them, or leave such rows out."
+            )
     moved = network.transformed(table)
-    order = network.structure.dag.topological_order()
-    return Cases(network, moved.select(order).columns.T.copy())
+    return Cases(network, moved.select(network.order).columns.T.copy(), fixed=frozenset(network.inputs))
 
 
 def _answers(cases: Cases, n: int, rng: np.random.Generator) -> Iterator[tuple[IntArray, Particles]]:
@@ -231,8 +236,9 @@ def _half_sample_mode(ranked: FloatArray, mass: FloatArray) -> FloatArray:
 
 def _log_slopes(network: BayesianNetwork, table: Table) -> FloatArray:
     """Return what the margins add to the log-density of the values that are there."""
-    slopes = np.broadcast_to(network.log_slopes(table, table.names), table.columns.shape)
-    return np.where(np.isfinite(table.columns), slopes, 0.0).sum(axis=0)
+    columns = table.select(network.nodes).columns
+    slopes = np.broadcast_to(network.log_slopes(table, network.nodes), columns.shape)
+    return np.where(np.isfinite(columns), slopes, 0.0).sum(axis=0)
 
 
 def _put(cases: Cases, table: Table, columns: FloatArray, row: int, values: FloatArray) -> None:

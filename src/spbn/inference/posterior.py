@@ -72,8 +72,14 @@ class Posterior:
 
     @cached_property
     def prior(self) -> pd.DataFrame:
-        """As many draws of all variables as nothing is known of."""
-        return self.network.sample(len(self._weights), seed=0)
+        """As many draws of all variables as nothing is known of, but the inputs."""
+        n, cases = len(self._weights), self._cases
+        inputs = {
+            v.name: self.network.as_data(v, np.repeat(cases.given[0, cases.place[v.name]], n))
+            for v in self.network.variables
+            if v.name in self.network.inputs
+        }
+        return self.network.sample(n, given=inputs or None, seed=0)
 
     @property
     def weights(self) -> FloatArray:

@@ -189,11 +189,17 @@ def _log_slopes_by_node(cases: Cases) -> dict[str, float]:
 
 
 def _cases(network: BayesianNetwork, known: Known, set_to: Known) -> Cases:
-    nodes = network.structure.dag.topological_order()
+    nodes = network.order
     values: FloatArray = np.full((1, len(nodes)), np.nan)
     for name, value in {**known.points, **set_to.points}.items():
         values[0, nodes.index(name)] = value
-    return Cases(network, values, known.regions, frozenset(set_to.points))
+    absent = [name for name in network.inputs if np.isnan(values[0, nodes.index(name)])]
+    if absent:
+        raise ArgumentError(
+            f"the network says nothing about its inputs, so evidence must have their values. It lacks "
+            f"{quoted(absent)}."
+        )
+    return Cases(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
 
 
 def _require_sense(known: Known, set_to: Known) -> None:

@@ -40,6 +40,8 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
             f"Learn with model='gbn', or fit the structure with all types 'lg'."
         )
     model = pgmpy.Network()
+    if network.inputs:
+        raise ArgumentError(f"pgmpy has no inputs, and the network has {quoted(network.inputs)}.")
     model.add_nodes_from(network.nodes)
     model.add_edges_from(network.structure.arcs)
     model.add_cpds(*(_to_pgmpy_cpd(pgmpy, network.cpds[node]) for node in network.nodes))

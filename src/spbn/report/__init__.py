@@ -12,6 +12,7 @@ from typing import Any
 
 from spbn.confidence import Confidence
 from spbn.drawing.packages import require_plot_packages
+from spbn.dynamic.network import DynamicNetwork
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
 from spbn.report.content import describe
@@ -22,7 +23,7 @@ __all__ = ["render", "render_explorer", "write_explorer", "write_report"]
 
 
 def render(
-    network: BayesianNetwork,
+    network: BayesianNetwork | DynamicNetwork,
     *,
     data: Any = None,
     title: str | None = None,
@@ -32,6 +33,8 @@ def render(
 
     Parameters
     ----------
+    network
+        A network; of a dynamic one, the report is about a row given those before it.
     data
         Rows to check the network on: those it was learned from, or others. Holes are filled with what is
         likely, after the data check. Without rows the report uses the training rows that the nodes
@@ -43,11 +46,16 @@ def render(
         to believe.
     """
     require_plot_packages()
-    return page(describe(network, data=data, title=title, confidence=confidence))
+    if not isinstance(network, DynamicNetwork):
+        return page(describe(network, data=data, title=title, confidence=confidence))
+    rows = None if data is None else network.lagged(data)
+    heading = "Dynamic network" if title is None else title
+    content = describe(network.transition, data=rows, title=heading, confidence=confidence)
+    return page(content, over_time=network)
 
 
 def write_report(
-    network: BayesianNetwork,
+    network: BayesianNetwork | DynamicNetwork,
     path: str | os.PathLike[str],
     *,
     data: Any = None,

@@ -46,7 +46,7 @@ class Content:
     early_stop
         Why the search ended with less than it could have found, if it seems so.
     sample
-        Rows drawn from the network, to explore.
+        Rows drawn from the network, to explore; None if some of its nodes are inputs.
     data
         What the rows look like, before holes were filled; None if there are no rows.
     confidence
@@ -62,7 +62,7 @@ class Content:
     checks: dict[str, FitCheck]
     unusual: UnusualRows | None
     early_stop: EarlyStop | None
-    sample: JointSample
+    sample: JointSample | None
     data: DataCheck | None = None
     confidence: Confidence | None = None
 
@@ -104,7 +104,7 @@ def describe(
         checks=fit.check(network, evidence),
         unusual=unusual.find(network, evidence) if evidence.source is Source.GIVEN else None,
         early_stop=_early_stop(network, evidence),
-        sample=joint_sample(network),
+        sample=None if network.structure.inputs else joint_sample(network),
         data=checked,
         confidence=confidence,
     )

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 from spbn.drawing import plots
 from spbn.drawing.markup import Html, safe
+from spbn.drawing.slices import plot_slices
+from spbn.dynamic.network import DynamicNetwork
 from spbn.network import BayesianNetwork
 
 if TYPE_CHECKING:
@@ -61,6 +63,20 @@ def cpd_figure(network: BayesianNetwork, node: str, data: Any, number: int) -> H
             shading.set_interpolation("none")  # as computed, a tenth of the size: the browser smooths it
         svg = _saved(figure)
     return _inlined(svg, prefix=f"f{number}-", label=f"Density of {node}")
+
+
+def slices_figure(network: DynamicNetwork) -> Html:
+    """Draw the rows of a network over time side by side as inline SVG."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(layout="constrained")
+        ax = plot_slices(network, figure.subplots())
+        figure.set_size_inches(plots.graph_inches(ax))
+        svg = _saved(figure)
+    return _inlined(svg, prefix="slices-", label=f"Graph of {len(network.nodes)} variables over time")
 
 
 def _saved(figure: Figure) -> bytes:

@@ -10,6 +10,7 @@ from string import Template
 
 from spbn.drawing.graph_svg import type_rules
 from spbn.drawing.markup import Html, join, safe, tag
+from spbn.dynamic.network import DynamicNetwork
 from spbn.report.content import Content
 from spbn.report.sections.confidence import confidence_section
 from spbn.report.sections.data import data_section
@@ -18,6 +19,7 @@ from spbn.report.sections.graph import graph_section
 from spbn.report.sections.importance import importance_section
 from spbn.report.sections.learning import learning_section
 from spbn.report.sections.provenance import provenance_section
+from spbn.report.sections.slices import slices_section
 from spbn.report.sections.summary import summary
 from spbn.report.sections.unusual import unusual_section
 from spbn.report.what_if import TITLE, what_if_section
@@ -26,12 +28,13 @@ STYLES = ("report.css", "what_if.css")
 SCRIPTS = ("graph.js", "report.js", "what_if.js")  # the second tells the first which node is shown
 
 
-def page(content: Content) -> str:
-    """Write the whole report."""
+def page(content: Content, *, over_time: DynamicNetwork | None = None) -> str:
+    """Write the whole report; on the transition network of one over time, if that is given."""
     sections = {
+        **({} if over_time is None else {"slices": ("Over time", slices_section(over_time))}),
         "data": ("Data", data_section(content)),
         "graph": ("Graph", graph_section(content)),
-        "what-if": (TITLE, what_if_section(content.sample)),
+        **({} if content.sample is None else {"what-if": (TITLE, what_if_section(content.sample))}),
         "learning": ("Learning", learning_section(content)),
         "importance": ("What matters", importance_section(content)),
         **({"confidence": ("Confidence", confidence_section(content))} if content.confidence else {}),

@@ -16,7 +16,9 @@ def heading(key: str, text: str, hint: str) -> Html:
 
 
 def node_link(content: Content, node: str) -> Html:
-    """Write a node's name as a link to its panel."""
+    """Write a node's name as a link to its panel; that of an input, which has none, as it is."""
+    if node in content.network.structure.inputs:
+        return tag("span", node)
     number = content.network.nodes.index(node)
     return tag("a", node, href=f"#node-{number}", data_node=number)
 

@@ -75,36 +75,47 @@ def constrain(
         )
     require_whole("max_parents", max_parents, least=0, optional=True)
     choices, required = tuple(types), list(required_arcs)
-    impossible = impossible_arcs([variables[node] for node in start.nodes])
+    names = start.dag.nodes
+    impossible = impossible_arcs([variables[node] for node in names])
     refuse_impossible(impossible, [*start.arcs, *required])
+    into_inputs = arcs_into(start.inputs, names)
     knowledge = Knowledge.of(
-        start.nodes, required_arcs=required, forbidden_arcs=[*forbidden_arcs, *impossible]
+        names, required_arcs=required, forbidden_arcs=[*forbidden_arcs, *impossible, *into_inputs]
     )
     wrong = np.argwhere(start.dag.matrix & knowledge.forbidden_arcs).tolist()
     if wrong:
-        named = ", ".join(f"{start.nodes[i]} → {start.nodes[j]}" for i, j in wrong)
+        named = ", ".join(f"{names[i]} → {names[j]}" for i, j in wrong)
         raise KnowledgeError(f"start has forbidden arcs: {named}.")
-    dag = DAG.checked(start.nodes, start.dag.matrix | knowledge.required_arcs)
-    limit = len(start.nodes) if max_parents is None else max_parents
+    dag = DAG.checked(names, start.dag.matrix | knowledge.required_arcs)
+    limit = len(names) if max_parents is None else max_parents
     crowded = [node for node in dag.nodes if len(dag.parents(node)) > limit]
     if crowded:
         raise ArgumentError(f"start gives more than max_parents={max_parents} parents to {quoted(crowded)}.")
     given = dict(start.types)
     fixed = {fixed_types} if isinstance(fixed_types, str) else set(fixed_types)
     for node in fixed:
-        start.dag.index(node)
+        start.type(node)  # refuses what is not a node
         if isinstance(fixed_types, Mapping):
             given[node] = NodeType.parse(fixed_types[node])
     for node, node_type in given.items():
         if not node_type.admits(variables[node], ()):
             raise ArgumentError(refusal(node_type, variables[node], ()))
     changeable = [
-        ["types" in kinds and node not in fixed and choice.admits(variables[node], ()) for choice in choices]
+        [
+            "types" in kinds and node in given and node not in fixed and choice.admits(variables[node], ())
+            for choice in choices
+        ]
         for node in dag.nodes
     ]
     allowed = np.array(changeable, dtype=bool).reshape(len(dag.nodes), len(choices))
     constraints = Constraints("arcs" in kinds, allowed, choices, knowledge, limit)
-    return Structure.from_dag(dag, given), constraints
+    return Structure(start.nodes, dag.arcs, given, inputs=start.inputs), constraints
+
+
+def arcs_into(inputs: Iterable[str], names: Iterable[str]) -> list[Arc]:
+    """Return all arcs that would point into inputs, which have no parents."""
+    everything = list(names)
+    return [(source, name) for name in inputs for source in everything if source != name]
 
 
 def require_whole(name: str, value: object, *, least: int, optional: bool = False) -> None:

@@ -41,15 +41,16 @@ class Deltas:
     def __init__(self, score: Score, constraints: Constraints, structure: Structure) -> None:
         self._score = score
         self._constraints = constraints
-        self._columns = np.array([score.nodes.index(node) for node in structure.nodes])
+        self._columns = np.array([score.nodes.index(node) for node in structure.dag.nodes])
         places = np.array([place_of(choice) for choice in constraints.choices], dtype=np.int64)
         order = np.argsort(places)
         self._choices, self._retypable = places[order], constraints.types[:, order]
-        n = len(structure.nodes)
-        self.local = np.full(n, np.nan)
-        self._types = np.empty(n, dtype=np.int8)
+        n = len(structure.dag.nodes)
+        #: Local scores; those of inputs, which come last, are 0.
+        self.local = np.zeros(n)
+        self._types = np.zeros(n, dtype=np.int8)
         self._toggled = np.full((n, n), np.nan)
-        self._retyped = np.full((n, len(self._choices)), np.nan)
+        self._retyped = np.full((n, len(self._choices)), -np.inf)
         #: How much greater the deltas may be: 0 where they are computed in full.
         self._toggled_margin = np.zeros((n, n))
         self._retyped_margin = np.zeros((n, len(self._choices)))
@@ -164,7 +165,7 @@ class Deltas:
         ]
 
     def _operator(self, position: int) -> Operator:
-        nodes = self._structure.nodes
+        nodes = self._structure.dag.nodes
         n = len(nodes)
         kind, rest = divmod(position, n * n) if position < 3 * n * n else (3, position - 3 * n * n)
         if kind == 3:

@@ -286,7 +286,8 @@ class _Validation:
             values = self._score.validation.local_many([structure.family(node) for node in nodes])
             self._local.update(zip(nodes, values.tolist(), strict=True))
         else:
-            self._local.update(zip(structure.nodes, self._deltas.local.tolist(), strict=True))
+            local = self._deltas.local[: len(structure.nodes)]  # behind them are inputs
+            self._local.update(zip(structure.nodes, local.tolist(), strict=True))
 
     @property
     def total(self) -> float:
@@ -298,7 +299,7 @@ class _Validation:
 
 
 def _require_columns(score: Score, start: Structure) -> None:
-    absent = [node for node in start.nodes if node not in score.nodes]
+    absent = [node for node in start.dag.nodes if node not in score.nodes]
     if absent:
         raise DataError(
             f"the score's data lacks nodes of start: {quoted(absent)}. It has {quoted(score.nodes)}."

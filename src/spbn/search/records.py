@@ -37,12 +37,13 @@ def to_record(search: SearchResult) -> dict[str, Any]:
     }
 
 
-def from_record(record: Any, nodes: Sequence[str]) -> SearchResult:
+def from_record(record: Any, nodes: Sequence[str], inputs: Sequence[str] = ()) -> SearchResult:
     """Read what `to_record` wrote; anything that does not fit is a `ModelFileError`."""
     try:
-        trail = Trail(Structure(nodes, map(tuple, record["start"]["arcs"]), record["start"]["types"]))
+        arcs, types = map(tuple, record["start"]["arcs"]), record["start"]["types"]
+        trail = Trail(Structure(nodes, arcs, types, inputs=inputs))
         steps, best = [], _count(record["best"], len(record["steps"]))
-        if len(nodes) ** 2 * len(record["steps"]) > _LONGEST:
+        if (len(nodes) + len(inputs)) ** 2 * len(record["steps"]) > _LONGEST:
             raise ValueError(f"{len(record['steps'])} steps on {len(nodes)} nodes are too many to replay")
         structure = found = trail.start
         for number, entry in enumerate(record["steps"], 1):

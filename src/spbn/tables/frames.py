@@ -6,7 +6,7 @@ has been checked here, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals as nw
@@ -146,10 +146,17 @@ def require_variation(table: Table) -> None:
             )
 
 
-def require_distinct(table: Table) -> None:
-    """Refuse columns that are copies of others, or rescaled copies: one says all that the other says."""
+def require_distinct(table: Table, *, origin: Mapping[str, str] | None = None) -> None:
+    """Refuse columns that are copies of others, or rescaled copies: one says all that the other says.
+
+    Parameters
+    ----------
+    origin
+        The columns of the data that columns were made from, by which to leave them out.
+    """
     for second, first, kind in copied_columns(table):
-        raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([second])}.")
+        dropped = second if origin is None else origin[second]
+        raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([dropped])}.")
 
 
 def copied_columns(table: Table) -> Iterator[tuple[str, str, str]]:

@@ -7,6 +7,7 @@ to, a row that has it changes places with another one: what is fitted then knows
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,15 @@ import numpy.typing as npt
 from spbn.errors import ArgumentError, DataError
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Rows to validate with, rows to train on, and the fold of each of these; some rows may be neither."""
+
+    training: IntArray
+    folds: IntArray
+    validation: IntArray
 
 
 def fold_labels(

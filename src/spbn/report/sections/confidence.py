@@ -53,7 +53,7 @@ def arc_shares(found: Confidence) -> dict[Arc, tuple[float, float]]:
 
 def direction_notes(content: Content) -> dict[Arc, str]:
     """Return the arcs whose direction is open, and why."""
-    notes = dict.fromkeys(content.network.structure.dag.undecided_arcs(), EQUIVALENT)
+    notes = dict.fromkeys(content.network.structure.undecided_arcs(), EQUIVALENT)
     if content.confidence is not None:
         shares = arc_shares(content.confidence)
         for arc in content.network.structure.arcs:

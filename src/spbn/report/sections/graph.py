@@ -39,7 +39,7 @@ def graph_section(content: Content) -> Html:
     panels = []
     for number_, node in enumerate(structure.nodes):
         shown = rows if _is_drawn(content, node) else samples
-        figure = cpd_figure(content.network, node, shown, number_)
+        figure = Html("") if shown is None else cpd_figure(content.network, node, shown, number_)
         panels.append(_panel(content, number_, node, figure, first=node == first))
     box = tag("div", graph_svg(structure, weights, notes=notes), class_="scroll")
     return join(
@@ -97,9 +97,9 @@ def _is_drawn(content: Content, node: str) -> bool:
 
 
 def _samples(content: Content) -> Table | None:
-    """Return rows drawn from the network, if a node needs them."""
+    """Return rows drawn from the network, if a node needs them and they can be drawn."""
     network = content.network
-    if all(_is_drawn(content, node) for node in network.nodes):
+    if all(_is_drawn(content, node) for node in network.nodes) or network.inputs:
         return None
     return as_table(network.sample(SAMPLED_ROWS, seed=0), variables=network.variables)
 
@@ -197,6 +197,8 @@ def _caption(content: Content, node: str) -> str:
     parents = network.structure.parents(node)
     rows = "the given rows" if content.evidence.source is Source.GIVEN else "training rows"
     if not _is_drawn(content, node):
+        if network.inputs:
+            return "Give rows (--data) to see its density: the inputs of the network have no distribution."
         rows = "rows drawn from the model"
     if node in discrete:
         if not parents:

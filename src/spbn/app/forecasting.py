@@ -1,0 +1,164 @@
+"""The command ``spbn forecast``: what may follow the last rows of a table."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spbn.app.arguments import Seed
+from spbn.app.conditions import EXAMPLES, conditions_in, in_words
+from spbn.app.inputs import busy, load_any_model
+from spbn.app.series import series_of
+from spbn.app.targets import require_targets
+from spbn.app.terminal import print_forecast, say
+from spbn.drawing.packages import require_plot_packages
+from spbn.dynamic.forecast import Forecast
+from spbn.dynamic.network import DynamicNetwork
+from spbn.errors import ArgumentError, ModelFileError, quoted
+from spbn.tables.files import require_table_name, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARE = 0.9  # of the interval that is shown and written
+
+
+def forecast(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="A model written by [bold]spbn learn --lags[/].", show_default=False
+        ),
+    ],
+    history: Annotated[
+        Path,
+        typer.Argument(
+            metavar="HISTORY", help="The rows so far: .csv, .tsv or .parquet.", show_default=False
+        ),
+    ],
+    steps: Annotated[int, typer.Option(help="How many rows to look ahead.")] = 10,
+    n: Annotated[int, typer.Option("-n", help="How many paths to draw.")] = 1000,
+    event: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Also print how probable it is that this happens within the steps, such as {EXAMPLES}. "
+            "If repeated, how probable it is that all happen in the same row.",
+            show_default=False,
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(help="The series to continue, if there are several. Default: all.", show_default=False),
+    ] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            help="Resample the history to this step of time first, in seconds if times are dates.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Seed = 0,
+    out_: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write means and quantiles of every step: ahead.csv.", show_default=False),
+    ] = None,
+    paths: Annotated[
+        Path | None, typer.Option(help="Write the paths themselves: paths.csv.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw fan charts: .png, .svg or .pdf.", show_default=False)
+    ] = None,
+) -> None:
+    """Tell what may follow the last rows of a table.
+
+    [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
+    """
+    require_targets(out_, paths, plot, inputs=[model, history])
+    for path in (out_, paths):
+        if path is not None:
+            require_table_name(path)
+    if plot is not None:
+        from spbn.drawing.pictures import require_picture_name
+
+        require_picture_name(plot)
+        require_plot_packages()
+    for option, value in (("--steps", steps), ("-n", n)):
+        if value < 1:
+            raise ArgumentError(f"{option} must be 1 or more. Got {value}.")
+    network = load_any_model(model)
+    if not isinstance(network, DynamicNetwork):
+        raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
+    asked = conditions_in("--event", event or (), network.variables)
+    _require_intervals(network, asked)
+    rows = _only(network, series_of(network, history, every=every), only)
+    with busy("drawing paths"):
+        ahead = network.forecast(rows, steps, n=n, seed=seed)
+    if plot is not None and len(ahead.series) > 1:
+        raise ArgumentError(f"--plot draws one series: say which (--only), of {quoted(ahead.series)}.")
+    summary = summarised(ahead)
+    print_forecast(ahead, SHARE)
+    if asked:
+        say()
+        for name in ahead.series:
+            probability = ahead.probability(asked, series=name)
+            error = math.sqrt(probability * (1.0 - probability) / n)
+            where = f"{name}: " if ahead.series_name else ""
+            say(f"{where}P({in_words(asked)} within {steps} steps) = {probability:.4g} ± {error:.2g}")
+    if out_ is not None:
+        write_table(summary, out_)
+        say(f"{len(summary)} rows written to {out_}")
+    if paths is not None:
+        write_table(ahead.paths, paths)
+        say(f"{len(ahead.paths)} rows written to {paths}")
+    if plot is not None:
+        from spbn.drawing.forecasts import save_forecast
+
+        save_forecast(ahead, plot)
+        say(f"picture written to {plot}")
+
+
+def summarised(ahead: Forecast) -> pd.DataFrame:
+    """Return mean, median and an interval of every number, and the probability of every level, by step."""
+    low, high = 0.5 - SHARE / 2, 0.5 + SHARE / 2
+    means, quantiles_of_all = ahead.mean(), ahead.quantile([low, 0.5, high])
+    frame = means[[]].copy()
+    for variable in ahead.variables:
+        name = variable.name
+        if variable.is_discrete:
+            shares = ahead.probabilities(name)
+            for level in variable.levels:
+                frame[f"P({name}={level})"] = shares[level]
+            continue
+        quantiles = quantiles_of_all[name]
+        frame[f"{name} mean"] = means[name]
+        frame[f"{name} {100 * low:.0f} %"] = quantiles[low]
+        frame[f"{name} median"] = quantiles[0.5]
+        frame[f"{name} {100 * high:.0f} %"] = quantiles[high]
+    return frame.reset_index()
+
+
+def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:
+    """Return the rows of one series."""
+    if only is None:
+        return rows
+    if network.series is None:
+        raise ArgumentError("--only is for models that were learned with --series.")
+    chosen = rows[rows[network.series].astype(str) == only]
+    if not len(chosen):
+        known = quoted(dict.fromkeys(rows[network.series].astype(str)))
+        raise ArgumentError(f"--only names an unknown series: {only!r}. There are {known}.")
+    return chosen
+
+
+def _require_intervals(network: DynamicNetwork, event: dict[str, Any]) -> None:
+    """Refuse a single value of a continuous variable, which has no probability."""
+    levels = {variable.name: variable.levels for variable in network.variables}
+    for name, value in event.items():
+        if not levels[name] and not isinstance(value, tuple):
+            raise ArgumentError(
+                f"--event: {name!r} is continuous, so exactly {value:g} has probability 0. Ask for "
+                f"an interval, such as '{name}>{value:g}'."
+            )

@@ -1,0 +1,1 @@
+"""Networks over time, and monitoring: rows that come one after another."""

@@ -1,0 +1,234 @@
+"""What may come next: many paths of the future, and what can be read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spbn.errors import ArgumentError, quoted
+from spbn.inference.evidence import read_region
+from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.tables.table import Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+#: What happens or does not at every step: a dict of intervals and levels, or a function of a frame.
+Event = Mapping[str, Any] | Callable[["pd.DataFrame"], Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """Paths that rows may take after those of a history, drawn independently of each other.
+
+    Where the history has a column that tells series apart, results have a row for every series and step;
+    otherwise for every step.
+
+    Attributes
+    ----------
+    variables
+        The variables.
+    draws
+        Variables × series × paths × steps; levels as codes.
+    series_name, series
+        The column that tells series apart, if there is one, and the series.
+    """
+
+    variables: tuple[Variable, ...]
+    draws: FloatArray
+    series_name: str | None
+    series: tuple[str, ...]
+    _history: tuple[FloatArray, ...] = field(repr=False)  # of every series, variables × rows
+
+    @property
+    def steps(self) -> int:
+        """How many steps the paths have."""
+        return self.draws.shape[3]
+
+    @property
+    def n(self) -> int:
+        """How many paths every series has."""
+        return self.draws.shape[2]
+
+    @cached_property
+    def paths(self) -> pd.DataFrame:
+        """All paths: a row for every series, path and step, counted from 1."""
+        import pandas as pd
+
+        paths, steps = self.n, self.steps
+        columns: dict[str, Any] = {
+            "path": np.tile(np.repeat(np.arange(1, paths + 1), steps), len(self.series)),
+            "step": np.tile(np.arange(1, steps + 1), len(self.series) * paths),
+        }
+        if self.series_name is not None:
+            columns = {self.series_name: np.repeat(np.array(self.series), paths * steps), **columns}
+        for variable, values in zip(self.variables, self.draws, strict=True):
+            columns[variable.name] = as_data(variable, values.reshape(-1))
+        return pd.DataFrame(columns)
+
+    def mean(self) -> pd.DataFrame:
+        """Return the mean of every continuous variable at every step."""
+        return self._by_step(lambda values: values.mean(axis=1))
+
+    def std(self) -> pd.DataFrame:
+        """Return the standard deviation of every continuous variable at every step."""
+        return self._by_step(lambda values: values.std(axis=1))
+
+    def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
+        """Return quantiles of every continuous variable at every step.
+
+        Columns are pairs of a variable and a share: ``forecast.quantile([0.05, 0.95])["x"]`` has two.
+        """
+        import pandas as pd
+
+        wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if wanted.ndim != 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+            raise ArgumentError(f"quantiles are for shares between 0 and 1. Got {q!r}.")
+        found = {
+            (variable.name, share): part.reshape(-1)
+            for variable, values in self._continuous
+            for share, part in zip(wanted.tolist(), np.quantile(values, wanted, axis=1), strict=True)
+        }
+        columns = pd.MultiIndex.from_tuples(list(found), names=["variable", "quantile"])
+        return pd.DataFrame(np.stack(list(found.values()), axis=1), index=self._index, columns=columns)
+
+    def interval(self, share: float = 0.9) -> pd.DataFrame:
+        """Return the interval that leaves out the same share of paths on both sides, at every step."""
+        if not 0.0 < share < 1.0:
+            raise ArgumentError(f"an interval has a share between 0 and 1. Got {share!r}.")
+        tail = 0.5 * (1.0 - share)
+        found = self.quantile([tail, 1.0 - tail])
+        return found.rename(columns={tail: "low", 1.0 - tail: "high"}, level=1)
+
+    def probabilities(self, variable: str) -> pd.DataFrame:
+        """Return the probability of every level of a discrete variable at every step."""
+        import pandas as pd
+
+        place = self._place(variable)
+        levels = self.variables[place].levels
+        if not levels:
+            raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
+        shares = [(self.draws[place] == code).mean(axis=1).reshape(-1) for code in range(len(levels))]
+        return pd.DataFrame(np.stack(shares, axis=1), index=self._index, columns=pd.Index(levels))
+
+    def probability(self, event: Event, *, within: int | None = None, series: str | None = None) -> float:
+        """Return the probability that an event happens at least once within so many steps.
+
+        Parameters
+        ----------
+        event
+            A dict of intervals ``(low, high)``, None being open, and levels, which all have to be true at
+            the same step: ``{"x": (3, None)}`` is that x is 3 or more. Or a function that takes a frame of
+            rows and tells which of them it is true of.
+        within
+            The horizon, in steps; all by default.
+        series
+            The series, if there are several.
+        """
+        horizon = self.steps if within is None else within
+        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+            raise ArgumentError(f"within must be a number of steps, 1 or more. Got {within!r} instead.")
+        if horizon > self.steps:
+            raise ArgumentError(f"the forecast has {self.steps} steps only. Got within={horizon}.")
+        return float(self._happens(event, series)[:, :horizon].any(axis=1).mean())
+
+    def first(self, event: Event, *, series: str | None = None) -> FloatArray:
+        """Return the step at which an event first happens, for every path; infinite where it does not.
+
+        If the event is a failure, this is how long the machine lives on.
+        """
+        happens = self._happens(event, series)
+        return np.where(happens.any(axis=1), happens.argmax(axis=1) + 1.0, np.inf)
+
+    def plot(self, variables: Sequence[str] | None = None, *, series: str | None = None) -> Figure:
+        """Draw fan charts: the history, then median, 50 % and 90 % of the paths; `spbn.drawing.forecasts`."""
+        from spbn.drawing.forecasts import plot_forecast
+
+        return plot_forecast(self, variables, series=series)
+
+    def history(self, series: str | None = None) -> FloatArray:
+        """Return the last rows before the forecast, variables × rows."""
+        return self._history[self._series_place(series)]
+
+    def of(self, variable: str, *, series: str | None = None) -> FloatArray:
+        """Return the values of a variable, paths × steps; levels as codes."""
+        return self.draws[self._place(variable), self._series_place(series)]
+
+    def __repr__(self) -> str:
+        series = f", {len(self.series)} series" if len(self.series) > 1 else ""
+        names = quoted(variable.name for variable in self.variables)
+        return f"Forecast of {names} ({self.steps} steps, {self.n} paths{series})"
+
+    @property
+    def _continuous(self) -> list[tuple[Variable, FloatArray]]:
+        pairs = zip(self.variables, self.draws, strict=True)
+        return [(variable, values) for variable, values in pairs if not variable.is_discrete]
+
+    @property
+    def _index(self) -> pd.Index[Any]:
+        import pandas as pd
+
+        steps = pd.RangeIndex(1, self.steps + 1, name="step")
+        if self.series_name is None:
+            return steps
+        return pd.MultiIndex.from_product([self.series, steps], names=[self.series_name, "step"])
+
+    def _by_step(self, summary: Callable[[FloatArray], FloatArray]) -> pd.DataFrame:
+        """Return a frame from a function that takes series × paths × steps to series × steps."""
+        import pandas as pd
+
+        found = {variable.name: summary(values).reshape(-1) for variable, values in self._continuous}
+        return pd.DataFrame(found, index=self._index)
+
+    def _happens(self, event: Event, series: str | None) -> BoolArray:
+        """Tell at which steps of which paths an event happens: paths × steps."""
+        place = self._series_place(series)
+        shape = (self.n, self.steps)
+        if callable(event):
+            import pandas as pd
+
+            columns = {
+                variable.name: as_data(variable, values[place].reshape(-1))
+                for variable, values in zip(self.variables, self.draws, strict=True)
+            }
+            found = np.asarray(event(pd.DataFrame(columns)), dtype=bool)
+            if found.shape != (self.n * self.steps,):
+                raise ArgumentError(f"an event must be true or false for each of {self.n * self.steps} rows.")
+            return found.reshape(shape)
+        if not isinstance(event, Mapping) or not event:
+            raise ArgumentError(f"an event must be a dict of variables and values. Got {event!r:.100}.")
+        happens = np.ones(shape, dtype=np.bool_)
+        for name, value in event.items():
+            k = self._place(name)
+            region = read_region(self.variables[k], value, "the event")
+            if region is not None:
+                happens &= region.contains(self.draws[k, place])
+        return happens
+
+    def _place(self, name: str) -> int:
+        names = [variable.name for variable in self.variables]
+        if name not in names:
+            raise ArgumentError(f"the forecast has no variable {name!r}. It has {quoted(names)}.")
+        return names.index(name)
+
+    def _series_place(self, series: str | None) -> int:
+        if series is None and len(self.series) == 1:
+            return 0
+        if series is None or str(series) not in self.series:
+            got = "" if series is None else f" Got {series!r}."
+            raise ArgumentError(f"say which series (series=...): it must be {quoted(self.series)}.{got}")
+        return self.series.index(str(series))
+
+
+def as_data(variable: Variable, values: FloatArray) -> Any:
+    """Return values as they are in data: numbers, or categories."""
+    import pandas as pd
+
+    if not variable.is_discrete:
+        return values
+    return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))

@@ -1,0 +1,383 @@
+"""Rows that follow each other in time: series, gaps in them, and tables with the past beside the present.
+
+Rows are joined within a series only. A series is what a column says, or the whole table; where a column of
+times shows that rows are missing in between, a new run begins, as if it were another series. What is
+lagged is therefore always the row before, and never a row from somewhere else.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.random import Seed, generator
+from spbn.tables.columns import columns_of
+from spbn.tables.levels import as_text
+from spbn.tables.splits import Split
+from spbn.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EQUAL = 0.1  # of a step, by which times may be off
+GAP = 1.5  # steps from which on rows are missing in between
+SECOND = 1e9  # nanoseconds
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Rows in runs: within one, every row follows the one before it.
+
+    Attributes
+    ----------
+    order
+        Row numbers, run after run.
+    ends
+        Where each run ends in `order`.
+    series
+        The series of every run, as text; all "" if there is no column that tells them apart.
+    times
+        The time of every row of the data, in the units of its column or in seconds; None without one.
+    step
+        What lies between the times of two rows; None without times, or if no row follows another.
+    """
+
+    order: IntArray
+    ends: IntArray
+    series: tuple[str, ...]
+    times: FloatArray | None = None
+    step: float | None = None
+
+    @property
+    def starts(self) -> IntArray:
+        """Where each run begins in `order`."""
+        return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
+
+    @property
+    def lengths(self) -> IntArray:
+        """How many rows each run has."""
+        lengths: IntArray = self.ends - self.starts
+        return lengths
+
+    def windows(self, width: int) -> IntArray:
+        """Return the rows of every window of successive rows: windows × width, the last row first."""
+        last = [np.arange(start + width - 1, end) for start, end in zip(self.starts, self.ends, strict=True)]
+        places = np.concatenate([np.empty(0, dtype=np.int64), *last])
+        return self.order[places[:, None] - np.arange(width)]
+
+    def rows_at(self, place: int) -> tuple[IntArray, IntArray]:
+        """Return the runs that have a row at a place, counted from 0, and those rows."""
+        chosen = np.flatnonzero(self.lengths > place)
+        return chosen, self.order[self.starts[chosen] + place]
+
+
+def lag_name(name: str, lag: int) -> str:
+    """Return what a column is called so many rows before: x, x[t-1], x[t-2] and so on."""
+    return name if lag == 0 else f"{name}[t-{lag}]"
+
+
+def lagged_names(names: Sequence[str], lags: Sequence[int]) -> tuple[str, ...]:
+    """Return the names of columns at several lags, lag after lag, and refuse those that are there already."""
+    made = tuple(lag_name(name, lag) for lag in lags for name in names)
+    taken = [name for lag in lags if lag for name in (lag_name(n, lag) for n in names) if name in names]
+    if taken:
+        raise DataError(f"a column is called {taken[0]!r}, which is what a lagged one is called: rename it.")
+    return made
+
+
+def lagged_table(table: Table, windows: IntArray, lags: Sequence[int]) -> Table:
+    """Return a table whose columns are those of another at several lags.
+
+    Parameters
+    ----------
+    windows
+        Rows × lags: which row of the table is meant.
+    """
+    names = lagged_names(table.names, lags)
+    columns = np.concatenate([table.columns[:, rows] for rows in windows.T])
+    levels = {
+        lag_name(name, lag): found
+        for lag in lags
+        for name, found in table.levels.items()
+        if name in table.names
+    }
+    return Table(names, np.ascontiguousarray(columns), levels)
+
+
+def runs_of(data: Any, *, series: str | None, time: str | None, step: float | None = None) -> Runs:
+    """Find the runs of some data.
+
+    Parameters
+    ----------
+    series
+        The column that tells series apart; None: all rows are one series.
+    time
+        The column with times: numbers, dates, or text that can be read as dates. Within a series they
+        ascend, in equal steps. A longer step starts a new run. None: rows follow each other.
+    step
+        The step to expect; by default the median of those that there are.
+    """
+    columns = columns_of(data)
+    _require_there(columns, series=series, time=time)
+    codes, names = _series(series, columns)
+    times = None if time is None else read_times(time, columns[time])
+    rows = len(codes)
+    if times is not None and len(times) != rows and series is not None:
+        raise DataError(f"columns {series!r} and {time!r} must have the same length.")
+    order = np.argsort(codes, kind="stable")
+    is_new = np.empty(len(order), dtype=np.bool_)
+    is_new[:1] = True
+    is_new[1:] = np.diff(codes[order]) != 0
+    if times is not None:
+        steps = np.diff(times[order])
+        _require_ascending(steps, is_new, order, columns[str(time)], str(time), names, codes)
+        follows = ~is_new[1:]
+        if step is None:
+            step = float(np.median(steps[follows])) if follows.any() else None
+        if step is not None:
+            _require_equal_steps(steps, follows, step, order, str(time), _is_dated(columns[str(time)]))
+            is_new[1:] |= steps >= GAP * step
+    ends = np.append(np.flatnonzero(is_new)[1:], len(order)).astype(np.int64)
+    firsts = order[np.flatnonzero(is_new)]
+    return Runs(order, ends, tuple(names[codes[row]] for row in firsts), times, step)
+
+
+def _require_there(columns: Collection[str], **names: str | None) -> None:
+    for what, name in names.items():
+        if name is not None and name not in columns:
+            raise DataError(
+                f"the data lacks the column {name!r} ({what}={name!r}). Its columns are {quoted(columns)}."
+            )
+
+
+def read_times(name: str, values: Any) -> FloatArray:
+    """Return times as numbers: as they are, or in seconds if they are dates."""
+    array = values.to_numpy() if isinstance(values, nw.Series) else np.asarray(values)
+    times = array.astype(np.float64) if array.dtype.kind in "iuf" else _dates(array)
+    bad = np.flatnonzero(~np.isfinite(times))
+    if len(bad):
+        shown = "" if array[bad[0]] is None else f" ({array[bad[0]]!s:.40})"
+        raise DataError(
+            f"column {name!r} has no time in row {bad[0] + 1}, counted from 1{shown}: times are numbers or "
+            f"dates, and every row has one."
+        )
+    return times
+
+
+def _dates(array: Any) -> FloatArray:
+    """Return numbers or dates that are written as text, or dates, as numbers."""
+    import pandas as pd
+
+    if array.dtype.kind != "M":
+        numbers = pd.to_numeric(pd.Series(array), errors="coerce").to_numpy(dtype=np.float64)
+        if np.isfinite(numbers).any():
+            return numbers
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the format is guessed
+        found = pd.to_datetime(pd.Series(array), errors="coerce", utc=True)
+    # Since the first one, so that no digits are lost.
+    return (found - found.min()).dt.total_seconds().to_numpy(dtype=np.float64).astype(np.float64)
+
+
+def _is_dated(values: Any) -> bool:
+    array = values.to_numpy() if isinstance(values, nw.Series) else np.asarray(values)
+    return array.dtype.kind == "M" or (
+        array.dtype.kind in "OUS" and not str(array[0]).replace(".", "", 1).lstrip("-").isdigit()
+    )
+
+
+def _series(name: str | None, columns: dict[str, Any]) -> tuple[IntArray, list[str]]:
+    """Return the series of every row as a number, in the order in which they appear, and their names."""
+    import pandas as pd
+
+    if name is None:
+        first: Any = next(iter(columns.values()), ())
+        return np.zeros(len(first), dtype=np.int64), [""]
+    values = columns[name]
+    array = (
+        np.asarray(values.to_list(), dtype=object) if isinstance(values, nw.Series) else np.asarray(values)
+    )
+    codes, distinct = pd.factorize(array, use_na_sentinel=True)
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0)) + 1
+        raise DataError(f"column {name!r} does not say which series row {row}, counted from 1, belongs to.")
+    return codes.astype(np.int64), [as_text(value) for value in distinct]
+
+
+def _require_ascending(
+    steps: FloatArray,
+    is_new: BoolArray,
+    order: IntArray,
+    values: Any,
+    time: str,
+    names: Sequence[str],
+    codes: IntArray,
+) -> None:
+    wrong = np.flatnonzero((steps <= 0) & ~is_new[1:])
+    if not len(wrong):
+        return
+    before, after = order[wrong[0]], order[wrong[0] + 1]
+    array = values.to_list() if isinstance(values, nw.Series) else list(values)
+    name = names[codes[after]]
+    where = f" of series {name!r}" if name else ""
+    if steps[wrong[0]] == 0:
+        raise DataError(
+            f"the time {array[after]!s} in column {time!r} appears twice{where}, in rows {before + 1} and "
+            f"{after + 1}, counted from 1: keep one of them"
+            + (", or name the column that tells series apart (series=...)." if not name else ".")
+        )
+    raise DataError(
+        f"the times{where} in column {time!r} are not sorted: {array[after]!s} in row {after + 1}, counted "
+        f"from 1, comes after {array[before]!s} in row {before + 1}. Sort the rows by time"
+        + (", or name the column that tells series apart (series=...)." if not name else ".")
+    )
+
+
+def _require_equal_steps(
+    steps: FloatArray, follows: BoolArray, step: float, order: IntArray, time: str, is_dated: bool
+) -> None:
+    share = steps / step
+    odd = np.flatnonzero(follows & (np.abs(share - 1.0) > EQUAL) & (share < GAP))
+    if not len(odd):
+        return
+    row, unit = order[odd[0] + 1] + 1, " seconds" if is_dated else ""
+    raise DataError(
+        f"the times in column {time!r} are not equally spaced: {steps[odd[0]]:.6g}{unit} before row {row}, "
+        f"counted from 1, where {step:.6g}{unit} are usual, and so are {len(odd)} in all. Resample the rows: "
+        f"spbn.resample(data, time={time!r}, every={step:.6g})."
+    )
+
+
+def blocked_split(windows: IntArray, *, folds: int, validation: float, seed: Seed) -> Split:
+    """Cut windows into blocks of time: one for every fold, and some to validate with.
+
+    Which blocks are for validation is drawn. Windows at the beginning of a block that reach into the block
+    before are in neither: no value of the data is then in two folds, nor in training and validation rows.
+
+    Parameters
+    ----------
+    windows
+        Windows × width: their rows, the last row first, in the order of time.
+    """
+    rows, width = windows.shape
+    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 2:
+        raise ArgumentError(f"folds must be a whole number, 2 or more. Got {folds!r} instead.")
+    if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
+        raise ArgumentError(
+            f"validation must be a fraction between 0 and 1: rows that follow each other are validated in "
+            f"blocks. Got {validation!r:.60} instead."
+        )
+    held_out = max(1, round(folds * validation / (1.0 - validation)))
+    is_held_out = np.zeros(folds + held_out, dtype=np.bool_)
+    is_held_out[generator(seed).permutation(folds + held_out)[:held_out]] = True
+    shares = np.where(is_held_out, validation / held_out, (1.0 - validation) / folds)
+    cuts = np.rint(np.cumsum(shares) * rows).astype(np.int64)
+    block = np.searchsorted(cuts[:-1], np.arange(rows), side="right")
+    kept = _within_block(windows, block)
+    labels = np.where(is_held_out, -1, np.cumsum(~is_held_out) - 1)[block]
+    training = np.flatnonzero(kept & (labels >= 0))
+    test = np.flatnonzero(kept & (labels < 0))
+    found = np.bincount(labels[training], minlength=folds)
+    if not len(test) or found.min() < 1:
+        raise ArgumentError(
+            f"{rows} rows are too few for {folds} folds and {held_out} blocks to validate with, each of "
+            f"which loses its first {width - 1} rows: use fewer folds (folds={max(2, folds // 2)}), fewer "
+            f"lags, or more rows."
+        )
+    return Split(training, labels[training], test)
+
+
+def _within_block(windows: IntArray, block: IntArray) -> BoolArray:
+    """Tell which windows have no row that is the last one of a window in another block."""
+    owner = np.full(int(windows.max(initial=-1)) + 1, -1, dtype=np.int64)
+    owner[windows[:, 0]] = block
+    of_rows = owner[windows]
+    inside: BoolArray = ((of_rows == block[:, None]) | (of_rows < 0)).all(axis=1)
+    return inside
+
+
+def resample(data: Any, *, time: str, every: float, series: str | None = None) -> pd.DataFrame:
+    """Return rows at equal steps of time, interpolated between those that there are.
+
+    Numbers are interpolated linearly; anything else has the value of the last row before. Nothing is made up
+    in gaps: where rows are missing, they are missing in the result as well.
+
+    Parameters
+    ----------
+    data
+        A data frame or a dict of columns.
+    time
+        The column with times: numbers, or dates.
+    every
+        The step, in the units of `time`, or in seconds if these are dates.
+    series
+        The column that tells series apart.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> frame = {"t": [0.0, 1.1, 1.9, 3.0], "x": [0.0, 11.0, 19.0, 30.0]}
+    >>> spbn.resample(frame, time="t", every=1.0)
+         t     x
+    0  0.0   0.0
+    1  1.0  10.0
+    2  2.0  20.0
+    3  3.0  30.0
+    """
+    import pandas as pd
+
+    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < np.inf:
+        raise ArgumentError(f"every must be a step of time, greater than 0. Got {every!r} instead.")
+    columns = columns_of(data)
+    _require_there(columns, series=series, time=time)
+    runs, times = runs_of(data, series=series, time=None), read_times(time, columns[time])
+    frame = pd.DataFrame({name: _plain(values) for name, values in columns.items()})
+    parts = []
+    for start, end, name in zip(runs.starts, runs.ends, runs.series, strict=True):
+        rows = runs.order[start:end]
+        at = times[rows]
+        if (np.diff(at) <= 0).any():
+            where = f" of series {name!r}" if name else ""
+            raise DataError(f"the times{where} in column {time!r} do not ascend: sort the rows by time.")
+        parts.append(_resampled(frame.iloc[rows], at, time, every))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _resampled(rows: pd.DataFrame, at: FloatArray, time: str, every: float) -> pd.DataFrame:
+    """Resample one series."""
+    import pandas as pd
+
+    grid = at[0] + every * np.arange(int(np.floor((at[-1] - at[0]) / every + 1e-9)) + 1)
+    right = np.clip(np.searchsorted(at, grid - 1e-9 * every), 0, len(at) - 1)
+    left = np.clip(np.searchsorted(at, grid + 1e-9 * every, side="right") - 1, 0, len(at) - 1)
+    usual = float(np.median(np.diff(at))) if len(at) > 1 else every
+    bridged = at[right] - at[left] <= GAP * max(every, usual)
+    grid, left = grid[bridged], left[bridged]
+    out: dict[str, Any] = {}
+    for name, column in rows.items():
+        if name == time:
+            is_number = pd.api.types.is_numeric_dtype(column)
+            out[time] = grid if is_number else _moments(column, grid - at[0])
+        elif pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+            out[str(name)] = np.interp(grid, at, column.to_numpy(dtype=np.float64))
+        else:
+            out[str(name)] = column.iloc[left].to_numpy()
+    return pd.DataFrame(out)
+
+
+def _moments(column: pd.Series[Any], seconds: FloatArray) -> Any:
+    """Return dates that are so many seconds after the first of a column."""
+    import pandas as pd
+
+    return pd.to_datetime(column.iloc[0]) + pd.to_timedelta(seconds, unit="s")
+
+
+def _plain(values: Any) -> Any:
+    return values.to_pandas().array if isinstance(values, nw.Series) else np.asarray(values)
