@@ -251,8 +251,8 @@ def learn_with(
 
     if algorithm == "hc":
         recipe = partial(_score, model=model, score=score)
-        climbed = climbed_rows if _chosen_score(model, score) == "cv" else table
-        scores = [_prepared(client, filled, recipe, likelihood) for filled in (climbed, *completions)]
+        scored = climbed_rows if _chosen_score(model, score) == "cv" else table
+        scores = [_prepared(client, filled, recipe, likelihood) for filled in (scored, *completions)]
         criterion = Averaged(scores) if completions else scores[0]
         taken, note = _noted_steps(
             checkpoint,
