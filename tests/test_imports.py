@@ -28,6 +28,7 @@ LAYERS = [
     {"learn"},
     {"confidence", "dynamic"},
     {"explain", "interop", "app.comparison"},
+    {"dynamic"},
     {"drawing"},
     {"report"},
     {"app"},
