@@ -32,6 +32,7 @@ from spbn.app.terminal import (
     warn,
     write_or_print,
 )
+from spbn.app.watching import watch
 from spbn.app.wording import in_options
 from spbn.drawing.packages import require_plot_packages
 from spbn.dynamic.network import DynamicNetwork
@@ -206,6 +207,7 @@ app.command()(query)
 app.command()(forecast)
 app.command()(impute)
 app.command()(predict)
+app.command()(watch)
 
 
 @app.command()

@@ -13,8 +13,8 @@ before every row (Shiryaev and Roberts), and the statistic is the mean R of what
     R ← (R + 1) · e(rank).
 
 While nothing drifts, R minus the number of rows is a martingale. So an alarm when R reaches 1 / rate is false
-with probability m · rate at most within m rows, and comes after 1 / rate rows or more on average (e-detectors;
-Shin, Ramdas and Rinaldo 2023). After a drift R grows exponentially, by whatever the best of the bets earns.
+with probability m · rate at most within m rows, and comes after 1 / rate rows or more on average
+(e-detectors; Shin, Ramdas and Rinaldo 2023). After a drift R grows exponentially, by what the best bet earns.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def counted(places: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Change:
-    """Where the evidence for a drift is: a variable, by its number, and since when, by the number of a row."""
+    """Where the evidence for a drift is: a variable, by its number, and the row with which it began."""
 
     variable: int
     since: int

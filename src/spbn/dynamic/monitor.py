@@ -87,9 +87,9 @@ class Verdicts:
 class Monitor:
     """Compares new rows with reference rows, and raises an alarm if they are unusual or begin to drift.
 
-    A row raises an **alarm** if the share of rows in normal operation that are as unusual is `alarm` or less. The
-    share is that of reference rows, so it does not matter whether the network's densities are right. Shares
-    smaller than a few reference rows are extrapolated: see `spbn.dynamic.tails`.
+    A row raises an **alarm** if the share of rows in normal operation that are as unusual is `alarm` or
+    less. The share is that of reference rows, so it does not matter whether the network's densities are
+    right. Shares of less than a few reference rows are extrapolated: see `spbn.dynamic.tails`.
 
     Rows none of which is unusual may still **drift** together. While new rows are exchangeable with the
     reference rows, the probability that a false drift alarm is raised within m rows is m · `drift` at most:
@@ -252,9 +252,14 @@ class Monitor:
     def judge(self, table: Table) -> Verdicts:
         """Do what `update` does with rows that have been read already; NaN is missing in them."""
         first, rows = self.rows, table.rows
+        before = self._rng.bit_generator.state
         # The same numbers, whether rows come one by one or all at once.
         uniforms = self._rng.random((rows, 2, len(table.names))).transpose(1, 2, 0)
-        scores, places = self._scored(table, uniforms[0])
+        try:
+            scores, places = self._scored(table, uniforms[0])
+        except DataError:  # as if these rows had never come
+            self._rng.bit_generator.state = before
+            raise
         shares = self._reference.tail.shares(scores)
         alarms: BoolArray = shares <= self._alarm
         drift, changes = self._test.update(places, uniforms[1])
@@ -278,11 +283,20 @@ class Monitor:
         save(self, path)
 
     @staticmethod
-    def load(path: str | os.PathLike[str], network: BayesianNetwork) -> Monitor:
-        """Read a state that was saved, of the same network. Such a file holds only data."""
+    def load(
+        path: str | os.PathLike[str],
+        network: BayesianNetwork,
+        *,
+        alarm: float | None = None,
+        drift: float | None = None,
+    ) -> Monitor:
+        """Read a state that was saved, of the same network; the levels may be changed.
+
+        Such a file holds only data: reading it runs no code.
+        """
         from spbn.dynamic.state import load
 
-        return load(path, network)
+        return load(path, network, alarm=alarm, drift=drift)
 
     def _scored(self, table: Table, uniforms: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the log-density of every row, as if it were complete, and the places of its values."""
@@ -385,8 +399,9 @@ class Monitor:
 
     def __repr__(self) -> str:
         return (
-            f"Monitor({len(self._network.nodes)} variables, {self.reference_rows} reference rows, alarm={self.alarm:g}, "
-            f"drift={self.drift:g}; {self.rows} rows seen, {self.alarms} alarms, {self.drift_alarms} drift alarms)"
+            f"Monitor({len(self._network.nodes)} variables, {self.reference_rows} reference rows, "
+            f"alarm={self.alarm:g}, drift={self.drift:g}; {self.rows} rows seen, {self.alarms} alarms, "
+            f"{self.drift_alarms} drift alarms)"
         )
 
 
@@ -406,14 +421,14 @@ def _warn_if_too_rare(reference: Reference, alarm: float) -> None:
     rows = reference.rows
     if not reference.tail.is_extrapolated and alarm * (rows + 1) < 1.0:
         warnings.warn(
-            f"no row can raise an alarm: alarm={alarm:g} is less than one of {rows} reference rows, and their "
-            f"log-densities have too few different values for rarer rows to be told apart. Give more "
-            f"reference rows, or alarm={2.0 / rows:.1g}.",
+            f"no row can raise an alarm: alarm={alarm:g} is less than one of {rows} reference rows, and "
+            f"their log-densities have too few different values for rarer rows to be told apart. Give "
+            f"more reference rows, or alarm={2.0 / rows:.1g}.",
             stacklevel=3,
         )
     elif alarm * rows < TOO_RARE:
         warnings.warn(
-            f"alarm={alarm:g} is far less than one of {rows} reference rows: how often it is raised may be wrong "
-            f"by a factor. Give more reference rows.",
+            f"alarm={alarm:g} is far less than one of {rows} reference rows: how often it is raised may be "
+            f"wrong by a factor. Give more reference rows.",
             stacklevel=3,
         )

@@ -66,11 +66,16 @@ def save(monitor: Monitor, path: str | os.PathLike[str]) -> None:
         temporary.write_text(text, encoding="ascii")
 
 
-def load(path: str | os.PathLike[str], network: BayesianNetwork) -> Monitor:
-    """Read the state of a monitor of this network."""
+def load(
+    path: str | os.PathLike[str], network: BayesianNetwork, *, alarm: float | None, drift: float | None
+) -> Monitor:
+    """Read the state of a monitor of this network; levels that are given replace those that were saved."""
     from spbn.dynamic.monitor import Monitor, _rate
 
     name = os.fspath(path)
+    levels = {
+        key: _rate(key, value) for key, value in (("alarm", alarm), ("drift", drift)) if value is not None
+    }
     with open(path, "rb") as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
@@ -83,15 +88,16 @@ def load(path: str | os.PathLike[str], network: BayesianNetwork) -> Monitor:
         raise ModelFileError(f"{name} is not the state of a monitor.")
     if document.get("version") != VERSION:
         raise ModelFileError(
-            f"{name} is in version {document.get('version')!r:.20} of the format, and this spbn reads version "
-            f"{VERSION}: upgrade spbn, or give the reference rows again."
+            f"{name} is in version {document.get('version')!r:.20} of the format, and this spbn reads "
+            f"version {VERSION}: upgrade spbn, or give the reference rows again."
         )
     if document.get("nodes") != list(network.nodes):
         raise ModelFileError(f"{name} belongs to another network: its variables are different.")
     try:
         monitor = Monitor.__new__(Monitor)
         monitor._network = network
-        monitor._alarm, monitor._drift = _rate("alarm", document["alarm"]), _rate("drift", document["drift"])
+        saved = {key: _rate(key, document[key]) for key in ("alarm", "drift")} | levels
+        monitor._alarm, monitor._drift = saved["alarm"], saved["drift"]
         monitor._reference = _reference(document["reference"], len(network.nodes))
         monitor._begin()
         _restore_test(monitor, document)

@@ -78,7 +78,8 @@ class Tail:
 
     def shares(self, scores: FloatArray) -> FloatArray:
         """Return which share of rows like the reference rows is as unusual, for every log-density."""
-        out: FloatArray = (1.0 + np.searchsorted(self.ordered, scores, side="right")) / (self.rows + 1.0)
+        as_low = np.searchsorted(self.ordered, scores, side="right").astype(np.float64)
+        out: FloatArray = (1.0 + as_low) / (self.rows + 1.0)
         low = np.flatnonzero(scores < self.edge)
         if len(low):
             distances = np.log(np.minimum(self.edge - scores[low], 1e300))
