@@ -62,9 +62,20 @@ def counted(places: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Change:
-    """Where the evidence for a drift is: a variable, by its number, and the row with which it began."""
+    """Where the evidence for a drift is.
+
+    Attributes
+    ----------
+    variable
+        The number of the variable with the most evidence.
+    certain
+        Those whose own evidence would be enough for an alarm.
+    since
+        The number of the row with which the drift seems to have begun.
+    """
 
     variable: int
+    certain: frozenset[int]
     since: int
 
 
@@ -136,7 +147,8 @@ class DriftTest:
     def _change(self) -> Change:
         variable = int(self.stakes.sum(axis=1).argmax())
         kind = int(self.stakes[variable].argmax())
-        return Change(variable, int(self.starts[variable, kind]))
+        certain = np.flatnonzero(self.rate * self.stakes.mean(axis=1) >= 1.0)
+        return Change(variable, frozenset(certain.tolist()), int(self.starts[variable, kind]))
 
     def _begin_again(self) -> None:
         self.counts[:] = self.reference

@@ -247,7 +247,9 @@ class Monitor:
         table = table_of(row, self.variables)
         if table.rows != 1:
             raise DataError(f"explain takes one row. Got {table.rows}.")
-        return self._reasons(table)
+        if np.isnan(table.columns).any():
+            return self._reasons(table, np.empty(0))
+        return self._reasons(table, contributions_of(self._network, table))
 
     def judge(self, table: Table) -> Verdicts:
         """Do what `update` does with rows that have been read already; NaN is missing in them."""
@@ -256,7 +258,7 @@ class Monitor:
         # The same numbers, whether rows come one by one or all at once.
         uniforms = self._rng.random((rows, 2, len(table.names))).transpose(1, 2, 0)
         try:
-            scores, places = self._scored(table, uniforms[0])
+            scores, places, contributions = self._scored(table, uniforms[0])
         except DataError:  # as if these rows had never come
             self._rng.bit_generator.state = before
             raise
@@ -264,7 +266,9 @@ class Monitor:
         alarms: BoolArray = shares <= self._alarm
         drift, changes = self._test.update(places, uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
-        reasons = {int(k): self._reasons(table.take([k])) for k in np.flatnonzero(alarms)}
+        reasons = {
+            k: self._reasons(table.take([k]), contributions[:, [k]]) for k in np.flatnonzero(alarms).tolist()
+        }
         drifts = {
             k: self._drifted(
                 change, table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]), first + k
@@ -298,21 +302,27 @@ class Monitor:
 
         return load(path, network, alarm=alarm, drift=drift)
 
-    def _scored(self, table: Table, uniforms: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the log-density of every row, as if it were complete, and the places of its values."""
+    def _scored(self, table: Table, uniforms: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the log-density of every row, as if it were complete, and by node.
+
+        Of every node: where its value lies in its distribution, and what it adds to the log-density. Both are
+        NaN where they depend on what is missing.
+        """
         holes = np.isnan(table.columns)
         if not holes.any():
             contributions, places = self._scorer.scored(table, uniforms)
-            return contributions.sum(axis=0), places
-        scores, places = np.empty(table.rows), np.full(table.columns.shape, np.nan)
+            return contributions.sum(axis=0), places, contributions
+        shape = table.columns.shape
+        scores, places, contributions = np.empty(shape[1]), np.full(shape, np.nan), np.full(shape, np.nan)
         whole, others = (np.flatnonzero(holes.any(axis=0) == missing) for missing in (False, True))
         if len(whole):
-            scores[whole], places[:, whole] = self._scored(table.take(whole), uniforms[:, whole])
-        for k in others:  # one by one: what is simulated must not depend on the rows before
+            found = self._scored(table.take(whole), uniforms[:, whole])
+            scores[whole], places[:, whole], contributions[:, whole] = found
+        for k in others.tolist():  # one by one: what is simulated must not depend on the rows before
             row = table.take([k])
             scores[k] = self._patterns.score(row)
             places[:, k] = self._places_of_observed(row, uniforms[:, [k]])
-        return scores, places
+        return scores, places, contributions
 
     def _places_of_observed(self, row: Table, uniforms: FloatArray) -> FloatArray:
         """Return the places of the values whose parents are there; NaN elsewhere."""
@@ -330,10 +340,10 @@ class Monitor:
         """A value of every variable, where any will do."""
         return self._reference.candidates[:, 0]
 
-    def _reasons(self, row: Table) -> tuple[Reason, ...]:
-        """Return the variables to blame for a row."""
+    def _reasons(self, row: Table, contributions: FloatArray) -> tuple[Reason, ...]:
+        """Return the variables to blame for a row, from what its nodes add to the log-density."""
         missing = np.isnan(row.columns[:, 0])
-        reference = self._reference
+        usual, values = self._reference.medians, self._reference.candidates
         if missing.all():
             return ()
         if missing.any():
@@ -341,18 +351,13 @@ class Monitor:
 
             draws = imputed(self._network, row, draws=DRAWS, seed=0)
             contributions = np.stack([contributions_of(self._network, draw)[:, 0] for draw in draws], axis=1)
-            contributions[missing] = reference.medians[missing, None]  # nothing to blame there
-            found = culprits(self._network, row, contributions, reference.medians, None, least=LEAST_DROP)
-        else:
-            contributions = contributions_of(self._network, row)
+            contributions[missing] = usual[missing, None]  # nothing to blame there
 
-            def candidates(k: int) -> FloatArray:
-                values = reference.candidates[k]
-                return values[~np.isnan(values), None]
+        def candidates(k: int) -> FloatArray:
+            return values[k, ~np.isnan(values[k]), None]
 
-            found = culprits(
-                self._network, row, contributions, reference.medians, candidates, least=LEAST_DROP
-            )
+        others = None if missing.any() else candidates
+        found = culprits(self._network, row, contributions, usual, others, least=LEAST_DROP)
         reasons = []
         for culprit in found:
             variable, value = row.variables[culprit.variable], float(row.columns[culprit.variable, 0])
@@ -375,12 +380,15 @@ class Monitor:
 
         def candidates(k: int) -> FloatArray:
             if window.variables[k].is_discrete:
-                return window.columns[[k]]
+                levels = reference.candidates[k, ~np.isnan(reference.candidates[k]), None]
+                return levels + np.zeros(window.rows)
             return window.columns[k] - SHIFTS[:, None] * 0.5 * spreads[k]
 
         contributions = contributions_of(self._network, window)
         found = culprits(self._network, window, contributions, reference.means, candidates, least=LEAST_DRIFT)
-        blamed = [culprit.variable for culprit in found] or [change.variable]
+        # The first explains most, whatever the evidence of its own; others must not be there by chance.
+        blamed = [c.variable for k, c in enumerate(found) if k == 0 or c.variable in change.certain]
+        blamed = blamed or [change.variable]
         shifts = self._shifts(window)
         return Drift(
             row,

@@ -44,8 +44,9 @@ class Scorer:
         """
         rows = self._network.transformed(table).columns
         contributions, places = np.empty(rows.shape), np.empty(rows.shape)
-        for k, (names, columns, levels, both) in enumerate(self._nodes):
-            contributions[k], places[k] = both(Table(names, rows[columns], levels), uniforms[k])
+        with np.errstate(over="ignore"):  # the square of an absurd value
+            for k, (names, columns, levels, both) in enumerate(self._nodes):
+                contributions[k], places[k] = both(Table(names, rows[columns], levels), uniforms[k])
         contributions += self._network.log_slopes(table, table.names)
         return np.maximum(contributions, LOWEST), np.clip(places, 0.0, 1.0)
 

@@ -29,7 +29,8 @@ LOWEST = -1e299  # log-densities below this are those of impossible rows
 SHAPES = np.linspace(-0.95, 1.5, 50)
 LIKELY_SHAPE, SPREAD_OF_SHAPE = 0.15, 0.4
 LOG_SCALES = np.linspace(-2.5, 2.5, 81)  # relative to the mean
-LOG_DISTANCES = np.linspace(-8.0, 32.0, 400)  # relative to the mean, at which shares are tabulated
+NEGLIGIBLE = 1e-12  # weight of a pair of parameters
+LOG_DISTANCES = np.linspace(-6.0, 16.0, 300)  # relative to the mean, at which shares are tabulated
 
 
 @final
@@ -113,7 +114,9 @@ def _log_survival(excesses: FloatArray, distances: FloatArray) -> FloatArray:
     weights /= weights.sum()
     survival = np.zeros(len(distances))
     for i, shape in enumerate(SHAPES):
-        survival += weights[i] @ np.exp(-_cumulative_hazard(distances / scales[:, None], shape))
+        likely = weights[i] > NEGLIGIBLE
+        hazards = _cumulative_hazard(distances / scales[likely, None], shape)
+        survival += weights[i, likely] @ np.exp(-hazards)
     log_survival: FloatArray = np.log(np.maximum(survival, 1e-300))
     return log_survival
 
