@@ -12,6 +12,8 @@ import numpy as np
 
 from spbn.dynamic.blame import SHIFTS, culprits
 from spbn.dynamic.drift import Change, DriftTest
+from spbn.dynamic.network import DynamicNetwork
+from spbn.dynamic.past import Past, networks_of
 from spbn.dynamic.patterns import Patterns
 from spbn.dynamic.reference import Reference, reference_of
 from spbn.dynamic.rows import table_of
@@ -98,7 +100,9 @@ class Monitor:
     Parameters
     ----------
     network
-        A network that was learned from rows in normal operation.
+        A network that was learned from rows in normal operation. A dynamic network judges every row
+        by the rows before it, so the first rows of a series are not judged, nor are those at or after
+        a missing value.
     reference
         Rows in normal operation: the network's training table, which is then left out of the fit when it
         is scored; or better, rows that the network has not seen.
@@ -125,7 +129,7 @@ class Monitor:
 
     def __init__(
         self,
-        network: BayesianNetwork,
+        network: BayesianNetwork | DynamicNetwork,
         reference: Any,
         *,
         alarm: float = ALARM,
@@ -133,13 +137,13 @@ class Monitor:
         trained: bool | None = None,
         seed: int = 0,
     ) -> None:
-        if not isinstance(network, BayesianNetwork):
-            raise ArgumentError(f"network must be a BayesianNetwork. Got {type(network).__name__}.")
+        self._dynamic, self._network = networks_of(network)
         self._alarm, self._drift = _rate("alarm", alarm), _rate("drift", drift)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise ArgumentError(f"seed must be a whole number, 0 or more. Got {seed!r} instead.")
-        self._network = network
-        self._reference = reference_of(network, reference, trained=trained)
+        if self._dynamic is not None:
+            reference = Past(self._dynamic).lagged(reference)
+        self._reference = reference_of(self._network, reference, trained=trained)
         self._rng = np.random.default_rng(int(seed))
         self._begin()
         _warn_if_too_rare(self._reference, self._alarm)
@@ -149,18 +153,24 @@ class Monitor:
         self._test = DriftTest(self._reference.places, self._drift)
         self._scorer = Scorer(self._network)
         self._patterns = Patterns(self._network)
-        self._recent = np.empty((len(self._network.nodes), 0))
+        self._recent = np.empty((len(self._network.variables), 0))
+        self._past = None if self._dynamic is None else Past(self._dynamic)
         self._alarms = self._drift_alarms = 0
 
     @property
-    def network(self) -> BayesianNetwork:
+    def network(self) -> BayesianNetwork | DynamicNetwork:
         """The network."""
-        return self._network
+        return self._network if self._dynamic is None else self._dynamic
 
     @property
     def variables(self) -> tuple[Variable, ...]:
         """What rows must have, in the order of arrays."""
-        return self._network.variables
+        return self.network.variables
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Further columns that rows must have: those of the series and of the time, of a dynamic network."""
+        return () if self._past is None else self._past.keys
 
     @property
     def alarm(self) -> float:
@@ -216,7 +226,7 @@ class Monitor:
         """
         import pandas as pd
 
-        verdicts = self.judge(table_of(rows, self.variables))
+        verdicts = self.judge(self.table(rows))
         number = range(len(verdicts.shares))
         index = frame_index(rows)
         return pd.DataFrame(
@@ -244,25 +254,34 @@ class Monitor:
         row
             One row, as for `update`.
         """
-        table = table_of(row, self.variables)
+        past = None if self._past is None else self._past.copy()
+        table = table_of(row, self.variables) if past is None else past.table(row)
         if table.rows != 1:
             raise DataError(f"explain takes one row. Got {table.rows}.")
+        if past is not None and np.isnan(table.columns).any():
+            return ()
         if np.isnan(table.columns).any():
             return self._reasons(table, np.empty(0))
         return self._reasons(table, contributions_of(self._network, table))
+
+    def table(self, rows: Any) -> Table:
+        """Read new rows, which come after all that were read before, for `judge`."""
+        return table_of(rows, self.variables) if self._past is None else self._past.table(rows)
 
     def judge(self, table: Table) -> Verdicts:
         """Do what `update` does with rows that have been read already; NaN is missing in them."""
         first, rows = self.rows, table.rows
         before = self._rng.bit_generator.state
         # The same numbers, whether rows come one by one or all at once.
-        uniforms = self._rng.random((rows, 2, len(table.names))).transpose(1, 2, 0)
+        uniforms = self._rng.random((rows, 2, len(self._network.nodes))).transpose(1, 2, 0)
         try:
             scores, places, contributions = self._scored(table, uniforms[0])
         except DataError:  # as if these rows had never come
             self._rng.bit_generator.state = before
             raise
-        shares = self._reference.tail.shares(scores)
+        known = ~np.isnan(scores)
+        shares = np.full(rows, np.nan)
+        shares[known] = self._reference.tail.shares(scores[known])
         alarms: BoolArray = shares <= self._alarm
         drift, changes = self._test.update(places, uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
@@ -289,7 +308,7 @@ class Monitor:
     @staticmethod
     def load(
         path: str | os.PathLike[str],
-        network: BayesianNetwork,
+        network: BayesianNetwork | DynamicNetwork,
         *,
         alarm: float | None = None,
         drift: float | None = None,
@@ -312,13 +331,15 @@ class Monitor:
         if not holes.any():
             contributions, places = self._scorer.scored(table, uniforms)
             return contributions.sum(axis=0), places, contributions
-        shape = table.columns.shape
-        scores, places, contributions = np.empty(shape[1]), np.full(shape, np.nan), np.full(shape, np.nan)
+        shape = uniforms.shape
+        scores, places, contributions = (np.full(s, np.nan) for s in (shape[1], shape, shape))
         whole, others = (np.flatnonzero(holes.any(axis=0) == missing) for missing in (False, True))
         if len(whole):
             found = self._scored(table.take(whole), uniforms[:, whole])
             scores[whole], places[:, whole], contributions[:, whole] = found
-        for k in others.tolist():  # one by one: what is simulated must not depend on the rows before
+        for k in (
+            others.tolist() if self._dynamic is None else ()
+        ):  # one by one: what is simulated must not depend on the rows before
             row = table.take([k])
             scores[k] = self._patterns.score(row)
             places[:, k] = self._places_of_observed(row, uniforms[:, [k]])
@@ -401,13 +422,13 @@ class Monitor:
         """Return the mean normal score of every variable given its parents; NaN if it is discrete."""
         from scipy.special import ndtri
 
-        _, places = self._scorer.scored(window, np.full(window.columns.shape, 0.5))
+        _, places = self._scorer.scored(window, np.full((len(self._network.nodes), window.rows), 0.5))
         scores: FloatArray = ndtri(np.clip(places, 1e-4, 1.0 - 1e-4)).mean(axis=1)
-        return np.where(window.discrete, np.nan, scores)
+        return np.where(window.discrete[: len(scores)], np.nan, scores)
 
     def __repr__(self) -> str:
         return (
-            f"Monitor({len(self._network.nodes)} variables, {self.reference_rows} reference rows, "
+            f"Monitor({len(self.variables)} variables, {self.reference_rows} reference rows, "
             f"alarm={self.alarm:g}, drift={self.drift:g}; {self.rows} rows seen, {self.alarms} alarms, "
             f"{self.drift_alarms} drift alarms)"
         )

@@ -48,7 +48,7 @@ class Reference:
     places
         How many rows have P(X ≤ x | parents) in every bin: nodes × bins.
     candidates
-        Nodes × quantiles of the columns; the levels of a discrete one, and then NaN.
+        Variables × quantiles of the columns; the levels of a discrete one, and then NaN.
     """
 
     tail: Tail
@@ -102,7 +102,7 @@ def reference_of(network: BayesianNetwork, data: Any, *, trained: bool | None) -
     else:
         contributions = contributions_of(network, complete)
         some = _thinned(complete)
-        places = Scorer(network).scored(some, _uniforms(some))[1]
+        places = Scorer(network).scored(some, _uniforms(network, some))[1]
     contributions = np.maximum(contributions, LOWEST)
     return Reference(
         Tail.of(contributions.sum(axis=0)),
@@ -113,9 +113,9 @@ def reference_of(network: BayesianNetwork, data: Any, *, trained: bool | None) -
     )
 
 
-def _uniforms(table: Table) -> FloatArray:
-    """Return random numbers for reference rows, always the same ones."""
-    return np.random.default_rng(0).random(table.columns.shape)
+def _uniforms(network: BayesianNetwork, table: Table) -> FloatArray:
+    """Return random numbers for reference rows, nodes × rows, always the same ones."""
+    return np.random.default_rng(0).random((len(network.nodes), table.rows))
 
 
 def _filled(network: BayesianNetwork, table: Table) -> Table:
@@ -137,8 +137,8 @@ def _places_out_of_fold(
         parts = [(np.flatnonzero(labels != k), np.flatnonzero(labels == k)) for k in range(labels.max() + 1)]
     else:
         parts = [holdout_rows(table.rows, PLACED_ROWS / table.rows, 0, discrete=discrete)]
-    rows, uniforms = network.transformed(table), _uniforms(table)
-    found = np.full(table.columns.shape, np.nan)
+    rows, uniforms = network.transformed(table), _uniforms(network, table)
+    found = np.full(uniforms.shape, np.nan)
     for kept, asked in parts:
         train, test = rows.take(kept), rows.take(asked)
         for k, family in enumerate(network.structure.families()):

@@ -26,10 +26,11 @@ class Scorer:
         self._network = network
         self._nodes: list[tuple[tuple[str, ...], list[int], dict[str, tuple[str, ...]], Both]] = []
         levels = {v.name: v.levels for v in network.variables if v.is_discrete}
+        names = [variable.name for variable in network.variables]
         for node in network.nodes:
             cpd = network.cpds[node]
             family = (*cpd.parents, node)
-            columns = [network.nodes.index(name) for name in family]
+            columns = [names.index(name) for name in family]
             self._nodes.append((family, columns, {n: levels[n] for n in family if n in levels}, both_of(cpd)))
 
     def scored(self, table: Table, uniforms: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -38,16 +39,17 @@ class Scorer:
         Parameters
         ----------
         table
-            Complete rows, in the order of the network's nodes.
+            Complete rows, in the order of the network's variables.
         uniforms
             Nodes × rows: they choose points on the steps of discrete nodes.
         """
         rows = self._network.transformed(table).columns
-        contributions, places = np.empty(rows.shape), np.empty(rows.shape)
+        shape = (len(self._nodes), table.rows)
+        contributions, places = np.empty(shape), np.empty(shape)
         with np.errstate(over="ignore"):  # the square of an absurd value
             for k, (names, columns, levels, both) in enumerate(self._nodes):
                 contributions[k], places[k] = both(Table(names, rows[columns], levels), uniforms[k])
-        contributions += self._network.log_slopes(table, table.names)
+        contributions += self._network.log_slopes(table, self._network.nodes)
         return np.maximum(contributions, LOWEST), np.clip(places, 0.0, 1.0)
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from spbn.dynamic.drift import BINS, bets
+from spbn.dynamic.network import DynamicNetwork
+from spbn.dynamic.past import networks_of
 from spbn.dynamic.reference import CANDIDATES, FEWEST_ROWS, Reference
 from spbn.dynamic.rows import as_table_of
 from spbn.dynamic.scoring import contributions_of
@@ -39,6 +41,7 @@ def save(monitor: Monitor, path: str | os.PathLike[str]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "nodes": list(monitor.network.nodes),
+        "past": None if monitor._past is None else monitor._past.to_plain(),
         "alarm": monitor.alarm,
         "drift": monitor.drift,
         "rows": monitor.rows,
@@ -59,7 +62,7 @@ def save(monitor: Monitor, path: str | os.PathLike[str]) -> None:
         },
         "recent": _with_nulls(monitor._recent),
         "generator": monitor._rng.bit_generator.state,
-        "probe": _probe(monitor.network, reference.candidates).tolist(),
+        "probe": _probe(monitor._network, reference.candidates).tolist(),
     }
     text = json.dumps(document, ensure_ascii=True, allow_nan=False)
     with replacing(path) as temporary:
@@ -67,7 +70,11 @@ def save(monitor: Monitor, path: str | os.PathLike[str]) -> None:
 
 
 def load(
-    path: str | os.PathLike[str], network: BayesianNetwork, *, alarm: float | None, drift: float | None
+    path: str | os.PathLike[str],
+    network: BayesianNetwork | DynamicNetwork,
+    *,
+    alarm: float | None,
+    drift: float | None,
 ) -> Monitor:
     """Read the state of a monitor of this network; levels that are given replace those that were saved."""
     from spbn.dynamic.monitor import Monitor, _rate
@@ -95,21 +102,23 @@ def load(
         raise ModelFileError(f"{name} belongs to another network: its variables are different.")
     try:
         monitor = Monitor.__new__(Monitor)
-        monitor._network = network
+        monitor._dynamic, monitor._network = networks_of(network)
         saved = {key: _rate(key, document[key]) for key in ("alarm", "drift")} | levels
         monitor._alarm, monitor._drift = saved["alarm"], saved["drift"]
-        monitor._reference = _reference(document["reference"], len(network.nodes))
+        nodes, variables = len(monitor._network.nodes), len(monitor._network.variables)
+        monitor._reference = _reference(document["reference"], nodes, variables)
         monitor._begin()
         _restore_test(monitor, document)
-        nodes = len(network.nodes)
-        monitor._recent = _numbers(document["recent"], (nodes, None), holes=True).reshape(nodes, -1)
+        monitor._recent = _numbers(document["recent"], (variables, None), holes=True)
+        if monitor._past is not None:
+            monitor._past.restore(document["past"])
         monitor._alarms, monitor._drift_alarms = (_count(document[key]) for key in ("alarms", "drift_alarms"))
         monitor._rng = np.random.Generator(np.random.PCG64())
         monitor._rng.bit_generator.state = _generator(document["generator"])
         probe = _numbers(document["probe"], (len(PROBED),))
     except (KeyError, TypeError, ValueError, OverflowError, SpbnError) as error:
         raise ModelFileError(f"{name} is damaged: {error!s:.200}") from error
-    if not np.allclose(_probe(network, monitor._reference.candidates), probe, rtol=SAME, atol=SAME):
+    if not np.allclose(_probe(monitor._network, monitor._reference.candidates), probe, rtol=SAME, atol=SAME):
         raise ModelFileError(f"{name} belongs to another network: its densities are different.")
     return monitor
 
@@ -122,7 +131,7 @@ def _probe(network: BayesianNetwork, candidates: FloatArray) -> FloatArray:
     return total
 
 
-def _reference(document: Any, nodes: int) -> Reference:
+def _reference(document: Any, nodes: int, variables: int) -> Reference:
     scores = _numbers(document["scores"], (None,))
     if len(scores) < FEWEST_ROWS:
         raise ValueError(f"it must have at least {FEWEST_ROWS} reference rows.")
@@ -131,7 +140,7 @@ def _reference(document: Any, nodes: int) -> Reference:
         _numbers(document["medians"], (nodes,)),
         _numbers(document["means"], (nodes,)),
         _positive(_numbers(document["places"], (nodes, BINS))),
-        _numbers(document["candidates"], (nodes, CANDIDATES), holes=True),
+        _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
     )
 
 
