@@ -18,10 +18,9 @@ import pandas as pd
 import spbn
 from experiments.bearings import read
 from spbn.dynamic.monitor import Monitor, Verdicts
-from spbn.dynamic.rows import table_of
 
 BEARINGS = tuple(f"Bearing1_{k}" for k in range(1, 8))
-NETWORKS = ("static",)
+NETWORKS = ("static", "dynamic")
 LEARNED, REFERENCE = 0.2, 0.1  # of a bearing's life
 ROWS_A_STEP = 30  # five minutes
 ALARM, DRIFT = 0.001, 1e-5
@@ -78,7 +77,7 @@ def watch(rows: pd.DataFrame, network: str) -> pd.DataFrame:
     """Learn from the first rows of a bearing, compare with the next, and watch all others."""
     learned, compared = round(LEARNED * len(rows)), round((LEARNED + REFERENCE) * len(rows))
     monitor = MONITORS[network](rows[:learned], rows[learned:compared])
-    found = as_frame(monitor.judge(table_of(rows[compared:], monitor.variables)))
+    found = as_frame(monitor.judge(monitor.table(rows[compared:])))
     return found.set_axis(rows.index[compared:]).reindex(rows.index)
 
 
@@ -102,7 +101,12 @@ def static(rows: pd.DataFrame, reference: pd.DataFrame) -> Monitor:
     return Monitor(spbn.learn(rows, seed=0), reference, alarm=ALARM, drift=DRIFT)
 
 
-MONITORS = {"static": static}
+def dynamic(rows: pd.DataFrame, reference: pd.DataFrame) -> Monitor:
+    """Watch with a network that knows the row before."""
+    return Monitor(spbn.learn_dynamic(rows, lags=1, seed=0), reference, alarm=ALARM, drift=DRIFT)
+
+
+MONITORS = {"static": static, "dynamic": dynamic}
 
 
 @cache

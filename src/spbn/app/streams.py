@@ -31,11 +31,12 @@ class Line(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The values of a row, NaN being missing; the number of its line; and what it is called."""
+    """The values of a row, NaN being missing; the number of its line; what it is called; and its keys."""
 
     values: FloatArray
     line: int
     label: str
+    keys: tuple[str, ...] = ()
 
 
 def lines_of(stream: BinaryIO) -> Iterator[list[Line]]:
@@ -85,6 +86,8 @@ class RowReader:
     ----------
     label
         A column that says what rows are called.
+    keys
+        Columns that say which series a row belongs to, and when it was.
     on_absent
         Is told the variables that the stream lacks, when that shows: their values are missing.
     """
@@ -94,10 +97,13 @@ class RowReader:
         variables: Sequence[Variable],
         *,
         label: str | None = None,
+        keys: Sequence[str] = (),
         on_absent: Callable[[int, list[str]], None] = lambda number, names: None,
     ) -> None:
         self._variables = variables
         self._label = label
+        self._keys = keys
+        self._key_places: list[int] = []
         self._on_absent = on_absent
         self._is_json: bool | None = None
         self._separator = ","
@@ -150,6 +156,10 @@ class RowReader:
             if self._label not in found:
                 raise _NamesError(f"--label: the first line has no {self._label!r}. It has {quoted(found)}.")
             self._label_place = found.index(self._label)
+        lacking = [key for key in self._keys if key not in found]
+        if lacking:
+            raise _NamesError(f"the first line has no {quoted(lacking)}, which the model needs.")
+        self._key_places = [found.index(key) for key in self._keys]
         self._tell(number, [v.name for v in self._variables if v.name not in found])
 
     def _from_csv(self, number: int, text: str) -> Row:
@@ -161,7 +171,8 @@ class RowReader:
             for variable, place in zip(self._variables, self._places, strict=True)
         ]
         label = "" if self._label_place is None else fields[self._label_place].strip()
-        return Row(np.array(values), number, label)
+        keys = tuple(fields[place].strip() for place in self._key_places)
+        return Row(np.array(values), number, label, keys)
 
     def _from_json(self, number: int, text: str) -> Row:
         try:
@@ -173,7 +184,10 @@ class RowReader:
         self._tell(number, [v.name for v in self._variables if v.name not in found])
         values = [number_of(variable, found.get(variable.name)) for variable in self._variables]
         label = "" if self._label is None else str(found.get(self._label, ""))
-        return Row(np.array(values), number, label)
+        lacking = [key for key in self._keys if found.get(key) is None]
+        if lacking:
+            raise DataError(f"it has no {quoted(lacking)}")
+        return Row(np.array(values), number, label, tuple(str(found[key]) for key in self._keys))
 
     def _tell(self, number: int, absent: list[str]) -> None:
         """Say which variables are absent, each once."""

@@ -15,11 +15,12 @@ import typer
 
 from spbn.app.arguments import Model, Seed
 from spbn.app.escaping import printable
-from spbn.app.inputs import busy, frame_with_holes, load_model
+from spbn.app.inputs import busy, frame_with_holes, load_any_model
+from spbn.app.series import series_of
 from spbn.app.streams import Line, Row, RowReader, is_fatal, lines_of
 from spbn.app.targets import require_targets
 from spbn.app.terminal import complain, note
-from spbn.dynamic.rows import as_table_of
+from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.tables.files import PARQUET, present
 
@@ -87,7 +88,7 @@ def watch(
     require_targets(state, inputs=[model, reference, source])
     if source is not None:
         _require_text(source)
-    network = load_model(model)
+    network = load_any_model(model)
     monitor = _monitor(network, reference, state, alarm, drift, seed)
     printer = _Printer(monitor, every=all_, as_json=json_, name="standard input" if source is None else rows)
     with _opened(source) as stream:
@@ -102,7 +103,7 @@ def _watch(
     monitor: Monitor, stream: BinaryIO, printer: _Printer, state: Path | None, label: str | None
 ) -> None:
     """Judge rows until there are no more, or Ctrl-C; the state is saved in any case."""
-    reader = RowReader(monitor.variables, label=label, on_absent=printer.absent)
+    reader = RowReader(monitor.variables, label=label, keys=monitor.keys, on_absent=printer.absent)
     saved = time.monotonic()
     try:
         for lines in lines_of(stream):
@@ -138,8 +139,8 @@ def _judged(monitor: Monitor, rows: list[Row], printer: _Printer) -> Iterator[tu
     if not rows:
         return
     try:
-        table = as_table_of(monitor.variables, np.stack([row.values for row in rows], axis=1))
-        verdicts = monitor.judge(table)
+        keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
+        verdicts = monitor.take(np.stack([row.values for row in rows], axis=1), keys)
     except DataError as error:
         if len(rows) == 1:
             printer.skipped(rows[0].line, str(error))
@@ -151,7 +152,7 @@ def _judged(monitor: Monitor, rows: list[Row], printer: _Printer) -> Iterator[tu
 
 
 def _monitor(
-    network: BayesianNetwork,
+    network: BayesianNetwork | DynamicNetwork,
     reference: Path | None,
     state: Path | None,
     alarm: float | None,
@@ -171,7 +172,10 @@ def _monitor(
         return monitor
     if reference is None:
         raise ArgumentError(NO_REFERENCE)
-    frame = frame_with_holes(network, reference)
+    if isinstance(network, DynamicNetwork):
+        frame = series_of(network, reference)
+    else:
+        frame = frame_with_holes(network, reference)
     holes = int((~present(frame).all(axis=1)).sum())
     if holes:
         note(f"{holes} of {len(frame)} reference rows have missing values: rows are not compared with them.")
@@ -243,7 +247,7 @@ class _Printer:
 
     def _words(self, row: Row, verdicts: Verdicts, k: int) -> str:
         share = float(verdicts.shares[k])
-        parts = [f"share {share:.3g}"]
+        parts = ["not judged" if share != share else f"share {share:.3g}"]
         if verdicts.alarms[k]:
             parts = [f"ALARM: {_rarity(share)}{_because(verdicts.reasons.get(k, ()))}"]
         if k in verdicts.drifts:
@@ -259,7 +263,7 @@ class _Printer:
         if row.label:
             found["label"] = row.label
         found |= {
-            "share": float(verdicts.shares[k]),
+            "share": None if np.isnan(verdicts.shares[k]) else float(verdicts.shares[k]),
             "alarm": bool(verdicts.alarms[k]),
             "blame": [
                 {"variable": reason.node, "value": reason.value, "drop": reason.drop}

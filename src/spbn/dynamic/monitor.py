@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -16,7 +16,7 @@ from spbn.dynamic.network import DynamicNetwork
 from spbn.dynamic.past import Past, networks_of
 from spbn.dynamic.patterns import Patterns
 from spbn.dynamic.reference import Reference, reference_of
-from spbn.dynamic.rows import table_of
+from spbn.dynamic.rows import as_table_of, table_of
 from spbn.dynamic.scoring import Scorer, contributions_of
 from spbn.errors import ArgumentError, DataError
 from spbn.explain.unusual import LEAST_DROP, Reason
@@ -226,7 +226,7 @@ class Monitor:
         """
         import pandas as pd
 
-        verdicts = self.judge(self.table(rows))
+        verdicts = self._undone_if_refused(lambda: self.judge(self.table(rows)))
         number = range(len(verdicts.shares))
         index = frame_index(rows)
         return pd.DataFrame(
@@ -267,6 +267,13 @@ class Monitor:
     def table(self, rows: Any) -> Table:
         """Read new rows, which come after all that were read before, for `judge`."""
         return table_of(rows, self.variables) if self._past is None else self._past.table(rows)
+
+    def take(self, columns: FloatArray, keys: Mapping[str, Any]) -> Verdicts:
+        """Do what `update` does with variables × rows and, by their names, the columns that are `keys`."""
+        past = self._past
+        if past is None:
+            return self.judge(as_table_of(self.variables, columns))
+        return self._undone_if_refused(lambda: self.judge(past.follow(columns, keys)))
 
     def judge(self, table: Table) -> Verdicts:
         """Do what `update` does with rows that have been read already; NaN is missing in them."""
@@ -320,6 +327,17 @@ class Monitor:
         from spbn.dynamic.state import load
 
         return load(path, network, alarm=alarm, drift=drift)
+
+    def _undone_if_refused(self, judge: Callable[[], Verdicts]) -> Verdicts:
+        """Judge rows; if they are refused, it is as if they had never come."""
+        # Only margins refuse rows that have been read.
+        before = self._past.copy() if self._past and self._network.margins else None
+        try:
+            return judge()
+        except DataError:
+            if before is not None:
+                self._past = before
+            raise
 
     def _scored(self, table: Table, uniforms: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the log-density of every row, as if it were complete, and by node.

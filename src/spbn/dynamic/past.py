@@ -62,14 +62,19 @@ class Past:
 
     def table(self, rows: Any) -> Table:
         """Return new rows with their past, NaN where there is none; they are the past of rows to come."""
-        network = self._network
-        values = table_of(rows, network.variables)
-        series, times = self._read_keys(rows, values.rows)
+        values = table_of(rows, self._network.variables)
+        return self.follow(values.columns, self._read_keys(rows))
+
+    def follow(self, columns: FloatArray, keys: Mapping[str, Any]) -> Table:
+        """Do what `table` does with variables × rows and the columns of the `keys`."""
+        network, count = self._network, columns.shape[1]
+        series = [""] * count if network.series is None else [str(key) for key in keys[network.series]]
+        times = None if network.time is None else read_times(network.time, keys[network.time]).tolist()
         steps: list[FloatArray] = []
         before = self._last.copy()
         try:
-            for k in range(values.rows):
-                steps.append(self._step(series[k], None if times is None else times[k], values.columns[:, k]))
+            for k in range(count):
+                steps.append(self._step(series[k], None if times is None else times[k], columns[:, k]))
         except DataError:  # as if these rows had never come
             self._last = before
             raise
@@ -112,11 +117,10 @@ class Past:
     def _beside(self, table: Table, runs: Runs) -> Table:
         return self._network._inputs_and_nodes(table, runs.windows(self._network.lags + 1))
 
-    def _read_keys(self, rows: Any, count: int) -> tuple[list[str], list[float] | None]:
-        """Return the series and the time of every row."""
-        network = self._network
+    def _read_keys(self, rows: Any) -> Mapping[str, Any]:
+        """Return the columns of the series and of the time."""
         if not self.keys:
-            return [""] * count, None
+            return {}
         if isinstance(rows, np.ndarray):
             raise DataError(f"rows must be dicts or a data frame, with {' and '.join(map(repr, self.keys))}.")
         if isinstance(rows, Mapping):
@@ -130,13 +134,7 @@ class Past:
         absent = [key for key in self.keys if key not in columns]
         if absent:
             raise DataError(f"the rows have no {' and no '.join(map(repr, absent))}.")
-        series = [""] * count
-        if network.series is not None:
-            series = [str(value) for value in columns[network.series]]
-        times = None
-        if network.time is not None:
-            times = read_times(network.time, columns[network.time]).tolist()
-        return series, times
+        return columns
 
     def to_plain(self) -> list[Any]:
         """Describe the last rows in plain data."""
