@@ -57,6 +57,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/hybrid.py
 	$(BIN)/python benchmarks/queries.py
 	$(BIN)/python benchmarks/confidence.py
+	$(BIN)/python benchmarks/monitoring.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/nonuniform.py
 

@@ -7,6 +7,7 @@ bearing is used, and the paper's conditions play no role.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -76,7 +77,9 @@ def most_blamed(blame: pd.Series) -> str:
 def watch(rows: pd.DataFrame, network: str) -> pd.DataFrame:
     """Learn from the first rows of a bearing, compare with the next, and watch all others."""
     learned, compared = round(LEARNED * len(rows)), round((LEARNED + REFERENCE) * len(rows))
-    monitor = MONITORS[network](rows[:learned], rows[learned:compared])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="alarm=.* is far less than one of")  # a short life
+        monitor = MONITORS[network](rows[:learned], rows[learned:compared])
     found = as_frame(monitor.judge(monitor.table(rows[compared:])))
     return found.set_axis(rows.index[compared:]).reindex(rows.index)
 
