@@ -54,9 +54,9 @@ def watching() -> None:
     page = (Path(__file__).parent / "monitoring.md").read_text(encoding="utf-8")
     blocks = [part.split("```")[0] for part in page.split("```python\n")[1:]]
     names: dict[str, object] = {}
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec("\n".join(blocks[:3]), names)
+    quiet = contextlib.redirect_stdout(io.StringIO())
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), quiet:
+        exec("\n".join(blocks[:3]), names)
     above, _ = plot_verdicts(names["found"], alarm=0.001)
     figure = above.figure
     figure.savefig(FOLDER / "watching.png", dpi=110, facecolor="white")
