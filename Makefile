@@ -60,6 +60,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/missing.py
 	$(BIN)/python benchmarks/confidence.py
+	$(BIN)/python benchmarks/monitoring.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/nonuniform.py
 

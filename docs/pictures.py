@@ -49,6 +49,22 @@ def confidence() -> None:
     plt.close(figure)
 
 
+def watching() -> None:
+    """A day of the pump in docs/monitoring.md: the page's own code, up to its picture."""
+    from spbn.drawing.verdicts import plot_verdicts
+
+    page = (Path(__file__).parent / "monitoring.md").read_text(encoding="utf-8")
+    blocks = [part.split("```")[0] for part in page.split("```python\n")[1:]]
+    names: dict[str, object] = {}
+    quiet = contextlib.redirect_stdout(io.StringIO())
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), quiet:
+        exec("\n".join(blocks[:3]), names)
+    above, _ = plot_verdicts(names["found"], alarm=0.001)
+    figure = above.figure
+    figure.savefig(FOLDER / "watching.png", dpi=110, facecolor="white")
+    plt.close(figure)
+
+
 def kernels() -> None:
     """A kernel density estimate is the mean of normal densities on the rows."""
     rows = np.array([-2.6, -2.2, -1.7, -1.5, 0.9, 1.6, 1.8, 2.1, 2.6])
@@ -203,6 +219,7 @@ def main() -> None:
         for draw in (structure, kernels, node_types, search, comparison, contributions, posterior, over_time):
             draw()
     confidence()
+    watching()
     report()
     explorer()
 

@@ -18,6 +18,7 @@ PAPER_DATA = (
     "synthetic",
     "progress",
     "bearings",
+    "monitoring",
     "times",
     "gaussian",
     "uci",
@@ -31,6 +32,7 @@ NAMES = (*PAPER_DATA, *OTHER_DATA)
 #: Folders of the authors' repository that experiments read.
 FOLDERS = {
     "bearings": ["BearingsDegradation"],
+    "monitoring": ["BearingsDegradation"],
     "gaussian": ["GaussianNetworks"],
     "uci": ["UCI data"],
     "limits": ["UCI data", "GaussianNetworks"],
@@ -44,7 +46,7 @@ RESULTS = ROOT / "experiments" / "results"
 #: All others are on the page of the paper.
 PAGES = {
     name: ROOT / "docs" / f"{name}.md"
-    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid")
+    for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring")
 }
 PAPER = ROOT / "docs" / "paper.md"
 

@@ -48,6 +48,7 @@ __version__ = "0.2.0.dev0"
 
 #: Imported on first use, because they need heavy packages: from which module, and by which name.
 _LAZY = {
+    "Monitor": ("spbn.dynamic.monitor", "Monitor"),
     "Posterior": ("spbn.inference", "Posterior"),
     "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
@@ -99,6 +100,7 @@ __all__ = [
     "LearningInterrupted",
     "LinearGaussian",
     "ModelFileError",
+    "Monitor",
     "NodeType",
     "Oracle",
     "PCResult",

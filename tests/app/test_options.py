@@ -1044,3 +1044,92 @@ def _(run):
     save_slices(network, Path("expected.svg"), slices=4)
     assert Path("g.svg").read_bytes() == Path("expected.svg").read_bytes()
     assert "--slices is for models over time" in run("plot", "m.spbn", "--out", "g.svg", "--slices", "4")[2]
+
+
+def many(rows, seed=1):
+    """Write rows like those of the frame, but more of them, and return them."""
+    found = spbn.BayesianNetwork.load("m.spbn").sample(rows, seed=seed)
+    found.to_csv("many.csv", index=False)
+    return found
+
+
+def watch(run, *arguments):
+    """Watch the frame, compared with 300 other rows; return what is printed."""
+    many(300)
+    code, out, err = run("watch", "m.spbn", "frame.csv", "--reference", "many.csv", *arguments)
+    assert code == 0, err
+    return out, err
+
+
+def judged(run, *arguments):
+    """Return what `spbn watch` says about every row of the frame."""
+    out, _ = watch(run, "--all", "--json", *arguments)
+    return pd.DataFrame([json.loads(line) for line in out.splitlines()])
+
+
+def expected_verdicts(**settings):
+    return spbn.Monitor(spbn.BayesianNetwork.load("m.spbn"), many(300), **settings).update(FRAME)
+
+
+@checks("watch", "--reference")
+def _(run):
+    np.testing.assert_allclose(judged(run)["share"], expected_verdicts()["share"])
+    other = many(200, seed=2)
+    other.to_csv("other.csv", index=False)
+    expected = spbn.Monitor(spbn.BayesianNetwork.load("m.spbn"), other).update(FRAME)
+    np.testing.assert_allclose(judged(run, "--reference", "other.csv")["share"], expected["share"])
+    assert (expected["share"] != expected_verdicts()["share"]).any()
+
+
+@checks("watch", "--alarm")
+def _(run):
+    found = judged(run, "--alarm", 0.2)
+    assert found["alarm"].tolist() == expected_verdicts(alarm=0.2)["alarm"].tolist()
+    assert found["alarm"].sum() > expected_verdicts()["alarm"].sum()
+
+
+@checks("watch", "--drift")
+def _(run):
+    np.testing.assert_allclose(judged(run, "--drift", 0.01)["drift"], expected_verdicts(drift=0.01)["drift"])
+
+
+@checks("watch", "--seed")
+def _(run):
+    found = judged(run, "--seed", 7)["drift"]
+    np.testing.assert_allclose(found, expected_verdicts(seed=7)["drift"])
+    assert (found != expected_verdicts()["drift"]).any()
+
+
+@checks("watch", "--state")
+def _(run):
+    watch(run, "--state", "s.json")
+    _, err = watch(run, "--state", "s.json", "--alarm", 0.3)
+    assert f"after {len(FRAME)} rows" in err
+    monitor = spbn.Monitor.load("s.json", spbn.BayesianNetwork.load("m.spbn"))
+    assert (monitor.rows, monitor.alarm) == (2 * len(FRAME), 0.3)
+
+
+@checks("watch", "--label")
+def _(run):
+    Path("rows.csv").write_text(FRAME.assign(when="noon").to_csv(index=False))
+    many(300)
+    command = ("watch", "m.spbn", "rows.csv", "--reference", "many.csv", "--all")
+    assert "row 1 (line 2) [noon]: share" in run(*command, "--label", "when")[1]
+    assert json.loads(run(*command, "--label", "when", "--json")[1].splitlines()[0])["label"] == "noon"
+    code, _, err = run(*command, "--label", "where")
+    assert (code, "--label: the first line has no 'where'" in err) == (2, True)
+
+
+@checks("watch", "--all")
+def _(run):
+    out, _ = watch(run, "--all")
+    assert len(out.splitlines()) == len(FRAME)
+    assert len(watch(run)[0].splitlines()) == expected_verdicts()["alarm"].sum()
+
+
+@checks("watch", "--json")
+def _(run):
+    out, _ = watch(run, "--alarm", 0.1, "--json")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert len(found) == expected_verdicts(alarm=0.1)["alarm"].sum()
+    assert all(line["alarm"] for line in found)

@@ -84,3 +84,18 @@ def test_repr_and_equality():
     assert repr(CKDE.fit(frame, "b")) == "b ~ CKDE (50 rows)"
     assert CKDE.fit(frame, "b", ["a"]) == CKDE.fit(frame, "b", ["a"])
     assert CKDE.fit(frame, "b", ["a"]) != CKDE.fit(frame, "a", ["b"])
+
+
+@pytest.mark.parametrize("parents", [[], ["a"], ["a", "b"]])
+@pytest.mark.parametrize("asked", [1, 7, 300])
+def test_density_and_distribution_function_together(parents, asked):
+    """In one pass over the kernels, also for rows far from all of them."""
+    train, frame = nonlinear_frame(400, 3, seed=1), nonlinear_frame(asked, 3, seed=2)
+    frame.loc[0, "c"] += 40.0
+    cpd = CKDE.fit(train, "c", parents)
+    density, below = cpd.logpdf_and_cdf(frame)
+    np.testing.assert_allclose(density, ckde_logpdf(frame, train, "c", parents), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(below, cpd.cdf(frame), rtol=1e-9, atol=1e-14)
+    far = frame.assign(a=frame["a"] + 1e4)
+    np.testing.assert_allclose(cpd.logpdf_and_cdf(far)[0], cpd.logpdf(far), rtol=1e-9)
+    np.testing.assert_allclose(cpd.logpdf_and_cdf(far)[1], cpd.cdf(far), rtol=1e-9, atol=1e-14)

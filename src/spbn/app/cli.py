@@ -34,6 +34,7 @@ from spbn.app.terminal import (
     warn,
     write_or_print,
 )
+from spbn.app.watching import watch
 from spbn.app.wording import in_options
 from spbn.app.workers import Scheduler, Workers, client_of
 from spbn.drawing.packages import require_plot_packages
@@ -223,6 +224,7 @@ app.command()(query)
 app.command()(forecast)
 app.command()(impute)
 app.command()(predict)
+app.command()(watch)
 
 
 @app.command()

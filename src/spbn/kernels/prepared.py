@@ -13,6 +13,7 @@ from spbn.kernels.conditional import (
     choose_rows,
     choose_rows_between,
     conditional_cdf,
+    conditional_density_and_cdf,
     conditional_log_density,
     quotient,
 )
@@ -20,6 +21,8 @@ from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.multiscale import SCALES
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import centre_of
+
+PAIRS_TOGETHER = 1e7  # beyond which other engines make up for two passes over the kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +106,14 @@ class PreparedKernels:
     def conditional_cdf(self, queries: FloatArray) -> FloatArray:
         """Return P(last variable ≤ x | those before it)."""
         return conditional_cdf(self.rows, self.whitened(queries))
+
+    def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the log-density of the last variable given those before it, and P(it ≤ x | those)."""
+        whitened = self.whitened(queries)
+        if self.rows.shape[1] * queries.shape[1] > PAIRS_TOGETHER:
+            return self.conditional_log_density(queries), conditional_cdf(self.rows, whitened)
+        density, below = conditional_density_and_cdf(self.rows, whitened)
+        return density + math.log(self.whitener[-1, -1]), below
 
     def choose_rows(self, parents: FloatArray, uniforms: FloatArray) -> IntArray:
         """Draw a training row for every column of parents, weighted by its kernel there."""

@@ -142,6 +142,14 @@ class HasSteps(Protocol):
         """Return a random point on the step of the distribution function at every row's value."""
 
 
+@runtime_checkable
+class HasBoth(Protocol):
+    """A density that computes density and distribution function quicker together than one by one."""
+
+    def logpdf_and_cdf(self, data: Any) -> tuple[FloatArray, FloatArray]:
+        """Return log-density and P(X ≤ x | parents) of every row."""
+
+
 class Scorer(Protocol):
     """Log-likelihoods of families of one type on one partition of rows: prepared once, asked many times."""
 

@@ -1,0 +1,226 @@
+"""Rows that come line by line: CSV below a line of names, or JSON objects."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO, NamedTuple, final
+
+import numpy as np
+
+from spbn.dynamic.rows import number_of
+from spbn.errors import DataError, quoted
+from spbn.numerics.arrays import FloatArray
+from spbn.tables.table import Variable
+
+AT_A_TIME = 1 << 16  # bytes that are read at once, if there are so many
+LONGEST_LINE = 1 << 20  # bytes: what is longer is not a row
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
+SEPARATORS = (",", "\t", ";")
+
+
+class Line(NamedTuple):
+    """A line and its number, counted from 1; no text if it cannot be read."""
+
+    number: int
+    text: str | None
+
+
+class Row(NamedTuple):
+    """The values of a row, NaN being missing; the number of its line; what it is called; and its keys."""
+
+    values: FloatArray
+    line: int
+    label: str
+    keys: tuple[str, ...] = ()
+
+
+def lines_of(stream: BinaryIO) -> Iterator[list[Line]]:
+    """Yield lines as they come: all that are there already, or else the next one when it is there."""
+    number = 0
+    rest = b""
+    skipping = False  # the rest of a line that is too long
+    for chunk in _chunks(stream):
+        *whole, rest = (rest + chunk).split(b"\n")
+        found = []
+        for content in whole:
+            number += 1
+            found.append(Line(number, None if skipping else _text(content, number)))
+            skipping = False
+        if len(rest) > LONGEST_LINE:
+            rest, skipping = b"", True
+        if found:
+            yield found
+    if rest or skipping:
+        yield [Line(number + 1, None if skipping else _text(rest, number + 1))]
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    try:
+        descriptor = stream.fileno()
+    except (AttributeError, io.UnsupportedOperation):
+        yield from iter(stream.readline, b"")
+        return
+    while chunk := os.read(descriptor, AT_A_TIME):  # waits for the first byte, not for all
+        yield chunk
+
+
+def _text(content: bytes, number: int) -> str | None:
+    if len(content) > LONGEST_LINE:
+        return None
+    try:
+        return content.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except UnicodeDecodeError:
+        return None
+
+
+@final
+class RowReader:
+    """Reads lines as rows of some variables.
+
+    Parameters
+    ----------
+    label
+        A column that says what rows are called.
+    keys
+        Columns that say which series a row belongs to, and when it was.
+    on_absent
+        Is told the variables that the stream lacks, when that shows: their values are missing.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[Variable],
+        *,
+        label: str | None = None,
+        keys: Sequence[str] = (),
+        on_absent: Callable[[int, list[str]], None] = lambda number, names: None,
+    ) -> None:
+        self._variables = variables
+        self._label = label
+        self._keys = keys
+        self._key_places: list[int] = []
+        self._on_absent = on_absent
+        self._is_json: bool | None = None
+        self._separator = ","
+        self._width = 0
+        self._places: list[int | None] = []
+        self._label_place: int | None = None
+        self._told: set[str] = set()
+
+    def row(self, line: Line) -> Row | None:
+        """Return the row of a line; None if it is empty or holds the names.
+
+        Raises
+        ------
+        DataError
+            The line is not a row; the message says why.
+        """
+        if line.text is None:
+            raise DataError("it is too long, or not text in UTF-8")
+        text = line.text.strip()
+        if not text:
+            return None
+        if self._is_json is None:
+            self._is_json = text.startswith("{")
+            if not self._is_json:
+                self._read_names(line.number, line.text)
+                return None
+        return self._from_json(line.number, text) if self._is_json else self._from_csv(line.number, line.text)
+
+    def _read_names(self, number: int, text: str) -> None:
+        """Find out from the first line which field is which variable, or refuse the stream."""
+        wanted = {variable.name for variable in self._variables}
+
+        def names(separator: str) -> list[str]:
+            return [name.strip() for name in _fields(text, separator)]
+
+        self._separator = max(SEPARATORS, key=lambda separator: len(wanted & set(names(separator))))
+        found = names(self._separator)
+        if not wanted & set(found):
+            self._is_json = None
+            raise _NamesError(
+                f"the first line must hold the names of the columns, or a JSON object: none of "
+                f"{quoted(wanted)} is in {text!r:.80}."
+            )
+        repeated = sorted({name for name in found if found.count(name) > 1 and name in wanted})
+        if repeated:
+            raise _NamesError(f"the first line has {quoted(repeated)} more than once.")
+        self._width = len(found)
+        self._places = [found.index(v.name) if v.name in found else None for v in self._variables]
+        if self._label is not None:
+            if self._label not in found:
+                raise _NamesError(f"--label: the first line has no {self._label!r}. It has {quoted(found)}.")
+            self._label_place = found.index(self._label)
+        lacking = [key for key in self._keys if key not in found]
+        if lacking:
+            raise _NamesError(f"the first line has no {quoted(lacking)}, which the model needs.")
+        self._key_places = [found.index(key) for key in self._keys]
+        self._tell(number, [v.name for v in self._variables if v.name not in found])
+
+    def _from_csv(self, number: int, text: str) -> Row:
+        fields = text.split(self._separator) if '"' not in text else _fields(text, self._separator)
+        if len(fields) != self._width:
+            raise DataError(f"it has {len(fields)} fields, and the first line has {self._width} names")
+        values = [
+            np.nan if place is None else _value(variable, fields[place].strip())
+            for variable, place in zip(self._variables, self._places, strict=True)
+        ]
+        label = "" if self._label_place is None else fields[self._label_place].strip()
+        keys = tuple(fields[place].strip() for place in self._key_places)
+        return Row(np.array(values), number, label, keys)
+
+    def _from_json(self, number: int, text: str) -> Row:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            raise DataError("it is not a JSON object") from None
+        if not isinstance(found, dict):
+            raise DataError("it is not a JSON object")
+        self._tell(number, [v.name for v in self._variables if v.name not in found])
+        values = [number_of(variable, found.get(variable.name)) for variable in self._variables]
+        label = "" if self._label is None else str(found.get(self._label, ""))
+        lacking = [key for key in self._keys if found.get(key) is None]
+        if lacking:
+            raise DataError(f"it has no {quoted(lacking)}")
+        return Row(np.array(values), number, label, tuple(str(found[key]) for key in self._keys))
+
+    def _tell(self, number: int, absent: list[str]) -> None:
+        """Say which variables are absent, each once."""
+        new = [name for name in absent if name not in self._told]
+        if new:
+            self._told.update(new)
+            self._on_absent(number, new)
+
+
+class _NamesError(DataError):
+    """The first line makes no sense, and so no other does."""
+
+
+def is_fatal(error: DataError) -> bool:
+    """Tell whether an error of a line makes all others pointless."""
+    return isinstance(error, _NamesError)
+
+
+def _fields(text: str, separator: str) -> list[str]:
+    return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+
+
+def _value(variable: Variable, field: str) -> float:
+    """Read a field."""
+    if variable.levels:
+        known = field in variable.levels
+        return number_of(variable, field if known or field.lower() not in MISSING else None)
+    if field.lower() in MISSING:
+        return np.nan
+    value: Any = None
+    if "_" not in field:  # which Python allows in numbers
+        with suppress(ValueError):
+            value = float(field)
+    if value is None:
+        raise DataError(f"{variable.name!r} must be a number. Got {field!r:.60}")
+    return number_of(variable, value)

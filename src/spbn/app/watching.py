@@ -1,0 +1,312 @@
+"""``spbn watch``: alarms, with their reasons, for rows as they come."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, final
+
+import numpy as np
+import typer
+
+from spbn.app.arguments import Model, Seed
+from spbn.app.escaping import printable
+from spbn.app.inputs import busy, frame_with_holes, load_any_model
+from spbn.app.series import series_of
+from spbn.app.streams import Line, Row, RowReader, is_fatal, lines_of
+from spbn.app.targets import require_targets
+from spbn.app.terminal import complain, note
+from spbn.dynamic.network import DynamicNetwork
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.tables.files import PARQUET, present
+
+if TYPE_CHECKING:
+    from spbn.dynamic.monitor import Drift, Monitor, Verdicts
+    from spbn.explain import Reason
+    from spbn.network import BayesianNetwork
+
+SAVE_EVERY = 10.0  # seconds, at most so much of what was seen is lost
+MOST_COMPLAINTS = 20  # about lines that are not rows, before they are only counted
+NO_REFERENCE = (
+    "spbn watch compares rows with rows in normal operation: give them with --reference table.csv. The table "
+    "that the model was learned from will do."
+)
+
+
+def watch(
+    model: Model,
+    rows: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROWS",
+            help="Where rows come from: a file, or - for standard input. CSV below a line of names, or "
+            "a JSON object in every line.",
+        ),
+    ] = "-",
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of rows in normal operation: rows that the model has not seen, or those that it "
+            "was learned from.",
+            show_default=False,
+        ),
+    ] = None,
+    alarm: Annotated[
+        float | None,
+        typer.Option(help="Share of rows in normal operation that may raise an alarm. Default: 0.001."),
+    ] = None,
+    drift: Annotated[
+        float | None, typer.Option(help="Rate of false drift alarms, per row. Default: 0.00001.")
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the state in this file, and go on from it if it is there: watch.json. Then no "
+            "--reference is needed.",
+            show_default=False,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="A column that says what rows are called, such as a time.", show_default=False),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Print every row, not only alarms.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object for each, one per line.")
+    ] = False,
+    seed: Seed = 0,
+) -> None:
+    """Watch rows as they come, and print alarms with their reasons. Ctrl-C ends it.
+
+    [dim]tail -f sensors.csv | spbn watch model.spbn - --reference normal.csv --alarm 0.001[/]
+    """
+    source = None if rows == "-" else Path(rows)
+    require_targets(state, inputs=[model, reference, source])
+    if source is not None:
+        _require_text(source)
+    network = load_any_model(model)
+    monitor = _monitor(network, reference, state, alarm, drift, seed)
+    printer = _Printer(monitor, every=all_, as_json=json_, name="standard input" if source is None else rows)
+    with _opened(source) as stream:
+        _watch(monitor, stream, printer, state, label)
+    if not json_:
+        printer.summarise()
+    if printer.lines and not monitor.rows:
+        raise typer.Exit(1)
+
+
+def _watch(
+    monitor: Monitor, stream: BinaryIO, printer: _Printer, state: Path | None, label: str | None
+) -> None:
+    """Judge rows until there are no more, or Ctrl-C; the state is saved in any case."""
+    reader = RowReader(monitor.variables, label=label, keys=monitor.keys, on_absent=printer.absent)
+    saved = time.monotonic()
+    try:
+        for lines in lines_of(stream):
+            found = list(_rows(reader, lines, printer))
+            for batch in _judged(monitor, found, printer):
+                printer.show(*batch)
+            sys.stdout.flush()
+            if state is not None and time.monotonic() - saved > SAVE_EVERY:
+                monitor.save(state)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        pass  # the usual way to stop watching
+    finally:
+        if state is not None:
+            monitor.save(state)
+
+
+def _rows(reader: RowReader, lines: list[Line], printer: _Printer) -> Iterator[Row]:
+    for line in lines:
+        try:
+            row = reader.row(line)
+        except DataError as error:
+            if is_fatal(error):
+                raise
+            printer.skipped(line.number, str(error))
+            continue
+        if row is not None:
+            yield row
+
+
+def _judged(monitor: Monitor, rows: list[Row], printer: _Printer) -> Iterator[tuple[list[Row], Verdicts]]:
+    """Judge rows together or, if one of them cannot be judged, one by one without it."""
+    if not rows:
+        return
+    try:
+        keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
+        verdicts = monitor.take(np.stack([row.values for row in rows], axis=1), keys)
+    except DataError as error:
+        if len(rows) == 1:
+            printer.skipped(rows[0].line, str(error))
+            return
+        for row in rows:
+            yield from _judged(monitor, [row], printer)
+        return
+    yield rows, verdicts
+
+
+def _monitor(
+    network: BayesianNetwork | DynamicNetwork,
+    reference: Path | None,
+    state: Path | None,
+    alarm: float | None,
+    drift: float | None,
+    seed: int,
+) -> Monitor:
+    """Make a monitor, or go on with one that was saved."""
+    from spbn.dynamic.monitor import ALARM, DRIFT, Monitor
+
+    for option, value in (("--alarm", alarm), ("--drift", drift)):
+        if value is not None and not 0.0 < value < 1.0:
+            raise ArgumentError(f"{option} must be between 0 and 1. Got {value:g}.")
+    if state is not None and state.exists():
+        monitor = Monitor.load(state, network, alarm=alarm, drift=drift)
+        unread = "" if reference is None else f"; {reference} is not read again"
+        note(f"going on from {state}, after {monitor.rows:,} rows{unread}.")
+        return monitor
+    if reference is None:
+        raise ArgumentError(NO_REFERENCE)
+    if isinstance(network, DynamicNetwork):
+        frame = series_of(network, reference)
+    else:
+        frame = frame_with_holes(network, reference)
+    holes = int((~present(frame).all(axis=1)).sum())
+    if holes:
+        note(f"{holes} of {len(frame)} reference rows have missing values: rows are not compared with them.")
+    with busy("scoring the reference rows"):
+        return Monitor(
+            network,
+            frame,
+            alarm=ALARM if alarm is None else alarm,
+            drift=DRIFT if drift is None else drift,
+            seed=seed,
+        )
+
+
+@contextmanager
+def _opened(source: Path | None) -> Iterator[BinaryIO]:
+    if source is None:
+        yield sys.stdin.buffer
+        return
+    with source.open("rb") as stream:
+        yield stream
+
+
+def _require_text(source: Path) -> None:
+    if source.is_dir():
+        raise DataError(f"{source} is a folder, not a file with rows.")
+    if source.suffix.lower() == PARQUET:
+        raise DataError(f"spbn watch reads text, line by line: {source} has to be written as CSV first.")
+
+
+@final
+class _Printer:
+    """Prints what is found, and counts."""
+
+    def __init__(self, monitor: Monitor, *, every: bool, as_json: bool, name: str) -> None:
+        self._monitor, self._every, self._as_json, self._name = monitor, every, as_json, name
+        self.lines = 0  # that are not rows
+        self._before = (monitor.rows, monitor.alarms, monitor.drift_alarms)
+
+    def absent(self, number: int, names: list[str]) -> None:
+        """Say which variables a stream lacks."""
+        it = "it is" if len(names) == 1 else "they are"
+        note(f"{self._name}, line {number} has no {quoted(names)}: {it} unknown, and integrated out.")
+
+    def skipped(self, number: int, reason: str) -> None:
+        """Say why a line is not a row; the first few times."""
+        self.lines += 1
+        if self.lines <= MOST_COMPLAINTS:
+            complain(f"{self._name}, line {number} is left out: {reason.rstrip('.')}.")
+        if self.lines == MOST_COMPLAINTS:
+            complain("further lines that are left out are only counted.")
+
+    def show(self, rows: list[Row], verdicts: Verdicts) -> None:
+        """Print the alarms of some rows, or all rows."""
+        wanted = range(len(rows)) if self._every else sorted({*verdicts.reasons, *verdicts.drifts})
+        for k in wanted:
+            line = self._json(rows[k], verdicts, k) if self._as_json else self._words(rows[k], verdicts, k)
+            sys.stdout.write(line + "\n")
+
+    def summarise(self) -> None:
+        """Say how many rows and alarms there were."""
+        monitor = self._monitor
+        after = (monitor.rows, monitor.alarms, monitor.drift_alarms)
+        rows, alarms, drifts = (now - then for now, then in zip(after, self._before, strict=True))
+        left_out = f", {_count(self.lines, 'line')} left out" if self.lines else ""
+        note(
+            f"{_count(rows, 'row')} watched: {_count(alarms, 'alarm')}, {_count(drifts, 'drift alarm')}"
+            f"{left_out}."
+        )
+
+    def _words(self, row: Row, verdicts: Verdicts, k: int) -> str:
+        share = float(verdicts.shares[k])
+        parts = ["not judged" if share != share else f"share {share:.3g}"]
+        if verdicts.alarms[k]:
+            parts = [f"ALARM: {_rarity(share)}{_because(verdicts.reasons.get(k, ()))}"]
+        if k in verdicts.drifts:
+            parts.append(f"DRIFT: {_moved(verdicts.drifts[k])}")
+        elif self._every:
+            parts.append(f"drift {verdicts.drift[k]:.2g}")
+        name = f" [{row.label}]" if row.label else ""
+        shown = parts if self._every or verdicts.alarms[k] else parts[1:]
+        return printable(f"row {verdicts.first + k + 1} (line {row.line}){name}: {'; '.join(shown)}")
+
+    def _json(self, row: Row, verdicts: Verdicts, k: int) -> str:
+        found: dict[str, Any] = {"row": verdicts.first + k + 1, "line": row.line}
+        if row.label:
+            found["label"] = row.label
+        found |= {
+            "share": None if np.isnan(verdicts.shares[k]) else float(verdicts.shares[k]),
+            "alarm": bool(verdicts.alarms[k]),
+            "blame": [
+                {"variable": reason.node, "value": reason.value, "drop": reason.drop}
+                for reason in verdicts.reasons.get(k, ())
+            ],
+            "drift": float(verdicts.drift[k]),
+            "drift_alarm": k in verdicts.drifts,
+        }
+        if k in verdicts.drifts:
+            drift = verdicts.drifts[k]
+            shifts = [None if shift != shift else shift for shift in drift.shifts]
+            found["drift_blame"] = [
+                {"variable": name, "shift": shift} for name, shift in zip(drift.blame, shifts, strict=True)
+            ]
+            found["since"] = drift.since + 1
+        return json.dumps(found)
+
+
+def _rarity(share: float) -> str:
+    """Say how rare a share is."""
+    return (
+        f"1 row in {1.0 / share:,.0f} is as unusual"
+        if share > 1e-9
+        else "fewer than 1 row in a billion is as unusual"
+    )
+
+
+def _because(reasons: tuple[Reason, ...]) -> str:
+    shown = [
+        f"{r.node} = {r.value:.5g}" if isinstance(r.value, float) else f"{r.node} = {r.value}"
+        for r in reasons
+    ]
+    return f", because of {' and '.join(shown)}" if shown else ""
+
+
+def _moved(drift: Drift) -> str:
+    """Say what has moved, and since when."""
+    shown = []
+    for name, shift in zip(drift.blame, drift.shifts, strict=True):
+        by = "" if shift != shift or abs(shift) < 0.05 else f" by {shift:+.1f} standard deviations"
+        shown.append(f"{name}{by}")
+    return f"{' and '.join(shown)}, since row {drift.since + 1} or so"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

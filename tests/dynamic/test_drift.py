@@ -1,0 +1,119 @@
+"""The drift test: false alarms by simulation, and what it finds."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spbn.dynamic.drift import BINS, CELLS, FACTORS, SHIFTS, DriftTest, bets, counted
+
+
+def false_alarms(reference, rows, rate, runs, *, draw, variables=3, seed=0):
+    """Return the share of runs with an alarm."""
+    rng = np.random.default_rng(seed)
+    alarms = 0
+    for _ in range(runs):
+        test = DriftTest(counted(draw(rng, (variables, reference))), rate)
+        _, found = test.update(draw(rng, (variables, rows)), rng.random((variables, rows)))
+        alarms += bool(found)
+    return alarms / runs
+
+
+def uniform(rng, shape):
+    return rng.random(shape)
+
+
+def misfit(rng, shape):
+    """Places of rows whose network is wrong: they gather at one end."""
+    return rng.beta(0.4, 2.0, shape)
+
+
+def test_bets_are_fair_and_those_of_a_normal_distribution():
+    payments = bets()
+    assert payments.shape == (len(SHIFTS) + len(FACTORS), CELLS)
+    np.testing.assert_allclose(payments.mean(axis=1), 1.0, rtol=1e-12)
+    middle = stats.norm.ppf((np.arange(CELLS) + 0.5) / CELLS)[10:-10]
+    alternatives = [stats.norm(s) for s in SHIFTS] + [stats.norm(0.0, f) for f in FACTORS]
+    for paid, alternative in zip(payments, alternatives, strict=True):
+        np.testing.assert_allclose(paid[10:-10], alternative.pdf(middle) / stats.norm.pdf(middle), rtol=2e-2)
+
+
+@pytest.mark.parametrize("draw", [uniform, misfit])
+@pytest.mark.parametrize("reference", [20, 1000])
+def test_false_alarms_are_at_most_as_frequent_as_stated(reference, draw):
+    """Within m rows the probability is at most m times the rate, however few the reference rows are."""
+    rate, rows, runs = 1e-3, 300, 300
+    found = false_alarms(reference, rows, rate, runs, draw=draw)
+    bound = rows * rate
+    assert found <= bound + 3.0 * np.sqrt(bound * (1.0 - bound) / runs)
+    assert found > 0.02  # the test is not idle either
+
+
+def test_what_is_staked_grows_by_one_unit_per_row_in_the_mean():
+    """R minus the number of rows is a martingale: its mean over runs is zero."""
+    rng = np.random.default_rng(1)
+    rows, final = 12, []
+    for _ in range(4_000):
+        test = DriftTest(counted(rng.random((1, 8))), 1e-12)
+        statistic, _ = test.update(rng.random((1, rows)), rng.random((1, rows)))
+        final.append(statistic[-1] / 1e-12)
+    assert np.mean(final) == pytest.approx(rows, abs=4.0 * np.std(final) / np.sqrt(len(final)))
+
+
+@pytest.mark.parametrize(("moved", "within"), [(1.0, 100), (-2.0, 25), (0.5, 600)])
+def test_a_shift_is_found_in_the_variable_that_shifts(moved, within):
+    rng = np.random.default_rng(2)
+    z = rng.standard_normal((10, 1_000))
+    z[4, 300:] += moved
+    test = DriftTest(counted(rng.random((10, 1_000))), 1e-5)
+    _, found = test.update(stats.norm.cdf(z), rng.random(z.shape))
+    first = min(found)
+    assert 300 <= first < 300 + within
+    assert found[first].variable == 4
+    assert abs(found[first].since - 300) < 0.4 * within
+
+
+@pytest.mark.parametrize("factor", [0.1, 2.5])
+def test_a_variable_that_is_stuck_or_noisy_is_found(factor):
+    rng = np.random.default_rng(3)
+    z = rng.standard_normal((4, 500))
+    z[2, 200:] *= factor
+    test = DriftTest(counted(rng.random((4, 1_000))), 1e-5)
+    _, found = test.update(stats.norm.cdf(z), rng.random(z.shape))
+    assert 200 <= min(found) < 260
+    assert found[min(found)].variable == 2
+
+
+def test_after_an_alarm_it_begins_again_against_the_reference():
+    rng = np.random.default_rng(4)
+    reference = counted(rng.random((1, 500)))
+    test = DriftTest(reference, 1e-3)
+    statistic, found = test.update(np.full((1, 200), 0.999), rng.random((1, 200)))
+    assert len(found) > 5
+    # What it has got used to by then is forgotten, so the last alarm takes no longer than the first.
+    assert np.diff(sorted(found)).max() <= min(found) + 3
+    assert statistic[max(found)] >= 1.0
+    assert (statistic[[k for k in range(200) if k not in found]] < 1.0).all()
+    np.testing.assert_array_equal(test.reference, reference)
+
+
+def test_rows_come_one_by_one_or_together():
+    rng = np.random.default_rng(5)
+    places, uniforms = rng.random((2, 60)), rng.random((2, 60))
+    places[:, 30:] **= 3
+    places[1, 7] = np.nan
+    reference = counted(rng.random((2, 40)))
+    together, single = DriftTest(reference, 1e-3), DriftTest(reference, 1e-3)
+    statistic, found = together.update(places, uniforms)
+    parts = [single.update(places[:, [k]], uniforms[:, [k]]) for k in range(60)]
+    np.testing.assert_array_equal(np.concatenate([s for s, _ in parts]), statistic)
+    assert {k: c for k, (_, f) in enumerate(parts) for c in f.values()} == found
+    assert together.rows == single.rows == 60
+
+
+def test_missing_places_say_nothing():
+    test = DriftTest(counted(np.random.default_rng(6).random((2, 100))), 1e-3)
+    statistic, found = test.update(np.full((2, 5_000), np.nan), np.zeros((2, 5_000)))
+    assert not found
+    assert (statistic == 0.0).all()
+    assert counted(np.array([[0.0, 1.0, np.nan, 0.5]])).sum() == 3
+    assert counted(np.array([[0.0, 1.0]]))[0, [0, BINS - 1]].tolist() == [1, 1]

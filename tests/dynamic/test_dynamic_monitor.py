@@ -1,0 +1,113 @@
+"""Monitors of dynamic networks: rows are judged by those before them, within their series."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import spbn
+from spbn.dynamic.monitor import Monitor
+
+
+def autoregression(rng, rows, *, shift=0.0, inertia=0.95):
+    """Two variables that wander slowly; y follows x a row later. The noise of y may shift."""
+    x, y = np.zeros(rows), np.zeros(rows)
+    for t in range(1, rows):
+        x[t] = inertia * x[t - 1] + rng.standard_normal()
+        y[t] = 0.5 * x[t - 1] + shift + rng.standard_normal()
+    return pd.DataFrame({"x": x, "y": y})
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return autoregression(np.random.default_rng(0), 1_500)
+
+
+@pytest.fixture(scope="module")
+def dynamic(rows):
+    return spbn.learn_dynamic(rows, lags=1, model="gbn")
+
+
+def test_shares_are_uniform_where_rows_depend_on_those_before(rows, dynamic):
+    rng = np.random.default_rng(1)
+    monitor = Monitor(dynamic, rows, alarm=0.01)
+    new = autoregression(rng, 4_000)
+    found = monitor.update(new)
+    assert np.isnan(found["share"].iloc[0])  # nothing is known of the row before
+    assert not found["alarm"].iloc[0]
+    assert stats.kstest(found["share"].iloc[1:], "uniform").statistic < 0.05
+    assert found["alarm"].mean() == pytest.approx(0.01, abs=0.008)
+    assert not found["drift_alarm"].any()
+    # A network of single rows takes the wandering for drift.
+    static = Monitor(spbn.learn(rows, model="gbn"), rows, alarm=0.01)
+    assert static.update(new)["drift_alarm"].sum() > 3
+
+
+def test_a_shift_is_found_and_blamed(rows, dynamic):
+    rng = np.random.default_rng(2)
+    monitor = Monitor(dynamic, rows)
+    monitor.update(autoregression(rng, 300))
+    found = monitor.update(autoregression(rng, 200, shift=1.0))
+    first = found[found["drift_alarm"]].iloc[0]
+    assert first.name < 300 + 60
+    assert first["drift_blame"] == "y"
+
+
+def test_the_training_rows_are_recognised(rows, dynamic):
+    trained, untrained = Monitor(dynamic, rows), Monitor(dynamic, rows, trained=False)
+    assert trained.reference_rows == untrained.reference_rows == 1_499
+    assert trained._reference.means.sum() < untrained._reference.means.sum() - 1e-4
+
+
+def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
+    new = autoregression(np.random.default_rng(3), 60)
+    new.loc[20, "x"], new.loc[40, "y"] = np.nan, 30.0
+    together = Monitor(dynamic, rows).update(new)
+    assert together.loc[40, "blame"] == "y"
+    # A row with a hole is not judged, nor the one that looks back on it.
+    assert np.flatnonzero(together["share"].isna()).tolist() == [0, 20, 21]
+    single = Monitor(dynamic, rows)
+    parts = [single.update(row) for row in new.to_dict("records")]
+    pd.testing.assert_frame_equal(pd.concat(parts), together, check_index_type=False, rtol=1e-9)
+    first = Monitor(dynamic, rows)
+    before = first.update(new.to_numpy()[:33])
+    first.save(tmp_path / "state.json")
+    after = Monitor.load(tmp_path / "state.json", dynamic).update(new.to_numpy()[33:])
+    pd.testing.assert_frame_equal(pd.concat([before, after]), together, check_index_type=False)
+
+
+def test_series_and_gaps_are_kept_apart():
+    rng = np.random.default_rng(4)
+    train = pd.concat(
+        [autoregression(rng, 300).assign(machine=name, t=np.arange(300.0)) for name in "ab"],
+        ignore_index=True,
+    )
+    dynamic = spbn.learn_dynamic(train, lags=2, series="machine", time="t", model="gbn")
+    monitor = Monitor(dynamic, train, alarm=0.01)
+    assert monitor.keys == ("machine", "t")
+    new = {name: autoregression(rng, 30).assign(machine=name, t=np.arange(30.0)) for name in "ab"}
+    apart = pd.concat(Monitor(dynamic, train).update(new[name]) for name in "ab")["share"]
+    mixed = pd.concat(new.values()).sort_values(["t", "machine"], kind="stable").reset_index(drop=True)
+    woven = monitor.update(mixed)["share"]
+    for place in (0, 1):
+        np.testing.assert_allclose(woven[place::2], apart.iloc[30 * place : 30 * place + 30], rtol=1e-9)
+    assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 30.0})["share"].notna().all()
+    assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})["share"].isna().all()
+    rows = monitor.rows
+    with pytest.raises(spbn.DataError, match="the times of series 'a' must ascend in steps of 1"):
+        monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})
+    with pytest.raises(spbn.DataError, match="the rows have no 't'"):
+        monitor.update({"x": 0.0, "y": 0.0, "machine": "a"})
+    with pytest.raises(spbn.DataError, match="rows must be dicts or a data frame"):
+        monitor.update(np.zeros(2))
+    assert monitor.rows == rows
+
+
+def test_explaining_a_row_is_not_counting_it(rows, dynamic):
+    monitor = Monitor(dynamic, rows)
+    assert monitor.explain({"x": 0.0, "y": 40.0}) == ()  # it has no past
+    monitor.update(rows[:5])
+    (reason,) = monitor.explain({"x": 0.0, "y": 40.0})
+    assert (reason.node, reason.value) == ("y", 40.0)
+    assert monitor.explain({"x": 0.0, "y": 40.0}) == (reason,)
+    assert monitor.rows == 5
