@@ -75,7 +75,7 @@ def conditional_density_and_cdf(train: FloatArray, queries: FloatArray) -> tuple
     if train.shape[1] * queries.shape[1] < FEWEST_PAIRS:
         _density_and_cdf(0, queries.shape[1], frozen(train), frozen(queries), density, below)
     else:
-        _in_parts(_density_and_cdf, train, queries, density, below)
+        in_parts(_density_and_cdf, train, queries, density, below)
     return density, below
 
 
