@@ -115,7 +115,7 @@ def test_a_nonlinear_system():
     The figures from 5,000 rows are in benchmarks/forecasts.py.
     """
     train, test = threshold(1500, seed=3), threshold(2400, seed=4)
-    dynamic = spbn.learn_dynamic(train, lags=3, start="lg", epsilon=4.0)  # about what BIC asks of an arc
+    dynamic = spbn.learn_dynamic(train, lags=3, epsilon=4.0)  # about what BIC asks of an arc
     structure = dynamic.transition.structure
     assert set(structure.arcs) == {("x[t-2]", "x"), ("x[t-1]", "y")}
     assert structure.types == {"x": "ckde", "y": "lg"}
