@@ -191,7 +191,7 @@ def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
         (["learn", "data.csv", "--drop", ""], "--drop names no column"),
         (["learn", "data.csv", "--drop", "a,z"], "no column 'z'. Its columns are 'a', 'b' and 'c'."),
         (["learn", "data.csv", "--drop", "c,a,b"], "--drop names all columns"),
-        (["learn", "."], ". is a folder, not a table"),
+        (["learn", "."], "the folder . has no files whose names end in .parquet"),
         (["compare", "data.csv", "--drop", "z"], "no column 'z'"),
         (["score", "model.spbn", "data.csv", "--top", "-3"], "--top must be 0 or more. Got -3."),
         (["learn", "data.csv", "--out", "."], ". is a folder"),

@@ -28,7 +28,7 @@ def refused(run, files, monkeypatch):
 
     monkeypatch.setattr("spbn.app.cli.training_frame", working)
     monkeypatch.setattr("spbn.app.learning.training_frame", working)
-    monkeypatch.setattr("spbn.app.cli.load_model", working)
+    monkeypatch.setattr("spbn.app.cli.load_any_model", working)
     monkeypatch.setattr("spbn.app.demo.run", working)
 
     def check(*arguments, message):

@@ -361,6 +361,7 @@ def test_every_parameter_reaches_learn(name, monkeypatch):
         assert options[name] == value
         assert set(options) == set(inspect.signature(spbn.learn).parameters) - {
             "data",
+            "client",
             "missing",
             "drop",
             "discrete",
