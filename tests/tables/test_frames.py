@@ -64,10 +64,12 @@ def test_drop_keeps_the_whole_rows():
         ({"x": np.array([{}, {}])}, r"'x' holds objects \(dict\)"),
         ({"x": [1.0, 2.0], "y": [1.0]}, "same length"),
         ({}, "no columns"),
-        (pd.DataFrame(np.ones((3, 2))), "names must be text"),
+        (pd.DataFrame(np.ones((3, 2)), columns=[1.5, 2.5]), "names must be text"),
+        (pd.DataFrame(np.ones((3, 2)), columns=[0, "0"]), "'0' appear more than once"),
+        ({0: [1.0], "0": [2.0]}, "'0' appear more than once"),
+        (np.ones(3), r"two dimensions, rows × columns. Got the shape \(3,\): .*reshape\(-1, 1\)"),
         (pd.DataFrame(np.ones((3, 2)), columns=["a", "a"]), "'a' appear more than once"),
         (pa.table([[1.0], [2.0]], names=["a", "a"]), "'a' appear more than once"),
-        (np.ones((3, 2)), "wrap it"),
         ([1, 2, 3], "wrap it"),
         (pd.Series([1.0, 2.0], name="x"), "one column|wrap it"),
         ({"x": np.ones((2, 2))}, "one dimension"),
@@ -76,6 +78,16 @@ def test_drop_keeps_the_whole_rows():
 def test_what_cannot_be_read_is_refused(data, message):
     with pytest.raises(DataError, match=message):
         as_table(data)
+
+
+def test_columns_without_names_are_called_by_their_numbers():
+    rows = np.arange(6.0).reshape(3, 2)
+    fields = np.array([(0.0, 1), (2.0, 3), (4.0, 5)], dtype=[("0", float), ("1", int)])
+    for data in (rows, pd.DataFrame(rows), {0: rows[:, 0], np.int64(1): rows[:, 1]}, fields):
+        table = as_table(data)
+        assert table.names == ("0", "1")
+        np.testing.assert_array_equal(table.columns, rows.T)
+    assert training_table(rows**2, "error", drop=["0"]).names == ("1",)
 
 
 DAYS = pd.date_range("2020-01-30", periods=3)

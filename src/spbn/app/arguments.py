@@ -11,13 +11,13 @@ import typer
 
 from spbn.errors import ArgumentError, quoted
 from spbn.tables.frames import Missing
+from spbn.tables.sources import Source, as_source
 
-Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A table: .csv, .tsv or .parquet.", show_default=False)
-]
+A_TABLE = "A table: .csv, .tsv, .parquet or .xlsx; .csv.gz; or - for standard input."
+Data = Annotated[Source, typer.Argument(metavar="DATA", parser=as_source, help=A_TABLE, show_default=False)]
 Tables = Annotated[
-    list[Path],
-    typer.Argument(metavar="DATA...", help="A table: .csv, .tsv or .parquet.", show_default=False),
+    list[Source],
+    typer.Argument(metavar="DATA...", parser=as_source, help=A_TABLE, show_default=False),
 ]
 Model = Annotated[
     Path,

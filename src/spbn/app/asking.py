@@ -14,12 +14,14 @@ import typer
 from spbn.app.arguments import Data, Model, Seed
 from spbn.app.conditions import EXAMPLES, conditions_in, in_words
 from spbn.app.inputs import busy, frame_with_holes, load_model
+from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
 from spbn.app.terminal import note, print_posterior, say, write_or_print
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError, quoted
 from spbn.network import BayesianNetwork
-from spbn.tables.files import is_text, read_as_written, require_table_name, write_table
+from spbn.tables.files import read_as_written
+from spbn.tables.sources import STANDARD, Source, ending
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 SHARE = 0.9  # of the interval that is shown
 
 
+@writing_rows
 def query(
     model: Model,
     given: Annotated[
@@ -66,9 +69,7 @@ def query(
 
     [dim]spbn query wine.spbn --given "alcohol=13" --given "hue<0.8" --event "proline>1000"[/]
     """
-    require_targets(out_, plot, inputs=[model])
-    if out_ is not None:
-        require_table_name(out_)
+    require_targets(in_file(out_), plot, inputs=[model])
     if plot is not None:
         from spbn.drawing.pictures import require_picture_name
 
@@ -91,8 +92,8 @@ def query(
         if probability is not None:
             say(f"P({in_words(asked)}) = {probability:.4g}{_plus_minus(posterior, asked, probability)}")
     if out_ is not None:
-        write_table(posterior.sample(n, seed=seed), out_)
-        note_written(f"{n} draws written to {out_}", aside=json_)
+        write_rows(posterior.sample(n, seed=seed), out_)
+        note_written(f"{n} draws written to {shown(out_)}", aside=json_)
     if plot is not None:
         from spbn.drawing.posteriors import save_posterior
 
@@ -100,6 +101,8 @@ def query(
         note_written(f"picture written to {plot}", aside=json_)
 
 
+@reading_tables
+@writing_rows
 def impute(
     model: Model,
     data: Data,
@@ -124,15 +127,16 @@ def impute(
     if draws < 1:
         raise ArgumentError(f"--draws must be 1 or more. Got {draws}.")
     targets = [out_] if draws == 1 else [_numbered(out_, number + 1) for number in range(draws)]
-    require_targets(*targets, inputs=[model, data])
-    require_table_name(out_)
+    if draws > 1 and out_ == STANDARD:
+        raise ArgumentError("--draws gives several tables, and standard output (-) takes one: give a file.")
+    require_targets(*map(in_file, targets), inputs=[model, data])
     network = load_model(model)
     frame = frame_with_holes(network, data)
     holes = frame.isna()
     with busy("filling the holes"):
         filled = network.impute(frame, draws=draws, seed=seed)
     for table, target in zip([filled] if draws == 1 else filled, targets, strict=True):
-        write_table(_merged(data, table, holes), target)
+        write_rows(_merged(data, table, holes), target)
     count, rows = int(holes.to_numpy().sum()), int(holes.any(axis=1).sum())
     if count:
         by_column = ", ".join(f"{name} {k}" for name, k in holes.sum().items() if k)
@@ -140,9 +144,11 @@ def impute(
         say(f"{count} missing {values} in {rows} {of} filled in: {by_column}")
     else:
         say("no value is missing: nothing was filled in")
-    say(f"{len(frame)} rows written to {targets[0]}{f' ... {targets[-1].name}' if draws > 1 else ''}")
+    say(f"{len(frame)} rows written to {shown(targets[0])}{f' ... {targets[-1].name}' if draws > 1 else ''}")
 
 
+@reading_tables
+@writing_rows
 def predict(
     model: Model,
     data: Data,
@@ -162,9 +168,7 @@ def predict(
 
     [dim]spbn predict wine.spbn new.csv --target proline --out predictions.csv[/]
     """
-    require_targets(out_, inputs=[model, data])
-    if out_ is not None:
-        require_table_name(out_)
+    require_targets(in_file(out_), inputs=[model, data])
     network = load_model(model)
     unknown = [name for name in target if name not in network.nodes]
     if unknown:
@@ -242,15 +246,16 @@ def _as_json(posterior: Posterior, event: dict[str, Any], probability: float | N
 
 
 def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.stem}-{number}{path.suffix}")
+    end = ending(path)
+    return path.with_name(f"{path.name.removesuffix(end)}-{number}{end}")
 
 
-def _merged(data: Path, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataFrame:
+def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataFrame:
     """Return a table as it is in its file, but without holes."""
-    written = read_as_written(data)
+    written = read_as_written(data, discrete=filled.select_dtypes("category").columns)
     for name in holes.columns[holes.any()]:
         values = filled[name].to_numpy()
-        if is_text(data):
+        if data.is_text:
             values = np.where(holes[name], values.astype(str), written[name])
         written[name] = values
     return written

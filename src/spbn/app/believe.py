@@ -12,14 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from spbn.app.learning import Lesson, with_learning_options
+from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
 from spbn.app.terminal import print_confidence, say
 from spbn.app.workers import Scheduler, client_of
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError
-from spbn.tables.files import require_table_name, write_table
 
 
+@reading_tables
+@writing_rows
 @with_learning_options
 def confidence(
     lesson: Lesson,
@@ -47,9 +49,7 @@ def confidence(
     """
     from spbn.confidence import confidence as find_confidence
 
-    require_targets(out_, report, checkpoint, inputs=lesson.files)
-    if out_ is not None:
-        require_table_name(out_)
+    require_targets(in_file(out_), report, checkpoint, inputs=lesson.files)
     if report is not None:
         require_plot_packages()
     if workers > 1 and scheduler is not None:
@@ -70,8 +70,8 @@ def confidence(
     if out_ is not None or report is not None:
         say()
     if out_ is not None:
-        write_table(found.arcs, out_)
-        say(f"arcs written to {out_}")
+        write_rows(found.arcs, out_)
+        say(f"arcs written to {shown(out_)}")
     if report is not None:
         from spbn.report.confidence import write_confidence_report
 

@@ -14,13 +14,15 @@ import typer
 from spbn.app.arguments import Columns, Data, Drop, MissingRows, Seed, names_in
 from spbn.app.inputs import busy, complete_rows
 from spbn.app.progress import counting_progress
+from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
 from spbn.app.terminal import note, print_assessment, say
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.explain.classification import Predictions
 from spbn.learn import MODELS
-from spbn.tables.files import column_names, read_table, require_table_name, write_table
+from spbn.tables.files import column_names, read_table
 from spbn.tables.frames import Missing
+from spbn.tables.sources import Source, as_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,12 +30,16 @@ if TYPE_CHECKING:
     from spbn.interop.classifier import SPBNClassifier
 
 
+@reading_tables
+@writing_rows
 def classify(
     data: Data,
     target: Annotated[str, typer.Option(help="The column with the classes.", show_default=False)],
     test: Annotated[
-        Path | None,
+        Source | None,
         typer.Option(
+            parser=as_source,
+            metavar="TABLE",
             help="A table with rows to classify; if it has the classes, the predictions are assessed. "
             "Without it the rows of DATA are predicted by cross-validation.",
             show_default=False,
@@ -80,9 +86,7 @@ def classify(
     """
     from spbn.interop.classifier import SPBNClassifier
 
-    require_targets(out_, report, inputs=[data, test])
-    if out_ is not None:
-        require_table_name(out_)
+    require_targets(in_file(out_), report, inputs=[data, test])
     categories = names_in("--discrete", discrete) or []
     if target in categories:
         raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
@@ -118,8 +122,8 @@ def classify(
     if out_ is not None or report is not None:
         say()
     if out_ is not None:
-        write_table(found.frame, out_)
-        say(f"predictions written to {out_}")
+        write_rows(found.frame, out_)
+        say(f"predictions written to {shown(out_)}")
     if report is not None:
         from spbn.report.classification import write_classification_report
 
@@ -183,7 +187,7 @@ def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:
 
 
 def _rows(
-    source: Path, columns: list[str] | None, drop: list[str], discrete: list[str], missing: Missing
+    source: Source, columns: list[str] | None, drop: list[str], discrete: list[str], missing: Missing
 ) -> pd.DataFrame:
     """Read a table; rows with holes are refused or left out."""
     with busy("reading the table"):
@@ -192,7 +196,7 @@ def _rows(
 
 
 def _test_rows(
-    source: Path, features: pd.DataFrame, target: str, discrete: list[str], missing: Missing
+    source: Source, features: pd.DataFrame, target: str, discrete: list[str], missing: Missing
 ) -> tuple[pd.DataFrame, npt.NDArray[Any] | None]:
     """Read the columns to predict from, and the classes if they are there."""
     names = list(features.columns)

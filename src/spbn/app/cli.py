@@ -25,6 +25,7 @@ from spbn.app.inputs import busy, frame_with_holes, load_any_model, training_fra
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.scoring import score
 from spbn.app.series import Axis, axis_of, series_of
+from spbn.app.tables import in_file, reading_tables, writing_rows
 from spbn.app.targets import require_targets
 from spbn.app.terminal import (
     complain,
@@ -42,7 +43,8 @@ from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, SpbnError
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray
-from spbn.tables.files import place, present, require_table_name
+from spbn.tables.files import place, present
+from spbn.tables.sources import Source, as_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +77,7 @@ def _options(
 
 
 @app.command()
+@reading_tables
 @with_learning_options
 def learn(
     lesson: Lesson,
@@ -158,7 +161,7 @@ def learn(
     with client_of(workers, scheduler) as client:
         try:
             if frame is None:
-                network = learn_from_parts(list(lesson.files), client=client, **common)
+                network = learn_from_parts([source.path for source in lesson.files], client=client, **common)
             elif axis is not None:
                 network = _learn_over_time(axis, frame, common | {"client": client})
             else:
@@ -198,6 +201,7 @@ app.command()(score)
 
 
 @app.command()
+@writing_rows
 def sample(
     model: Model,
     n: Annotated[int, typer.Option("-n", help="How many rows; of a model over time, of one series.")] = 1000,
@@ -210,9 +214,7 @@ def sample(
 
     [dim]spbn sample wine.spbn -n 1000 --out samples.csv[/]
     """
-    require_targets(out_, inputs=[model])
-    if out_ is not None:
-        require_table_name(out_)
+    require_targets(in_file(out_), inputs=[model])
     network = load_any_model(model)
     with busy("drawing rows"):
         rows = network.sample(n, seed=seed)  # of a model over time: one series
@@ -228,6 +230,7 @@ app.command()(watch)
 
 
 @app.command()
+@reading_tables
 def compare(
     data: Data,
     folds: Annotated[int, typer.Option(help="Outer folds.")] = 10,
@@ -308,11 +311,18 @@ def plot(
 
 
 @app.command()
+@reading_tables
 def report(
     model: Model,
     out_: Annotated[Path, typer.Option("--out", help="Write the report: report.html.", show_default=False)],
     data: Annotated[
-        Path | None, typer.Option(help="A table with rows to check the model on.", show_default=False)
+        Source | None,
+        typer.Option(
+            parser=as_source,
+            metavar="TABLE",
+            help="A table with rows to check the model on.",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Write a report that opens in a browser.
@@ -406,7 +416,7 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Path) -> None:
+def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
     from spbn.explain import early_stop
     from spbn.tables.frames import as_table
 

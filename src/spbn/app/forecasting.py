@@ -12,13 +12,14 @@ from spbn.app.arguments import Seed
 from spbn.app.conditions import EXAMPLES, conditions_in, in_words
 from spbn.app.inputs import busy, load_any_model
 from spbn.app.series import series_of
+from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
 from spbn.app.terminal import print_forecast, say
 from spbn.drawing.packages import require_plot_packages
 from spbn.dynamic.forecast import Forecast
 from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, ModelFileError, quoted
-from spbn.tables.files import require_table_name, write_table
+from spbn.tables.sources import Source, as_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 SHARE = 0.9  # of the interval that is shown and written
 
 
+@reading_tables
+@writing_rows
 def forecast(
     model: Annotated[
         Path,
@@ -34,9 +37,12 @@ def forecast(
         ),
     ],
     history: Annotated[
-        Path,
+        Source,
         typer.Argument(
-            metavar="HISTORY", help="The rows so far: .csv, .tsv or .parquet.", show_default=False
+            metavar="HISTORY",
+            parser=as_source,
+            help="The rows so far: .csv, .tsv, .parquet or .xlsx; .csv.gz; or - for standard input.",
+            show_default=False,
         ),
     ],
     steps: Annotated[int, typer.Option(help="How many rows to look ahead.")] = 10,
@@ -76,10 +82,7 @@ def forecast(
 
     [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
     """
-    require_targets(out_, paths, plot, inputs=[model, history])
-    for path in (out_, paths):
-        if path is not None:
-            require_table_name(path)
+    require_targets(in_file(out_), in_file(paths), plot, inputs=[model, history])
     if plot is not None:
         from spbn.drawing.pictures import require_picture_name
 
@@ -108,11 +111,11 @@ def forecast(
             where = f"{name}: " if ahead.series_name else ""
             say(f"{where}P({in_words(asked)} within {steps} steps) = {probability:.4g} ± {error:.2g}")
     if out_ is not None:
-        write_table(summary, out_)
-        say(f"{len(summary)} rows written to {out_}")
+        write_rows(summary, out_)
+        say(f"{len(summary)} rows written to {shown(out_)}")
     if paths is not None:
-        write_table(ahead.paths, paths)
-        say(f"{len(ahead.paths)} rows written to {paths}")
+        write_rows(ahead.paths, paths)
+        say(f"{len(ahead.paths)} rows written to {shown(paths)}")
     if plot is not None:
         from spbn.drawing.forecasts import save_forecast
 

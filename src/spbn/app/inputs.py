@@ -20,6 +20,7 @@ from spbn.numerics.arrays import BoolArray
 from spbn.tables.files import column_names, present, read_table, require_complete
 from spbn.tables.frames import Missing, mixed_table
 from spbn.tables.peculiar import few_valued, identifiers
+from spbn.tables.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ def load_any_model(path: Path) -> BayesianNetwork | DynamicNetwork:
 
 
 def training_frame(
-    data: Path,
+    data: Source,
     columns: str | None,
     drop: str | None,
     discrete: Sequence[str],
@@ -65,7 +66,7 @@ def training_frame(
 
 
 def training_frame_with_holes(
-    data: Path, columns: str | None, drop: str | None, discrete: Sequence[str]
+    data: Source, columns: str | None, drop: str | None, discrete: Sequence[str]
 ) -> pd.DataFrame:
     """Read the rows to learn from, and say how many values are missing."""
     frame = _training_frame(data, columns, drop, discrete)
@@ -79,14 +80,14 @@ def training_frame_with_holes(
 
 
 def _training_frame(
-    data: Path, columns: str | None, drop: str | None, discrete: Sequence[str]
+    data: Source, columns: str | None, drop: str | None, discrete: Sequence[str]
 ) -> pd.DataFrame:
     chosen, dropped = names_in("--columns", columns), names_in("--drop", drop)
     with busy("reading the table"):
         return read_table(data, chosen, drop=dropped or (), discrete=discrete)
 
 
-def complete_rows(data: Path, frame: pd.DataFrame, missing: Missing, *, remedy: str = "") -> pd.DataFrame:
+def complete_rows(data: Source, frame: pd.DataFrame, missing: Missing, *, remedy: str = "") -> pd.DataFrame:
     """Leave out rows with missing values if that is asked for; otherwise refuse them, with a remedy."""
     if missing == "drop":
         whole: BoolArray = present(frame).min(axis=1)
@@ -100,7 +101,7 @@ def complete_rows(data: Path, frame: pd.DataFrame, missing: Missing, *, remedy: 
 
 
 def frame_for(
-    network: BayesianNetwork, data: Path, *, remedy: str = "Fill what is missing, or leave such rows out."
+    network: BayesianNetwork, data: Source, *, remedy: str = "Fill what is missing, or leave such rows out."
 ) -> pd.DataFrame:
     """Read the columns that a network needs; the remedy says what to do if values are missing."""
     with busy("reading the table"):
@@ -110,7 +111,7 @@ def frame_for(
 
 
 def frame_with_holes(
-    network: BayesianNetwork, data: Path, *, without: Collection[str] | None = None
+    network: BayesianNetwork, data: Source, *, without: Collection[str] | None = None
 ) -> pd.DataFrame:
     """Read the columns of a network, in which values may be missing.
 

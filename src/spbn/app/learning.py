@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from glob import has_magic
 from inspect import Parameter, Signature, signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -19,6 +18,7 @@ from spbn.errors import ArgumentError, quoted
 from spbn.learn import MODELS, SCORES, TESTS
 from spbn.numerics.arrays import BoolArray
 from spbn.tables.files import present, require_complete
+from spbn.tables.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,20 +39,20 @@ class Lesson:
         Returns the settings of `spbn.distributed.learn` instead, and leaves the rows to others.
     """
 
-    files: tuple[Path, ...]
+    files: tuple[Source, ...]
     read: Callable[[Axis | None], tuple[pd.DataFrame, dict[str, Any]]]
     read_later: Callable[[], dict[str, Any]]
 
     @property
-    def data(self) -> Path:
+    def data(self) -> Source:
         """The file, or the first of several."""
         return self.files[0]
 
     @property
     def is_in_parts(self) -> bool:
         """Whether it is several Parquet files: a list, a folder, or a pattern that no shell has filled in."""
-        is_pattern = has_magic(str(self.data)) and not self.data.exists()
-        return len(self.files) > 1 or self.data.is_dir() or is_pattern
+        is_pattern = has_magic(str(self.data)) and not self.data.path.exists()
+        return len(self.files) > 1 or self.data.path.is_dir() or is_pattern
 
 
 def _lesson(
@@ -168,12 +168,17 @@ def _lesson(
                 "--missing impute": missing == "impute",
                 "--bandwidth cv": bandwidth == "cv",
                 "--model blend": model == "blend",
+                "--sep": data[0].sep is not None,
+                "--decimal": data[0].decimal is not None,
+                "--encoding": data[0].encoding is not None,
             }
         )
         from spbn.distributed.sources import opened
 
         left_out = names_in("--drop", drop) or []
-        names = opened(data, drop=left_out, only=names_in("--columns", columns)).names
+        names = opened(
+            [source.path for source in data], drop=left_out, only=names_in("--columns", columns)
+        ).names
         return {
             **common(names),
             **({} if max_parents is None else {"max_parents": max_parents}),

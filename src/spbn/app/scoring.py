@@ -11,14 +11,16 @@ import typer
 from spbn.app.arguments import Data, Model, Seed
 from spbn.app.inputs import busy, frame_for, frame_with_holes, load_any_model
 from spbn.app.series import series_of
+from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
 from spbn.app.terminal import print_observed, print_unusual, say
 from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError
 from spbn.numerics.arrays import FloatArray
-from spbn.tables.files import require_table_name, write_table
 
 
+@reading_tables
+@writing_rows
 def score(
     model: Model,
     data: Data,
@@ -45,9 +47,7 @@ def score(
 
     [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
     """
-    require_targets(out_, inputs=[model, data])
-    if out_ is not None:
-        require_table_name(out_)
+    require_targets(in_file(out_), inputs=[model, data])
     if top < 0:
         raise ArgumentError(f"--top must be 0 or more. Got {top}.")
     from spbn.explain import unusual_rows
@@ -88,9 +88,9 @@ def score(
         import pandas as pd
 
         scores = pd.DataFrame({_name_of_total(network.nodes): logpdf, **by_name}, index=frame.index)
-        write_table(scores, out_)
+        write_rows(scores, out_)
         say()
-        say(f"scores written to {out_}")
+        say(f"scores written to {shown(out_)}")
 
 
 def _name_of_total(nodes: Collection[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spbn.app.inputs import busy
@@ -12,6 +11,7 @@ from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.tables.files import column_names, read_as_written, read_table, require_complete
 from spbn.tables.lags import lag_name, resample
+from spbn.tables.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ def axis_of(lags: int | None, series: str | None, time: str | None, every: float
 
 
 def series_frame(
-    data: Path,
+    data: Source,
     axis: Axis,
     *,
     columns: Sequence[str] | None = None,
@@ -64,7 +64,7 @@ def series_frame(
         return _with_keys(data, frame, axis.series, axis.time, axis.every)
 
 
-def series_of(network: DynamicNetwork, data: Path, *, every: float | None = None) -> pd.DataFrame:
+def series_of(network: DynamicNetwork, data: Source, *, every: float | None = None) -> pd.DataFrame:
     """Read the rows that a dynamic network needs, with the columns of series and time."""
     keys = [name for name in (network.series, network.time) if name is not None]
     _require_keys(data, keys)
@@ -82,7 +82,7 @@ def names_with_lags(names: Sequence[str], lags: int) -> list[str]:
 
 
 def _with_keys(
-    data: Path, frame: pd.DataFrame, series: str | None, time: str | None, every: float | None
+    data: Source, frame: pd.DataFrame, series: str | None, time: str | None, every: float | None
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -98,7 +98,7 @@ def _with_keys(
     return resample(frame, time=time, every=every, series=series)
 
 
-def _require_keys(data: Path, keys: Sequence[str]) -> None:
+def _require_keys(data: Source, keys: Sequence[str]) -> None:
     names = column_names(data)
     absent = [name for name in keys if name not in names]
     if absent:

@@ -8,13 +8,16 @@ from pathlib import Path
 
 from spbn.errors import ArgumentError
 from spbn.files.atomic import is_read_only
+from spbn.tables.sources import STANDARD, Source
 
 
-def require_targets(*targets: Path | None, inputs: Iterable[Path | None] = ()) -> None:
+def require_targets(*targets: Path | None, inputs: Iterable[Path | Source | None] = ()) -> None:
     """Refuse files that cannot be written, that the command also reads, or that it would write twice."""
     written = [path for path in targets if path is not None]
-    read = [path for path in inputs if path is not None]
+    read = [Path(path) for path in inputs if path is not None]
     for i, path in enumerate(written):
+        if path == STANDARD:
+            raise ArgumentError("only tables can be written to standard output (-): give the name of a file.")
         for source in read:
             if _is_same(path, source):
                 which = "an input" if path == source else f"the same file as the input {source}"

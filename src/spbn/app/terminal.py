@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from spbn.app.escaping import printable
+from spbn.app.tables import shown, write_rows
 from spbn.app.wording import in_options
 from spbn.confidence import Confidence
 from spbn.dynamic.forecast import Forecast
@@ -27,7 +28,6 @@ from spbn.nodes.base import Description
 from spbn.numerics.arrays import FloatArray
 from spbn.pc import PCResult
 from spbn.search import SearchResult
-from spbn.tables.files import write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,8 +122,8 @@ def _show_details(description: Description, indent: str) -> None:
 def write_or_print(rows: pd.DataFrame, path: Path | None) -> None:
     """Write rows to a file, or to the screen as CSV."""
     if path is not None:
-        write_table(rows, path)
-        say(f"{len(rows)} rows written to {path}")
+        write_rows(rows, path)
+        say(f"{len(rows)} rows written to {shown(path)}")
         return
     if sys.stdout.isatty():  # what goes into a pipe or a file stays as it is
         rows = rows.rename(columns=printable)

@@ -22,7 +22,8 @@ from spbn.app.targets import require_targets
 from spbn.app.terminal import complain, note
 from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.tables.files import PARQUET, present
+from spbn.tables.files import present
+from spbn.tables.sources import EXCEL, GZIP, PARQUET, Source, as_source
 
 if TYPE_CHECKING:
     from spbn.dynamic.monitor import Drift, Monitor, Verdicts
@@ -48,8 +49,10 @@ def watch(
         ),
     ] = "-",
     reference: Annotated[
-        Path | None,
+        Source | None,
         typer.Option(
+            parser=as_source,
+            metavar="TABLE",
             help="A table of rows in normal operation: rows that the model has not seen, or those that it "
             "was learned from.",
             show_default=False,
@@ -86,6 +89,8 @@ def watch(
     """
     source = None if rows == "-" else Path(rows)
     require_targets(state, inputs=[model, reference, source])
+    if reference is not None and reference.is_standard:
+        raise ArgumentError("--reference must be a file: standard input is for the rows to watch.")
     if source is not None:
         _require_text(source)
     network = load_any_model(model)
@@ -153,7 +158,7 @@ def _judged(monitor: Monitor, rows: list[Row], printer: _Printer) -> Iterator[tu
 
 def _monitor(
     network: BayesianNetwork | DynamicNetwork,
-    reference: Path | None,
+    reference: Source | None,
     state: Path | None,
     alarm: float | None,
     drift: float | None,
@@ -201,7 +206,7 @@ def _opened(source: Path | None) -> Iterator[BinaryIO]:
 def _require_text(source: Path) -> None:
     if source.is_dir():
         raise DataError(f"{source} is a folder, not a file with rows.")
-    if source.suffix.lower() == PARQUET:
+    if source.suffix.lower() in (PARQUET, EXCEL, GZIP):
         raise DataError(f"spbn watch reads text, line by line: {source} has to be written as CSV first.")
 
 

@@ -21,7 +21,7 @@ OPTIONS = {
     **{name: f"--{name.replace('_', '-')}" for name in signature(learn).parameters},
     "required_arcs": "--require",
     "forbidden_arcs": "--forbid",
-    "columns": "--columns",  # of `read_table`
+    **{name: f"--{name}" for name in ("columns", "sep", "decimal", "encoding")},  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
     "samples": "--samples",  # of `write_explorer`
     **{name: f"--{name}" for name in ("lags", "series", "time", "every")},  # of `learn_dynamic`, `resample`

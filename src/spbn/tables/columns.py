@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -89,7 +89,8 @@ class Reader:
 
 
 def columns_of(data: Any) -> dict[str, Any]:
-    """Return the columns by name, as narwhals Series or, from a dict, as they are."""
+    """Return the columns by name, as narwhals Series or, from a dict or an array, as they are."""
+    data = named_by_text(data)
     if isinstance(data, Mapping):
         _require_names(list(data))
         return dict(data)
@@ -102,14 +103,50 @@ def columns_of(data: Any) -> dict[str, Any]:
         frame: Any = nw.from_native(data)
     except TypeError:
         raise DataError(
-            f"data must be a data frame (pandas, polars, pyarrow, ...) or a dict of columns. "
-            f"Got {type(data).__name__}: wrap it, for example pandas.DataFrame(data, columns=[...])."
+            f"data must be a data frame (pandas, polars, pyarrow, ...), a dict of columns, or a numpy array "
+            f"of rows × columns. Got {type(data).__name__}: wrap it, for example pandas.DataFrame(data, "
+            f"columns=[...])."
         ) from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, nw.DataFrame):
         raise DataError(f"data must be a table. Got one column ({type(data).__name__}).")
     return {name: frame[name] for name in frame.columns}
+
+
+def named_by_text(data: Any) -> Any:
+    """Return data whose columns have numbers for names, or none, with their numbers as text: "0", "1", ...
+
+    Other data are returned as they are.
+    """
+    if isinstance(data, np.ndarray):
+        if data.dtype.names is not None and data.ndim == 1:
+            return {name: data[name] for name in data.dtype.names}
+        if data.ndim != 2:
+            raise DataError(
+                f"an array must have two dimensions, rows × columns. Got the shape {data.shape}"
+                f"{': for one column, use data.reshape(-1, 1).' if data.ndim == 1 else '.'}"
+            )
+        return {str(place): column for place, column in enumerate(data.T)}
+    if isinstance(data, Mapping):
+        return _renamed(data)
+    if nw.dependencies.is_pandas_dataframe(data) and not _all_texts(data.columns):
+        return data.set_axis([_as_text(name) for name in data.columns], axis=1)
+    return data
+
+
+def _renamed(data: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    names = [_as_text(name) for name in data]
+    _require_names(names)  # before 0 and "0" become one
+    return dict(zip(names, data.values(), strict=True))
+
+
+def _all_texts(names: Iterable[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
+
+
+def _as_text(name: Any) -> Any:
+    return str(name) if isinstance(name, int | np.integer) and not isinstance(name, bool) else name
 
 
 def _require_names(names: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV and Parquet, in and out.
+"""Tables in files: CSV, TSV, Parquet and Excel, in and out.
 
 What cannot be read is refused with one line that says where the trouble is. Rows are counted from 1,
 without the header; a text file's line is given as well.
@@ -10,7 +10,7 @@ import csv
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from numbers import Number
@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from spbn.errors import DataError, PackageError, quoted
 from spbn.files.atomic import replacing
+from spbn.tables.decimals import comma_columns, with_points
 from spbn.tables.levels import categories, level_of, seems_dated, seems_named
+from spbn.tables.sources import EXCEL, GZIP, MARKS, PARQUET, SEPARATORS, Source, as_source, ending, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,82 +29,99 @@ if TYPE_CHECKING:
     from spbn.numerics.arrays import BoolArray
     from spbn.tables.table import Variable
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-PARQUET = ".parquet"
 MISSING = "?"  # how missing values are written, beside everything that pandas knows
 MOSTLY = 0.5  # share of numbers from which on text in a column is out of place
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Source,
     columns: Sequence[str] | None = None,
     *,
     drop: Sequence[str] = (),
     discrete: Sequence[str] = (),
     variables: Sequence[Variable] | None = None,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> pd.DataFrame:
     """Read the columns of a file, those named or all, but none in `drop`: numbers, and categories.
 
     The first line of a text file has the names of the columns. A question mark is a missing value, as is
     nothing at all. The index of the frame counts rows from 1, as the messages and tables of the command line
-    do; whatever index a Parquet file has is left out.
+    do; whatever index a Parquet file has is left out. Of an Excel file the first sheet is read.
 
     Parameters
     ----------
+    path
+        A file that ends in .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx; or ``-``, standard input.
     discrete
         Columns that hold categories, whatever they look like. Other columns of text do too, unless they
         look like something else: dates, names of the rows, or numbers with some text among them.
     variables
         The columns to read, instead of `columns`: those with levels hold some of these, all others numbers.
+    sep, decimal, encoding
+        How a text file is written: what is between fields, ``,`` or ``.`` in numbers, and the encoding.
+        The first two are recognised, and the encoding is UTF-8, if nothing is said.
     """
     import pandas as pd
 
-    source = Path(path)
-    suffix = _require_readable(source)
+    source = as_source(path, sep=sep, decimal=decimal, encoding=encoding)
+    source.require_readable()
     levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
     if variables is not None:
         columns = [variable.name for variable in variables]
-    frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix], levels)
-    frame = _chosen(source, frame, columns, drop)
+    discrete = [discrete] if isinstance(discrete, str) else discrete
+    frame = _chosen(source, _read(source, levels), columns, drop)
+    frame = with_points(frame, comma_columns(source, frame, but=(*discrete, *levels)))
     if len(frame) == 0:
         raise DataError(f"{source} has column names, but no rows.")
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
     if variables is None:
-        return _mixed(source, frame, [discrete] if isinstance(discrete, str) else discrete, columns is None)
+        return _mixed(source, frame, discrete, columns is None)
     return _conforming(source, frame, levels)
 
 
-def column_names(path: str | os.PathLike[str]) -> list[str]:
+def column_names(path: str | os.PathLike[str] | Source) -> list[str]:
     """Return the names of all columns of a file."""
-    source = Path(path)
-    suffix = _require_readable(source)
-    frame = _read_parquet(source) if suffix == PARQUET else _read_text(source, SEPARATORS[suffix], {})
-    return [str(name) for name in frame.columns]
+    source = as_source(path)
+    source.require_readable()
+    return [str(name) for name in _read(source, {}).columns]
 
 
-def read_as_written(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read all columns of a file that `read_table` can read, fields of text files as they are written."""
+def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collection[str] = ()) -> pd.DataFrame:
+    """Read all columns of a file that `read_table` can read, fields of text files as they are written.
+
+    Only decimal commas become points, unless in the columns that are discrete: what is added to the table
+    has points as well.
+    """
     import pandas as pd
 
-    source = Path(path)
-    suffix = _require_readable(source)
-    if suffix == PARQUET:
-        return _read_parquet(source)
-    frame = pd.read_csv(
-        source, sep=SEPARATORS[suffix], dtype=object, keep_default_na=False, skipinitialspace=True
-    )
-    return frame.set_axis(column_names(source), axis=1)
+    source = as_source(path)
+    source.require_readable()
+    read = _read(source, {})
+    if not source.is_text:
+        return read
+    with source.opened() as stream:
+        frame = pd.read_csv(
+            stream, sep=source.separator, dtype=object, keep_default_na=False, skipinitialspace=True
+        )
+    frame = frame.set_axis(read.columns, axis=1)
+    return with_points(frame, comma_columns(source, read, but=discrete, tolerant=True))
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a file of the kind that its name implies; it is written completely or not at all."""
     target = Path(path)
-    suffix = require_table_name(target)
+    kind = require_table_name(target)
     with replacing(target) as temporary:
-        if suffix == PARQUET:
+        if kind == PARQUET:
             _write_parquet(frame, temporary)
+        elif kind == EXCEL:
+            _write_excel(frame, temporary)
         else:
-            frame.to_csv(temporary, sep=SEPARATORS[suffix], index=False)
+            # Without the time of writing, so that the same rows give the same file.
+            packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
+            frame.to_csv(temporary, sep=SEPARATORS[kind], index=False, compression=packed)
 
 
 def present(frame: pd.DataFrame) -> BoolArray:
@@ -119,7 +138,7 @@ def present(frame: pd.DataFrame) -> BoolArray:
     return np.stack(there, axis=1)
 
 
-def require_complete(source: str | os.PathLike[str], frame: pd.DataFrame, remedy: str) -> None:
+def require_complete(source: str | os.PathLike[str] | Source, frame: pd.DataFrame, remedy: str) -> None:
     """Refuse missing and infinite values in a frame of `read_table`, and say where the first one is."""
     import numpy as np
 
@@ -135,14 +154,13 @@ def require_complete(source: str | os.PathLike[str], frame: pd.DataFrame, remedy
             )
 
 
-def place(source: str | os.PathLike[str], row: int) -> str:
+def place(source: str | os.PathLike[str] | Source, row: int) -> str:
     """Say where a row is, counted from 1; for a text file also the line, counted as an editor does."""
-    path = Path(source)
-    suffix = path.suffix.lower()
-    if suffix == PARQUET:
+    table = as_source(source)
+    if not table.is_text:
         return f"row {row}"
-    with suppress(csv.Error, StopIteration), path.open(encoding="utf-8-sig", newline="") as stream:
-        reader = csv.reader(stream, delimiter=SEPARATORS[suffix], skipinitialspace=True)
+    with suppress(csv.Error, StopIteration), table.opened() as stream:
+        reader = csv.reader(stream, delimiter=table.separator, skipinitialspace=True)
         # pandas passes over lines that hold nothing.
         lines = (
             reader.line_num for fields in reader if any(field.strip() for field in fields) or len(fields) > 1
@@ -153,11 +171,7 @@ def place(source: str | os.PathLike[str], row: int) -> str:
 
 def require_table_name(path: Path) -> str:
     """Return the kind of table that a file's name stands for, or refuse it."""
-    suffix = path.suffix.lower()
-    if suffix != PARQUET and suffix not in SEPARATORS:
-        known = ", ".join((*SEPARATORS, PARQUET))
-        raise DataError(f"the name of a table must end in one of {known}. Got {path.name!r}.")
-    return suffix
+    return kind_of(path)
 
 
 def is_text(path: str | os.PathLike[str]) -> bool:
@@ -165,27 +179,8 @@ def is_text(path: str | os.PathLike[str]) -> bool:
     return require_table_name(Path(path)) in SEPARATORS
 
 
-def _require_readable(source: Path) -> str:
-    """Return the kind of a table, or refuse a file that cannot be one."""
-    if source.is_dir():
-        raise DataError(f"{source} is a folder, not a table.")
-    suffix = require_table_name(source)
-    if not source.exists():
-        raise DataError(f"{source} does not exist.")
-    if source.stat().st_size == 0:
-        raise DataError(f"{source} is empty.")
-    if suffix in SEPARATORS and _is_binary(source):
-        raise DataError(f"{source} is not a text file: it holds binary data.")
-    return suffix
-
-
-def _is_binary(source: Path) -> bool:
-    with source.open("rb") as stream:
-        return b"\x00" in stream.read(8192)
-
-
 def _chosen(
-    source: Path, frame: pd.DataFrame, columns: Sequence[str] | None, drop: Sequence[str]
+    source: Source, frame: pd.DataFrame, columns: Sequence[str] | None, drop: Sequence[str]
 ) -> pd.DataFrame:
     """Return the named columns, or all, without those to drop."""
     names = list(frame.columns)
@@ -211,40 +206,56 @@ def _chosen(
     return frame
 
 
-def _read_text(source: Path, separator: str, levels: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+def _read(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    if source.is_text:
+        return _read_text(source, levels)
+    return _read_excel(source) if source.kind == EXCEL else _read_parquet(source)
+
+
+def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Read a text file; columns that have levels as they are written."""
     import pandas as pd
 
     try:
-        options: dict[str, Any] = {"sep": separator, "skipinitialspace": True}
-        header = pd.read_csv(source, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
+        options: dict[str, Any] = {"sep": source.separator, "skipinitialspace": True}
+        with source.opened() as stream:
+            header = pd.read_csv(stream, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
         names = header.iloc[0].tolist()
         _require_separator(source, names)
-        given = [name for name in names if name]
-        if len(set(given)) < len(given):  # pandas would rename them
-            raise DataError(
-                f"{source}: column names must be distinct. Got {quoted(names)} in the first line, "
-                f"which must hold the names."
-            )
+        _require_distinct(source, names)
         written: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
-        frame = pd.read_csv(source, low_memory=False, dtype=written, **options)
-    except UnicodeDecodeError:
-        raise DataError(f"{source} is not a text file in UTF-8: save it in that encoding.") from None
+        with source.opened() as stream:
+            frame = pd.read_csv(stream, low_memory=False, dtype=written, **options)
     except pd.errors.EmptyDataError:
         raise DataError(f"{source} has no columns.") from None
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise DataError(f"{source} is not a table: {reason}.") from None
     if not isinstance(frame.index, pd.RangeIndex):
-        raise DataError(f"{source} has rows with more fields than there are column names.")
+        remedy = (
+            " If they are decimal commas, put another mark between fields, such as a semicolon."
+            if source.separator == ","
+            else ""
+        )
+        raise DataError(f"{source} has rows with more fields than there are column names.{remedy}")
     if _looks_like_data(names):
         shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
         warnings.warn(
             f"all column names of {source} are numbers ({shown}): is its first line a row of data? "
             f"Then add a line with names above it.",
-            stacklevel=3,
+            stacklevel=4,
         )
     return frame.set_axis(names, axis=1)
+
+
+def _require_distinct(source: Source, names: Sequence[str]) -> None:
+    """Refuse names that occur more than once, which pandas would change."""
+    given = [name for name in names if name]
+    if len(set(given)) < len(given):
+        raise DataError(
+            f"{source}: column names must be distinct. Got {quoted(names)} in the first line, "
+            f"which must hold the names."
+        )
 
 
 def _looks_like_data(names: Sequence[str]) -> bool:
@@ -257,17 +268,59 @@ def _looks_like_data(names: Sequence[str]) -> bool:
         return False
 
 
-def _require_separator(source: Path, names: Sequence[str]) -> None:
+def _require_separator(source: Source, names: Sequence[str]) -> None:
     """Refuse a table that seems to have one column because its fields are separated by something else."""
     if len(names) == 1:
-        other = next((mark for mark in ";\t,|" if mark in names[0]), None)
+        other = next((mark for mark in MARKS if mark in names[0]), None)
         if other is not None:
-            expected = "a tab" if source.suffix.lower() == ".tsv" else "','"
             shown = "a tab" if other == "\t" else repr(other)
             raise DataError(
                 f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
-                f"by {shown}, save it with {expected} between fields and points in numbers."
+                f"by {shown}, use sep={'tab' if other == chr(9) else other!r}, and see to it that all rows "
+                f"have as many."
             )
+
+
+_OPENPYXL = "Excel files need the package openpyxl: pip install 'spbn[excel]', or save the table as CSV."
+
+
+def _require_openpyxl() -> None:
+    try:
+        import openpyxl  # noqa: F401
+    except ImportError:
+        raise PackageError(_OPENPYXL) from None
+
+
+def _write_excel(frame: pd.DataFrame, target: Path) -> None:
+    _require_openpyxl()
+    try:
+        frame.to_excel(target, index=False, engine="openpyxl")
+    except ValueError as error:  # more rows or columns than a sheet can have
+        raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
+
+
+def _read_excel(source: Source) -> pd.DataFrame:
+    """Read the first sheet; its first row that is not empty has the names."""
+    import pandas as pd
+
+    _require_openpyxl()
+    try:
+        with pd.ExcelFile(source.path, engine="openpyxl") as book:
+            sheets = [str(name) for name in book.sheet_names]
+            cells = pd.read_excel(book, header=None, dtype=object)
+    except Exception as error:  # there is one for every kind of damage
+        raise DataError(f"{source} is not an Excel file, or it is damaged ({error}).") from None
+    cells = cells.dropna(how="all").dropna(how="all", axis=1)
+    if not cells.size:
+        empty = "it is empty" if len(sheets) == 1 else f"its first sheet, {sheets[0]!r}, is empty"
+        raise DataError(f"{source} has no table: {empty}. Move the table to the first sheet.")
+    if len(sheets) > 1:
+        warnings.warn(
+            f"{source} has {len(sheets)} sheets: only the first one, {sheets[0]!r}, is read.", stacklevel=4
+        )
+    names = ["" if pd.isna(name) else str(name).strip() for name in cells.iloc[0]]
+    _require_distinct(source, names)
+    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
 
 
 _PYARROW = "Parquet files need the package pyarrow: pip install pyarrow."
@@ -280,11 +333,11 @@ def _write_parquet(frame: pd.DataFrame, target: Path) -> None:
         raise PackageError(_PYARROW) from None
 
 
-def _read_parquet(source: Path) -> pd.DataFrame:
+def _read_parquet(source: Source) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        return pd.read_parquet(source)
+        return pd.read_parquet(source.path)
     except ImportError:
         raise PackageError(_PYARROW) from None
     except Exception as error:  # each engine has exceptions of its own for a damaged file
@@ -303,7 +356,7 @@ def _without_marks(column: pd.Series[Any]) -> pd.Series[Any]:
     return column.mask(marked.astype(bool)) if marked.any() else column
 
 
-def _mixed(source: Path, frame: pd.DataFrame, discrete: Sequence[str], can_drop: bool) -> pd.DataFrame:
+def _mixed(source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_drop: bool) -> pd.DataFrame:
     """Return numbers as numbers and categories as they are, or name all columns that are neither."""
     import pandas as pd
 
@@ -351,7 +404,7 @@ def _trouble(column: pd.Series[Any], numbers: pd.Series[Any]) -> str:
     return seems_named(categories(there.to_numpy(dtype=object)))
 
 
-def _conforming(source: Path, frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+def _conforming(source: Source, frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
     """Return the columns of a model: some with levels, and all others as numbers."""
     import pandas as pd
 
@@ -373,7 +426,7 @@ def _conforming(source: Path, frame: pd.DataFrame, levels: Mapping[str, tuple[st
     return pd.DataFrame(converted, index=frame.index)
 
 
-def _among(source: Path, column: pd.Series[Any], levels: tuple[str, ...]) -> pd.Categorical:
+def _among(source: Source, column: pd.Series[Any], levels: tuple[str, ...]) -> pd.Categorical:
     """Return a column as levels that are known, or say which is not."""
     import pandas as pd
 

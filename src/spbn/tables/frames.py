@@ -15,7 +15,7 @@ import numpy as np
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of
-from spbn.tables.columns import Reader, columns_of, how_to_drop, named
+from spbn.tables.columns import Reader, columns_of, how_to_drop, named, named_by_text
 from spbn.tables.levels import Categories, codes_among, is_categorical
 from spbn.tables.table import Table, Variable
 
@@ -44,7 +44,9 @@ def as_table(
     ----------
     data
         A pandas DataFrame, anything else that narwhals reads (polars, pyarrow,
-        ...), or a dict of columns.
+        ...), a dict of columns, or a numpy array of rows × columns. Columns
+        whose names are whole numbers, and those of an array, are called "0",
+        "1" and so on.
     names
         The columns to read, in this order; all of them by default. Other
         columns are not looked at, so they may hold anything.
@@ -221,7 +223,9 @@ def _kept(data: Any, drop: Sequence[str]) -> list[str]:
 
 def has_categories(data: Any) -> bool:
     """Tell whether data is a frame with columns of text, categories or truth values."""
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    frame = nw.from_native(
+        data if isinstance(data, np.ndarray) else named_by_text(data), eager_only=True, pass_through=True
+    )
     return isinstance(frame, nw.DataFrame) and any(is_categorical(frame[name]) for name in frame.columns)
 
 

@@ -1,0 +1,120 @@
+"""Tables that commands read and write: how they are written there, and standard input and output."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from contextvars import ContextVar
+from dataclasses import replace
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, get_type_hints
+
+import typer
+
+from spbn.errors import ArgumentError
+from spbn.tables.files import require_table_name, write_table
+from spbn.tables.sources import STANDARD, Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Where rows go while everything else that is printed goes to the error stream.
+_for_rows: ContextVar[TextIO | None] = ContextVar("_for_rows", default=None)
+
+
+def _layout(
+    sep: Annotated[
+        str | None,
+        typer.Option(
+            help="What is between the fields of a text file: a character, or tab. Default: recognised.",
+            show_default=False,
+        ),
+    ] = None,
+    decimal: Annotated[
+        Literal[".", ","] | None,
+        typer.Option(
+            help="Decimal point or comma in the numbers of a text file. Default: recognised.",
+            show_default=False,
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8.", show_default=False
+        ),
+    ] = None,
+) -> dict[str, Any]:
+    return {"sep": sep, "decimal": decimal, "encoding": encoding}
+
+
+def reading_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options above: they say how all tables are written that it reads."""
+    ours, hints = signature(_layout).parameters, get_type_hints(_layout, include_extras=True)
+    hints |= get_type_hints(command, include_extras=True)
+    parameters = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+        for parameter in (*signature(command).parameters.values(), *ours.values())
+    ]
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        layout = _layout(**{name: given.pop(name) for name in ours})
+        laid_out = {name: _with_layout(value, layout) for name, value in given.items()}
+        sources = [value for value in laid_out.values() if isinstance(value, Source)]
+        if sum(source.is_standard for source in sources) > 1:
+            raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
+        command(**laid_out)
+
+    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+def _with_layout(value: Any, layout: dict[str, Any]) -> Any:
+    if isinstance(value, list | tuple):
+        return [_with_layout(item, layout) for item in value]
+    return replace(value, **layout) if isinstance(value, Source) else value
+
+
+def writing_rows(command: Callable[..., None]) -> Callable[..., None]:
+    """Keep standard output for the rows of a command if they go there: all else that it prints goes aside."""
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        targets = [path for path in (given.get("out_"), given.get("paths")) if path is not None]
+        for path in targets:
+            require_table_name(path)
+        if targets.count(STANDARD) > 1:
+            raise ArgumentError("only one table can go to standard output (-): give a file for the other.")
+        if STANDARD not in targets:
+            command(**given)
+            return
+        token = _for_rows.set(sys.stdout)
+        try:
+            with redirect_stdout(sys.stderr):
+                command(**given)
+        finally:
+            _for_rows.reset(token)
+
+    return called
+
+
+def write_rows(rows: pd.DataFrame, path: Path) -> None:
+    """Write a table to a file, or as CSV to standard output."""
+    if path == STANDARD:
+        (_for_rows.get() or sys.stdout).write(rows.to_csv(index=False))
+    else:
+        write_table(rows, path)
+
+
+def shown(path: Path) -> str:
+    """Say where a table was written to."""
+    return "standard output" if path == STANDARD else str(path)
+
+
+def in_file(path: Path | None) -> Path | None:
+    """Return the file that a table is written to; none if it goes to standard output."""
+    return None if path == STANDARD else path

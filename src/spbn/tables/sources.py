@@ -1,0 +1,245 @@
+"""Where a table is, and how it is written there: compression, encoding, separator and decimal sign."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from spbn.errors import ArgumentError, DataError
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+PARQUET, EXCEL, GZIP = ".parquet", ".xlsx", ".gz"
+KINDS = (*SEPARATORS, *(f"{kind}{GZIP}" for kind in SEPARATORS), PARQUET, EXCEL)
+STANDARD = Path("-")  # standard input or output
+MARKS = ",;\t|"  # what may separate fields without being asked for
+LOOKED_AT = 50  # rows from which the separator is recognised
+_WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
+_GZIP_MAGIC, _ZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A file with a table, or standard input; what is None is recognised.
+
+    Attributes
+    ----------
+    path
+        The file; ``-`` is standard input, which must be text.
+    sep
+        What separates the fields of a text file.
+    decimal
+        What separates the digits of a number: ``.`` or ``,``.
+    encoding
+        The encoding of a text file. UTF-8, unless the file begins with the mark of UTF-16.
+    """
+
+    path: Path
+    sep: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+        if self.sep is not None:
+            sep = _WORDS.get(self.sep, self.sep)
+            if len(sep) != 1 or sep in '"\r\n':
+                raise ArgumentError(
+                    f"sep must be one character, or one of {', '.join(_WORDS)}. Got {self.sep!r}."
+                )
+            object.__setattr__(self, "sep", sep)
+        if self.decimal not in (None, ".", ","):
+            raise ArgumentError(f"decimal must be '.' or ','. Got {self.decimal!r}.")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ArgumentError(
+                    f"encoding must be one that Python knows, such as 'utf-8', 'latin-1' or 'cp1252'. "
+                    f"Got {self.encoding!r}."
+                ) from None
+
+    def __str__(self) -> str:
+        return "standard input" if self.is_standard else str(self.path)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it is standard input."""
+        return self.path == STANDARD
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return str(self) if self.is_standard else self.path.name
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without what says which kind of file it is."""
+        return self.name.removesuffix(ending(self.path))
+
+    @property
+    def kind(self) -> str:
+        """The kind of table that the name stands for, without compression."""
+        return kind_of(self.path)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text file."""
+        return self.kind in SEPARATORS
+
+    @contextmanager
+    def opened(self) -> Iterator[TextIO]:
+        """Open a text file, whatever its compression and encoding."""
+        try:
+            with self._binary() as stream, io.TextIOWrapper(stream, self._codec, newline="") as text:
+                yield text
+        except UnicodeDecodeError:
+            raise DataError(self._about_encoding()) from None
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(f"{self} is not a gzip file, or it is damaged ({error}).") from None
+
+    @cached_property
+    def separator(self) -> str:
+        """What separates the fields: as given, or the mark with which all of the first rows have as many."""
+        if self.sep is not None:
+            return self.sep
+        usual = SEPARATORS[self.kind]
+        with self.opened() as stream:
+            lines = list(islice(stream, 4 * LOOKED_AT))
+        for mark in (usual, *MARKS.replace(usual, "")):
+            if _has_columns(lines, mark):
+                return mark
+        return usual
+
+    def require_readable(self) -> None:
+        """Refuse a file that cannot be a table of the kind that its name stands for."""
+        if not self.is_standard:
+            if self.path.is_dir():
+                raise DataError(f"{self} is a folder, not a table.")
+            kind_of(self.path)
+            if not self.path.exists():
+                raise DataError(f"{self} does not exist.")
+            if self.path.stat().st_size == 0:
+                raise DataError(f"{self} is empty.")
+        if not self.is_text:
+            return
+        try:
+            with self._binary() as stream:
+                start = stream.read(8192)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(f"{self} is not a gzip file, or it is damaged ({error}).") from None
+        if not start:
+            raise DataError(f"{self} is empty.")
+        for magic, what, name in (
+            (_GZIP_MAGIC, "compressed with gzip", f"{self.stem}{self.kind}.gz"),
+            (_ZIP_MAGIC, "an Excel file or another zip archive", f"{self.stem}.xlsx if it is an Excel file"),
+            (_PARQUET_MAGIC, "a Parquet file", f"{self.stem}.parquet"),
+        ):
+            if start.startswith(magic):
+                remedy = "write it to a file first" if self.is_standard else f"name it {name}"
+                raise DataError(f"{self} is not a text file: it is {what}. Please {remedy}.")
+        if b"\x00" in start and not self._codec.startswith("utf-16") and self.encoding is None:
+            raise DataError(f"{self} is not a text file: it holds binary data.")
+
+    @cached_property
+    def _codec(self) -> str:
+        if self.encoding is not None:
+            # With or without the mark that some programs put before UTF-8.
+            return "utf-8-sig" if codecs.lookup(self.encoding).name == "utf-8" else self.encoding
+        with self._binary() as stream:
+            start = stream.read(2)
+        return "utf-16" if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+
+    @cached_property
+    def _standard_input(self) -> bytes:
+        """Everything that came: it is looked at more than once."""
+        return sys.stdin.buffer.read()
+
+    @contextmanager
+    def _binary(self) -> Iterator[BinaryIO]:
+        """Open a text file as bytes, decompressed."""
+        if self.is_standard:
+            content = self._standard_input
+            unpacked = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+            yield io.BytesIO(unpacked)
+        elif self.path.suffix.lower() == GZIP:
+            with gzip.open(self.path) as stream:
+                yield stream  # type: ignore[misc]  # reads as any other
+        else:
+            with self.path.open("rb") as file:
+                yield file
+
+    def _about_encoding(self) -> str:
+        """Say which line is not in the encoding, and what to do."""
+        if self.encoding is not None:
+            return f"{self} is not a text file in the encoding {self.encoding!r}: give the right one."
+        if self._codec == "utf-16":
+            return f"{self} begins like a text file in UTF-16, but is damaged: save it in UTF-8."
+        with self._binary() as stream:
+            for number, line in enumerate(stream, 1):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    start, byte = error.start, line[error.start]
+                    shown = line[max(start - 12, 0) : start + 12].decode("cp1252", errors="replace").strip()
+                    return (
+                        f"{self} is not a text file in UTF-8: line {number} has the byte 0x{byte:02x}. In "
+                        f"Windows-1252, which Excel often writes, it reads {shown!r}. If that looks right, "
+                        f"use encoding='cp1252'; otherwise save the table in UTF-8."
+                    )
+        return f"{self} is not a text file in UTF-8: save it in that encoding, or give encoding='cp1252'."
+
+
+def as_source(
+    path: str | os.PathLike[str] | Source,
+    *,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> Source:
+    """Return where a table is; a `Source` is returned as it is."""
+    return path if isinstance(path, Source) else Source(Path(path), sep, decimal, encoding)
+
+
+def ending(path: Path) -> str:
+    """Return what the name of a file ends in, in lower case: .csv, or .csv.gz."""
+    suffixes = path.suffixes[-2:]
+    count = 2 if len(suffixes) == 2 and suffixes[1].lower() == GZIP else 1
+    return "".join(suffixes[-count:])
+
+
+def kind_of(path: Path) -> str:
+    """Return the kind of table that a file's name stands for, without compression, or refuse it."""
+    if path == STANDARD:
+        return ".csv"
+    end = ending(path).lower()
+    if end not in KINDS:
+        remedy = " Save it as .xlsx." if end in (".xls", ".xlsm", ".xlsb", ".ods") else ""
+        raise DataError(
+            f"the name of a table must end in one of {', '.join(KINDS)}. Got {path.name!r}.{remedy}"
+        )
+    return end.removesuffix(GZIP)
+
+
+def _has_columns(lines: list[str], mark: str) -> bool:
+    """Tell whether all rows have as many fields as the first, two or more."""
+    try:
+        rows = [row for row in csv.reader(lines, delimiter=mark) if any(field.strip() for field in row)]
+    except csv.Error:
+        return False
+    widths = {len(row) for row in rows[:LOOKED_AT]}
+    return len(widths) == 1 and widths.pop() > 1
