@@ -203,7 +203,7 @@ def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
         (["learn", "data.csv", "--require", "ab"], "written A:B"),
         (["learn", "data.csv", "--model", "bn"], "--model must be one of"),
         (["learn", "data.csv", "--folds", "many"], "--folds"),
-        (["learn", "data.xls"], "must end in one of .csv, .tsv, .csv.gz.* Save it as .xlsx"),
+        (["learn", "data.xls"], "Got 'data.xls'. Save it as .xlsx."),
         (["learn", "data.csv", "--out", "-"], "only tables can be written to standard output"),
         (["learn", "data.csv", "--sep", ";;"], "--sep must be one character, or one of tab"),
         (["learn", "data.csv", "--encoding", "klingon"], "--encoding must be one that Python knows"),

@@ -1133,3 +1133,53 @@ def _(run):
     found = [json.loads(line) for line in out.splitlines()]
     assert len(found) == expected_verdicts(alarm=0.1)["alarm"].sum()
     assert all(line["alarm"] for line in found)
+
+
+#: Commands that read tables, and arguments with which they do little work; the table is `odd.csv`.
+READERS = {
+    "learn": ["odd.csv", "--model", "gbn", "--columns", "a,b,c"],
+    "compare": ["odd.csv", "--folds", "2", "--columns", "a,b"],
+    "confidence": ["odd.csv", "--model", "gbn", "--columns", "a,b,c", "--replicates", "2"],
+    "classify": ["odd.csv", "--target", "é", "--columns", "a", "--folds", "2", "--model", "gbn"],
+    "score": ["m.spbn", "odd.csv"],
+    "impute": ["m.spbn", "odd.csv", "--out", "full.csv"],
+    "predict": ["m.spbn", "odd.csv", "--target", "a"],
+    "report": ["m.spbn", "--data", "odd.csv", "--out", "r.html"],
+    "forecast": ["time.spbn", "odd.csv", "--steps", "2", "-n", "5"],
+}
+#: How tables are written that need an option: the sign between fields, the encoding, the complaint.
+ODD = {
+    "--sep": (":", "utf-8", ":", "no column|none of the columns|lacks the column"),
+    "--decimal": (";", "utf-8", ",", "use --decimal ,"),
+    "--encoding": (",", "latin-1", "latin-1", "use --encoding cp1252"),
+}
+
+
+def check_reading(command, option):
+    """Make the test of an option that says how a table is frame."""
+    sep, encoding, value, complaint = ODD[option]
+
+    def check(run):
+        frame = FRAME
+        if command == "forecast":
+            learned_over_time(run).save("time.spbn")
+            frame = SERIES.astype({"t": int})
+        lines = [sep.join([*map(str, frame.columns), "é"])]
+        for number, row in enumerate(frame.itertuples(index=False)):
+            fields = [f"{1.0 + abs(x) % 8:.3f}" if isinstance(x, float) else str(x) for x in row]
+            lines.append(sep.join([*fields, "xy"[number % 2]]))
+        text = "\n".join(lines)
+        text = text.replace(".", ",") if option == "--decimal" else text
+        Path("odd.csv").write_text(text, encoding=encoding)
+        code, _, err = run(command, *READERS[command])
+        assert code == 2
+        assert re.search(complaint, err), err
+        code, _, err = run(command, *READERS[command], option, value)
+        assert code == 0, err
+
+    return check
+
+
+for command in READERS:
+    for option in ODD:
+        checks(command, option)(check_reading(command, option))

@@ -42,11 +42,17 @@ def comma_columns(
     if tolerant:
         return found if certain or source.decimal else []
     for name, values in texts.items():
-        if _is_grouped(values) and (name not in found or not (certain or source.decimal)):
-            remedy = "If they are decimal commas, use decimal=','. " if name in found else ""
+        if name not in found:
+            odd = next(text for text in values if not _COMMA.fullmatch(text))
             raise DataError(
-                f"{source}: column {name!r} has commas that seem to group thousands, as in "
-                f"{_example(values)!r}. {remedy}If they do, save the table without them."
+                f"{source}: column {name!r} has numbers that are written in different ways, such as {odd!r} "
+                f"and {_example(values, but=odd)!r}. Save the table with nothing between thousands, and with "
+                f"one sign for decimals."
+            )
+        if not (certain or source.decimal):
+            raise DataError(
+                f"{source}: column {name!r} has commas that may group thousands, as in {_example(values)!r}. "
+                f"If they are decimal commas, use decimal=','. If not, save the table without them."
             )
     pointed = _with_fractions(frame) if found and source.kind != EXCEL else []
     if pointed:
@@ -109,5 +115,5 @@ def _with_fractions(frame: pd.DataFrame) -> list[str]:
     return found
 
 
-def _example(values: Sequence[str]) -> str:
-    return next(text for text in values if "," in text)
+def _example(values: Sequence[str], *, but: str = "") -> str:
+    return next((text for text in values if "," in text and text != but), values[-1])

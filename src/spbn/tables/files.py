@@ -224,20 +224,22 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
         _require_separator(source, names)
         _require_distinct(source, names)
         written: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
-        with source.opened() as stream:
-            frame = pd.read_csv(stream, low_memory=False, dtype=written, **options)
+        with source.opened() as stream, warnings.catch_warnings():
+            # Otherwise surplus fields would become an index.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(stream, low_memory=False, dtype=written, index_col=False, **options)
+    except pd.errors.ParserWarning:
+        remedy = (
+            " If they have decimal commas, put another mark between fields, such as a semicolon."
+            if source.separator == ","
+            else ""
+        )
+        raise DataError(f"{source} has rows with more fields than there are column names.{remedy}") from None
     except pd.errors.EmptyDataError:
         raise DataError(f"{source} has no columns.") from None
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         raise DataError(f"{source} is not a table: {reason}.") from None
-    if not isinstance(frame.index, pd.RangeIndex):
-        remedy = (
-            " If they are decimal commas, put another mark between fields, such as a semicolon."
-            if source.separator == ","
-            else ""
-        )
-        raise DataError(f"{source} has rows with more fields than there are column names.{remedy}")
     if _looks_like_data(names):
         shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
         warnings.warn(
