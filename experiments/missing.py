@@ -131,6 +131,7 @@ def render(results: pd.DataFrame, data: Path, out: Path) -> None:
     """Write the table."""
     from experiments.page import signed, table
 
+    results = results.dropna(subset=["loglik"])  # folds with too few complete rows
     by = {"index": ["data", "rate"], "columns": "method"}
     sizes = results.assign(size=results["rows"] * results["nodes"])
     loglik = sizes.pivot_table("loglik", **by, aggfunc="sum") / sizes.pivot_table("size", **by, aggfunc="sum")
