@@ -137,7 +137,7 @@ def test_a_column_that_is_predicted_is_not_looked_at(mixed, run):
         ("query m.spbn --given w=3", "--given 'w=3' names no variable of the model."),
         ("query m.spbn --out samples.txt", "the name of a table must end in one of .csv, .tsv, .csv.gz"),
         ("query m.spbn --plot p.dot", "the name of a picture must end in one of .svg, .png, .pdf."),
-        ("query m.spbn --out m.spbn", "the name of a table must end in one of .csv"),
+        ("query m.spbn --out m.spbn", "m.spbn is an input, and writing would destroy it"),
         ("query m.spbn --out a.csv --plot a.csv", "a.csv would be written twice"),
         ("query m.spbn --seed -1", "--seed must be a whole number, 0 or more. Got -1 instead."),
         ("impute m.spbn holes.csv --out holes.csv", "holes.csv is an input, and writing would destroy it"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, get_type_hint
 
 import typer
 
+from spbn.app.targets import is_same
 from spbn.errors import ArgumentError
 from spbn.tables.files import require_table_name, write_table
 from spbn.tables.sources import STANDARD, Source
@@ -85,8 +86,11 @@ def writing_rows(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def called(**given: Any) -> None:
         targets = [path for path in (given.get("out_"), given.get("paths")) if path is not None]
+        read = [Path(value) for value in given.values() if isinstance(value, Path | Source)]
         for path in targets:
-            require_table_name(path)
+            is_read_too = sum(is_same(path, source) for source in read) > 1
+            if not is_read_too:  # which the command refuses with better words
+                require_table_name(path)
         if targets.count(STANDARD) > 1:
             raise ArgumentError("only one table can go to standard output (-): give a file for the other.")
         if STANDARD not in targets:

@@ -19,18 +19,18 @@ def require_targets(*targets: Path | None, inputs: Iterable[Path | Source | None
         if path == STANDARD:
             raise ArgumentError("only tables can be written to standard output (-): give the name of a file.")
         for source in read:
-            if _is_same(path, source):
+            if is_same(path, source):
                 which = "an input" if path == source else f"the same file as the input {source}"
                 raise ArgumentError(
                     f"{path} is {which}, and writing would destroy it: choose another name for the output."
                 )
         for other in written[:i]:
-            if _is_same(path, other):
+            if is_same(path, other):
                 raise ArgumentError(f"{path} would be written twice: choose two different names.")
         _require_writable(path)
 
 
-def _is_same(first: Path, second: Path) -> bool:
+def is_same(first: Path, second: Path) -> bool:
     """Tell whether two names stand for one file, be it through links; the files need not exist."""
     try:
         return first.samefile(second)
