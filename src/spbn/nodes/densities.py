@@ -31,7 +31,7 @@ from spbn.numerics.compiling import compiled
 
 LARGEST_OUTPUT = 1 << 23  # log-densities that are computed at a time: 64 MB
 MOST_TOTALS = 1 << 20  # that are remembered
-KEPT_BYTES = 1 << 29  # of rows, if they are asked for
+KEPT_BYTES = 1 << 28  # of rows, if they are asked for
 
 
 class VariableSet(NamedTuple):
