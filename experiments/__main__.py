@@ -24,6 +24,7 @@ PAPER_DATA = (
     "uci",
     "limits",
     "densities",
+    "seeds",
     "missing",
     "classifiers",
 )
@@ -37,6 +38,7 @@ FOLDERS = {
     "uci": ["UCI data"],
     "limits": ["UCI data", "GaussianNetworks"],
     "densities": ["UCI data"],
+    "seeds": ["UCI data"],
     "missing": ["UCI data"],
     "classifiers": ["UCI data"],
     "hybrid": ["GermanStatlog"],
@@ -48,6 +50,7 @@ PAGES = {
     name: ROOT / "docs" / f"{name}.md"
     for name in ("densities", "classifiers", "anomalies", "missing", "hybrid", "monitoring")
 }
+PAGES["seeds"] = PAGES["densities"]
 PAPER = ROOT / "docs" / "paper.md"
 
 
