@@ -5,6 +5,7 @@
     python benchmarks/large.py --queries       # rows against a KDE of a million rows
     python benchmarks/large.py --pruning       # 4 and 5 dimensions
     python benchmarks/large.py --network       # a whole network from a million rows
+    python benchmarks/large.py --wide          # a whole network from a million rows of 20 columns
 
 What would take the exact engine over two minutes is computed for some of the rows only,
 and the time is extrapolated: such times are marked with ~.
@@ -220,6 +221,38 @@ def network() -> None:
     linear_scores()
 
 
+WIDE = """
+import resource, time
+import numpy as np, pandas as pd
+import spbn
+rng = np.random.default_rng(0)
+x = rng.normal(size=(20, {rows}))
+arcs = set()
+for j in range(2, 20):
+    for k, parent in enumerate(rng.choice(j, size=1 + j % 2, replace=False)):
+        x[j] += 1.5 * np.sin(2.0 * x[parent]) if (j + k) % 3 else 0.8 * x[parent]
+        arcs.add(frozenset((f"x{{parent}}", f"x{{j}}")))
+    x[j] /= x[j].std()
+data = pd.DataFrame(x.T, columns=[f"x{{j}}" for j in range(20)])
+del x
+spbn.learn(data[:2000], patience=0, max_parents=2, engine="spectral")  # compiles
+clock, processor = time.perf_counter(), time.process_time()
+network = spbn.learn(data, patience=0, max_parents=2)
+clock, processor = time.perf_counter() - clock, time.process_time() - processor
+found = {{frozenset(arc) for arc in network.structure.arcs}}
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # of the whole process, in megabytes
+print(f"{rows:9,d} rows: {{clock:6.0f}} s, {{processor:6.0f}} s of processor time, {{peak:5.0f}} MB, "
+      f"{{len(network.search.steps)}} steps; "
+      f"{{len(found & arcs)}} of {{len(arcs)}} true pairs, {{len(found - arcs)}} others", flush=True)
+"""
+
+
+def wide() -> None:
+    heading("20 columns, half of the arcs curved: spbn.learn, max_parents=2, patience 0")
+    for rows in (10_000, 100_000, 1_000_000):
+        subprocess.run([sys.executable, "-c", WIDE.format(rows=rows)], check=True)
+
+
 def same_steps() -> None:
     import spbn
     from spbn.datasets import synthetic
@@ -245,7 +278,7 @@ def linear_scores() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for name in ("accuracy", "queries", "pruning", "network"):
+    for name in ("accuracy", "queries", "pruning", "network", "wide"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--runs", type=int, default=3)
     chosen = parser.parse_args()
@@ -259,7 +292,9 @@ def main() -> None:
         pruning()
     if chosen.network:
         network()
-    if not (chosen.accuracy or chosen.queries or chosen.pruning or chosen.network):
+    if chosen.wide:
+        wide()
+    if not (chosen.accuracy or chosen.queries or chosen.pruning or chosen.network or chosen.wide):
         speed(chosen.runs)
 
 
