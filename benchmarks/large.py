@@ -248,7 +248,7 @@ print(f"{rows:9,d} rows: {{clock:6.0f}} s, {{processor:6.0f}} s of processor tim
 
 
 def wide() -> None:
-    heading("20 columns, half of the arcs curved: spbn.learn, max_parents=2, patience 0")
+    heading("20 columns, two thirds of the arcs curved: spbn.learn, max_parents=2, patience 0")
     for rows in (10_000, 100_000, 1_000_000):
         subprocess.run([sys.executable, "-c", WIDE.format(rows=rows)], check=True)
 
