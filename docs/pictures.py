@@ -6,6 +6,7 @@ it is not installed, they are left as they are.
 
 import contextlib
 import io
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -156,6 +157,19 @@ def over_time() -> None:
     save(names["ahead"].plot(), "fan")
 
 
+def gallery() -> None:
+    """The gallery: every block of its page, and after it the picture that the page shows below the block."""
+    page = (Path(__file__).parent / "gallery.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block, below in re.findall(r"```python\n(.*?)```\n(.*?)(?=```|\Z)", page, flags=re.DOTALL):
+            plt.close("all")
+            exec(block, names)
+            picture = re.search(r"\(img/(gallery-.+?)\.svg\)", below)
+            if picture is not None:
+                save(plt.gcf(), picture[1])
+
+
 @contextmanager
 def browser_page(height: int) -> Iterator[Any]:
     """Give a page of a browser; None where there is no browser."""
@@ -218,6 +232,7 @@ def main() -> None:
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
         for draw in (structure, kernels, node_types, search, comparison, contributions, posterior, over_time):
             draw()
+        gallery()
     confidence()
     watching()
     report()

@@ -1,7 +1,6 @@
 """Whatever the documentation shows is run: Python, commands, changes to the package, and what they print."""
 
 import contextlib
-import importlib.util
 import io
 import os
 import re
@@ -178,22 +177,3 @@ def test_pictures_are_there_and_small():
     drawn = {f"img/{path.name}" for path in (DOCS / "img").iterdir()}
     assert shown == drawn
     assert all((DOCS / name).stat().st_size < LARGEST_PICTURE for name in drawn)
-
-
-@pytest.mark.filterwarnings("default")  # what mkdocs and its plugins do among themselves is theirs
-def test_the_site_builds(tmp_path):
-    """Strictly: a broken link, an unknown name or a page that is not in the menu is an error."""
-    for module in ("mkdocs", "material", "mkdocstrings"):
-        if importlib.util.find_spec(module) is None:
-            pytest.skip(f"needs {module}: pip install 'spbn[docs]'")
-    site = tmp_path / "site"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    pages = list(site.rglob("index.html"))
-    assert len(pages) >= len(PAGES)
-    # Nothing is loaded from elsewhere when a page is read.
-    from_elsewhere = re.compile(r"<(?:script|img|link)\b[^>]*\b(?:src|href)=[\"']?(https?:[^\"' >]+)")
-    for path in pages:
-        loaded = from_elsewhere.findall(path.read_text(encoding="utf-8"))
-        assert loaded == [], f"{path} loads {loaded}"

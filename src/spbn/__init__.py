@@ -43,7 +43,7 @@ from spbn.structure import Structure
 from spbn.tables.lags import resample
 from spbn.tables.table import Variable
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 
 #: Imported on first use, because they need heavy packages: from which module, and by which name.

@@ -1,0 +1,97 @@
+"""The documentation as a site: built strictly, without dead links, complete without the internet."""
+
+import html
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+#: Attributes by which a page refers to something.
+REFERENCE = re.compile(r"<(\w+)\b[^>]*?\b(?:src|href)=[\"']?([^\"' >]+)")
+ANCHOR = re.compile(r"\b(?:id|name)=[\"']?([^\"' >]+)")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder with the site. Strict: an unknown name or a page that is not in the menu is an error."""
+    for module in ("mkdocs", "material", "mkdocstrings"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"needs {module}: pip install 'spbn[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def references(path):
+    """What a page refers to, as pairs of an element and an address."""
+    text = path.read_text(encoding="utf-8")
+    return [(element, html.unescape(address)) for element, address in REFERENCE.findall(text)]
+
+
+def test_every_page_is_there(site):
+    assert {path.stem for path in PAGES} <= {path.stem for path in site.glob("*.html")}
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    """Links may lead away. What a page needs to be shown must be in the folder."""
+    for path in site.rglob("*.html"):
+        loaded = [
+            address for element, address in references(path) if element != "a" and urlsplit(address).scheme
+        ]
+        assert [address for address in loaded if not address.startswith("data:")] == [], path.name
+    for path in site.rglob("*.css"):
+        content = path.read_text(encoding="utf-8")
+        assert re.findall(r"(?:url\([\"']?|@import\s+[\"'])https?:", content) == [], path.name
+
+
+def test_no_link_is_dead(site):
+    """Every address within the site is a file, and every anchor is in it."""
+    anchors = {path: set(ANCHOR.findall(path.read_text(encoding="utf-8"))) for path in site.glob("*.html")}
+    for path in anchors:
+        for _, address in references(path):
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc or path.name == "404.html":
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.is_file(), f"{path.name} links to {address}"
+            if parts.fragment and target in anchors and parts.fragment != "__codelineno":
+                known = anchors[target]
+                assert unquote(parts.fragment) in known, f"{path.name} links to {address}"
+
+
+def test_links_of_other_texts_are_files():
+    """README and its like are read without a site."""
+    for path in ROOT.glob("*.md"):
+        for address in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8")):
+            parts = urlsplit(address)
+            if not parts.scheme and parts.path:
+                assert (ROOT / parts.path).exists(), f"{path.name} links to {address}"
+
+
+def test_the_search_works_without_a_server(site):
+    """Opened as a file in a browser that may not reach any network, the search finds pages."""
+    browsing = pytest.importorskip("browsing")
+    if not browsing.CHROMIUM:
+        pytest.skip("needs chromium")
+    with browsing.launched() as browser:
+        page = browser.new_page()
+        wanted, errors = [], []
+        page.on("request", lambda request: wanted.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((site / "index.html").as_uri())
+        page.locator("[data-md-component=search-query]").first.click()
+        page.keyboard.type("tempered sequential")
+        found = page.locator(".md-search-result__link").first
+        found.wait_for(state="attached", timeout=60_000)
+        addresses = page.locator(".md-search-result__link").evaluate_all("links => links.map(l => l.href)")
+        assert any("questions.html" in address for address in addresses)
+        assert errors == []
+        assert [url for url in wanted if not url.startswith(("file:", "data:", "about:"))] == []
