@@ -18,7 +18,8 @@ import pandas as pd
 
 import spbn
 from experiments.bearings import read
-from spbn.dynamic.monitor import Monitor, Verdicts
+from spbn.dynamic.monitor import Monitor
+from spbn.dynamic.verdicts import Verdicts
 
 BEARINGS = tuple(f"Bearing1_{k}" for k in range(1, 8))
 NETWORKS = ("static", "dynamic")

@@ -15,7 +15,7 @@ import numpy as np
 
 from spbn.app.progress import search_progress
 from spbn.errors import ArgumentError, SpbnError, quoted
-from spbn.files.checkpoint import Checkpoint
+from spbn.files.checkpoint import Checkpoint, Notes
 from spbn.fitting import fit_what_can_be, typical_logpdf
 from spbn.graphs.dag import Arc
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
@@ -171,7 +171,11 @@ def learn(
 
 
 def learn_with(
-    given: dict[str, Any], *, inputs: Sequence[str] = (), split: Split | None = None
+    given: dict[str, Any],
+    *,
+    inputs: Sequence[str] = (),
+    split: Split | None = None,
+    notes: Callable[[], Notes] | None = None,
 ) -> BayesianNetwork:
     """Learn from complete rows, or without those that are not, with the arguments of `learn`.
 
@@ -183,6 +187,8 @@ def learn_with(
         Columns that get no density, and can only be parents.
     split
         Which rows the search validates with, and the folds of the others, where that is not left to chance.
+    notes
+        Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
     """
     began = time.perf_counter()
     settings = _settings(given)
@@ -255,7 +261,7 @@ def learn_with(
         scores = [_prepared(client, filled, recipe, likelihood) for filled in (first, *completions)]
         criterion = Averaged(scores) if completions else scores[0]
         taken, note = _noted_steps(
-            checkpoint,
+            checkpoint if notes is None else notes(),
             original,
             given | {"required_arcs": required_arcs, "forbidden_arcs": forbidden_arcs},
             begin,
@@ -456,12 +462,15 @@ def work_of(given: dict[str, Any], table: Table) -> dict[str, Any]:
 
 
 def _noted_steps(
-    path: str | os.PathLike[str] | None, table: Table, given: dict[str, Any], start: Structure
+    notes: str | os.PathLike[str] | Notes | None, table: Table, given: dict[str, Any], start: Structure
 ) -> tuple[list[Step], Callable[[Step], None] | None]:
     """Return the steps that a checkpoint has, and what notes further ones in it."""
-    if path is None:
+    if notes is None:
         return [], None
-    checkpoint = Checkpoint(path, {"work": "search", **work_of(given, table)})
+    if isinstance(notes, str | os.PathLike):
+        checkpoint: Notes = Checkpoint(notes, {"work": "search", **work_of(given, table)})
+    else:
+        checkpoint = notes
     trail = Trail(start)
     try:
         steps = [step_of(entry, number, trail) for number, entry in enumerate(checkpoint.found, 1)]

@@ -143,7 +143,6 @@ def test_commands_for_single_rows_refuse(over_time, run, command):
             ["learn", "rows.csv", "--lags", "1", "--missing", "impute"],
             "--missing impute is for rows that do not depend",
         ),
-        (["learn", "rows.csv", "--lags", "1", "--checkpoint", "c.jsonl"], "--checkpoint cannot be given"),
         (["learn", "rows.csv", "--lags", "100"], "no more than 100 rows in a row"),
         (["learn", "holes.csv", "--lags", "1"], "--missing drop"),
     ],
@@ -156,6 +155,25 @@ def test_refusals(over_time, model, run, arguments, message):
     code, _, err = run(*arguments)
     assert code == 2
     assert message in err
+
+
+def test_compact(over_time, run):
+    code, out, err = run(
+        "compact", "time.spbn", "--out", "small.spbn", "--others", "keep", "--tolerance", 0.01
+    )
+    assert code == 0, err
+    assert out.startswith("compact model written to small.spbn: ")
+    small = spbn.DynamicNetwork.load("small.spbn")
+    assert small == over_time.compact(0.01, others="keep") != over_time
+
+
+def test_a_search_goes_on(over_time, run):
+    frame = pd.read_csv("rows.csv")
+    spbn.learn_dynamic(frame, lags=2, folds=3, max_seconds=0, checkpoint="c.jsonl")
+    learn = ["learn", "rows.csv", "--lags", 2, "--folds", 3, "--checkpoint", "c.jsonl", "--out", "m.spbn"]
+    assert run(*learn)[0] == 0
+    assert spbn.DynamicNetwork.load("m.spbn") == over_time
+    assert len(Path("c.jsonl").read_text().splitlines()) > 3
 
 
 def test_times_as_people_write_them(folder, run):

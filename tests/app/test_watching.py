@@ -233,7 +233,8 @@ def test_rows_over_time_are_watched(folder, run, stdin):
     x = np.zeros(300)
     for t in range(1, 300):
         x[t] = 0.9 * x[t - 1] + rng.standard_normal()
-    frame = pd.DataFrame({"t": np.arange(300), "x": x, "y": rng.standard_normal(300)})
+    y = 0.9 * np.roll(x, 1) + rng.standard_normal(300)
+    frame = pd.DataFrame({"t": np.arange(300), "x": x, "y": y})
     frame.to_csv("normal.csv", index=False)
     spbn.learn_dynamic(frame, lags=1, time="t", model="gbn").save("m.spbn")
     stdin("t,x,y\n0,1,0\n1,0.9,0\n2,0.8,40\n2,0.8,0\n9,0.5,0\n10,0.5,0\n")
@@ -250,6 +251,16 @@ def test_rows_over_time_are_watched(folder, run, stdin):
     stdin("x,y\n1,0\n")
     code, _, err = run(*WATCH, "-", *REFERENCE)
     assert (code, "the first line has no 't', which the model needs" in err) == (2, True)
+    # Without y, and with a hole in x: what can be judged is judged.
+    stdin("t,x\n0,1\n1,0.9\n2,\n3,0.8\n4,0.7\n5,30\nsix,0.1\n6,20\n")
+    code, out, err = run(*WATCH, "-", *REFERENCE, "--all")
+    assert code == 0
+    assert err.count("line 1 has no 'y': it is unknown, and what depends on it is not judged.") == 1
+    assert "line 8 is left out: column 't' has no time" in err
+    judged = ["not judged" not in line for line in out.splitlines()]
+    assert judged == [False, True, False, False, True, True, True]
+    assert "row 6 (line 7): ALARM" in out
+    assert "because of x = 30" in out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

@@ -64,8 +64,8 @@ def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
     new.loc[20, "x"], new.loc[40, "y"] = np.nan, 30.0
     together = Monitor(dynamic, rows).update(new)
     assert together.loc[40, "blame"] == "y"
-    # A row with a hole is not judged, nor the one that looks back on it.
-    assert np.flatnonzero(together["share"].isna()).tolist() == [0, 20, 21]
+    # In a row without x, y is judged by the row before. The next row has no past, as the first has none.
+    assert np.flatnonzero(together["share"].isna()).tolist() == [0, 21]
     single = Monitor(dynamic, rows)
     parts = [single.update(row) for row in new.to_dict("records")]
     pd.testing.assert_frame_equal(pd.concat(parts), together, check_index_type=False, rtol=1e-9)
@@ -111,3 +111,43 @@ def test_explaining_a_row_is_not_counting_it(rows, dynamic):
     assert (reason.node, reason.value) == ("y", 40.0)
     assert monitor.explain({"x": 0.0, "y": 40.0}) == (reason,)
     assert monitor.rows == 5
+
+
+def test_what_is_there_is_compared_with_the_same_of_reference_rows(rows):
+    """Where z is missing it is as if the network were without it, and what follows it is not judged."""
+    rng = np.random.default_rng(5)
+
+    def with_more(frame):
+        z = np.zeros(len(frame))
+        for t in range(1, len(z)):
+            z[t] = 0.6 * z[t - 1] + rng.standard_normal()
+        w = np.roll(z, 1) + 0.5 * rng.standard_normal(len(z))
+        return frame.assign(z=z, w=w)
+
+    train, new = with_more(rows), with_more(autoregression(rng, 2_000))
+    names = ["x", "y", "z", "w"]
+    arcs = [("x[t-1]", "x"), ("x[t-1]", "y"), ("z[t-1]", "z"), ("z[t-1]", "w")]
+    pasts = [f"{name}[t-1]" for name in names]
+    lagged = pd.concat([train, train.shift(1).set_axis(pasts, axis=1)], axis=1).dropna()
+    transition = spbn.BayesianNetwork.fit(spbn.Structure(names, arcs, inputs=pasts), lagged)
+    static = spbn.BayesianNetwork.fit(spbn.Structure(names), train)
+    monitor = Monitor(spbn.DynamicNetwork(static, transition, 1), train, alarm=0.01)
+    found = monitor.update(new.assign(z=np.nan))
+    # The same variables, judged by a network of their own.
+    inputs = ["x[t-1]", "y[t-1]"]
+    part = spbn.BayesianNetwork.fit(spbn.Structure(["x", "y"], arcs[:2], inputs=inputs), lagged)
+    first = spbn.BayesianNetwork.fit(spbn.Structure(["x", "y"]), train)
+    own = Monitor(spbn.DynamicNetwork(first, part, 1), train[["x", "y"]], alarm=0.01).update(new[["x", "y"]])
+    assert found["share"].isna().sum() == 1
+    # The tail is fitted to fewer reference rows, and ranks are those of a thousand of them.
+    np.testing.assert_allclose(found["share"], own["share"], atol=0.06)
+    assert stats.kstest(found["share"].iloc[1:], "uniform").statistic < 0.06
+    assert found["alarm"].mean() == pytest.approx(0.01, abs=0.01)
+    wrong = {"x": 0.0, "y": 60.0, "z": None, "w": 70.0}
+    verdict = monitor.update(wrong)
+    assert verdict["blame"].tolist() == ["y"]  # nothing can be said of w
+    assert monitor.explain(wrong)[0].node == "y"
+    # Drifts of what is there are found, too.
+    drifting = autoregression(rng, 200, shift=1.0).assign(z=np.nan, w=0.0)
+    drifted = monitor.update(drifting)
+    assert drifted.loc[drifted["drift_alarm"], "drift_blame"].iloc[0] == "y"

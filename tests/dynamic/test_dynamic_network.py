@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import ks_2samp, multivariate_normal
 
 import spbn
 from spbn.dynamic.network import DynamicNetwork
@@ -220,3 +220,50 @@ def test_queries_of_a_transition_network():
         transition.sample(3)
     with pytest.raises(spbn.ArgumentError, match="one row for each of the 3 samples"):
         transition.sample(3, given={k: [v] for k, v in known.items()})
+
+
+@pytest.mark.parametrize("settings", [{"model": "kdebn"}, {"model": "blend", "margins": "yeo-johnson"}])
+def test_a_compact_network_says_the_same_without_the_rows(settings, tmp_path):
+    frame = threshold(1_000).assign(s=np.repeat(["m", "n"], 500), t=np.tile(np.arange(500) * 2.0, 2))
+    structure = {
+        "static": Structure(["x", "y", "x[t-1]", "y[t-1]"], [("x[t-1]", "y")]),
+        "transition": Structure("xy", [("x[t-2]", "x"), ("x[t-1]", "y")], inputs=["x[t-1]", "x[t-2]"]),
+    }
+    kind = "ckde" if settings["model"] == "kdebn" else "blend"
+    margins = settings.get("margins", "none")
+    parts = {}
+    for name, graph in structure.items():
+        typed = Structure(graph.nodes, graph.arcs, kind, inputs=graph.inputs)
+        rows = pd.concat([shifted(part[["x", "y"]], 2) for _, part in frame.groupby("s")])
+        parts[name] = spbn.BayesianNetwork.fit(typed, rows, margins=margins)
+    dynamic = DynamicNetwork(parts["static"], parts["transition"], 2, series="s", time="t", step=2.0)
+    small = dynamic.compact()
+    truth = dynamic.logpdf(frame)
+    assert (np.abs(small.logpdf(frame) - truth) <= 4e-6 * np.maximum(1.0, np.abs(truth))).all()
+    for network in (small.static, small.transition):
+        assert all(cpd.kept_rows is None for cpd in network.cpds.values())
+    assert (small.lags, small.series, small.time, small.step) == (2, "s", "t", 2.0)
+    small.save(tmp_path / "small.spbn")
+    assert DynamicNetwork.load(tmp_path / "small.spbn") == small
+    # Forecasts have the same law.
+    history = frame[frame["s"] == "m"]
+    found, exact = (network.forecast(history, 3, n=4_000, seed=1).of("x") for network in (small, dynamic))
+    for step in range(3):
+        assert ks_2samp(found[:, step], exact[:, step]).pvalue > 1e-4
+    # And rows have the same verdicts.
+    other = threshold(300, seed=1).assign(s="m", t=np.arange(300) * 2.0)
+    shares = [spbn.Monitor(network, other).update(frame[:100])["share"] for network in (small, dynamic)]
+    np.testing.assert_allclose(*shares, atol=1e-4)
+
+
+def test_what_cannot_be_compact():
+    frame = autoregression(200)
+    arcs = [("a[t-1]", "a"), ("b[t-1]", "a"), ("b", "a")]
+    dynamic = spbn.learn_dynamic(frame, model="kdebn", required_arcs=arcs)
+    with pytest.raises(spbn.FitError, match="some nodes cannot be made compact"):
+        dynamic.compact()
+    small = dynamic.compact(0.01, others="keep")
+    assert small.transition.cpds["a"].kept_rows is not None
+    assert small.transition.cpds["b"] == dynamic.transition.compact(0.01, others="keep").cpds["b"]
+    with pytest.raises(spbn.ArgumentError, match="others must be"):
+        dynamic.compact(others="drop")

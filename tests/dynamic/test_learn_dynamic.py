@@ -41,9 +41,9 @@ def test_folds_are_blocks_of_time(monkeypatch):
     seen = []
     original = learning.learn_with
 
-    def learn_with(given, *, inputs=(), split=None):
+    def learn_with(given, *, inputs=(), split=None, notes=None):
         seen.append(split)
-        return original(given, inputs=inputs, split=split)
+        return original(given, inputs=inputs, split=split, notes=notes)
 
     monkeypatch.setattr(learning, "learn_with", learn_with)
     dynamic = spbn.learn_dynamic(autoregression(200), lags=2, folds=4, validation=0.25, seed=5)
@@ -182,7 +182,16 @@ def test_holes():
         (autoregression(3), {"lags": 3}, "the data has no more than 3 rows in a row"),
         (autoregression(30), {"series": "m"}, "lacks the column 'm'"),
         (autoregression(30), {"colour": "red"}, "no argument 'colour'"),
-        (autoregression(30), {"checkpoint": "x"}, "checkpoint cannot be given"),
+        (
+            autoregression(30),
+            {"checkpoint": "x", "algorithm": "pc"},
+            "checkpoint can be given with algorithm",
+        ),
+        (
+            autoregression(30),
+            {"checkpoint": "x", "seed": None},
+            "checkpoint needs a seed that is a whole number",
+        ),
         (autoregression(30), {"start": spbn.Structure(["a", "b"])}, "start must be a node type"),
         (autoregression(30), {"max_seconds": -1}, "max_seconds"),
         (autoregression(30), {"folds": 30, "model": "spbn"}, "30 folds"),

@@ -7,7 +7,8 @@ from scipy import stats
 
 import spbn
 from mixed import STRUCTURE, mixed_frame
-from spbn.dynamic.monitor import WINDOW, Monitor
+from spbn.dynamic.monitor import Monitor
+from spbn.dynamic.reasons import WINDOW
 from spbn.dynamic.rows import table_of
 
 NODES = [f"x{k}" for k in range(10)]

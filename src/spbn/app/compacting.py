@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from spbn.app.arguments import Model
-from spbn.app.inputs import busy, load_model
+from spbn.app.inputs import busy, load_any_model
 from spbn.app.targets import require_targets
 from spbn.app.terminal import say
 
@@ -33,7 +33,7 @@ def compact(
     [dim]spbn compact wine.spbn --out small.spbn[/]
     """
     require_targets(out_, inputs=[model])
-    network = load_model(model)
+    network = load_any_model(model)
     with busy("making tables"):
         small = network.compact(tolerance, others=others)
     small.save(out_)

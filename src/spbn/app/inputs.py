@@ -37,7 +37,7 @@ def load_model(path: Path) -> BayesianNetwork:
     if isinstance(network, DynamicNetwork):
         raise ModelFileError(
             f"{path} is a model over time, and this command takes models of single rows. Models over time "
-            f"are for spbn forecast, show, score, sample, plot and report."
+            f"are for spbn forecast, watch, show, score, sample, plot, report and compact."
         )
     return network
 

@@ -26,7 +26,8 @@ from spbn.tables.files import present
 from spbn.tables.sources import EXCEL, GZIP, PARQUET, Source, as_source
 
 if TYPE_CHECKING:
-    from spbn.dynamic.monitor import Drift, Monitor, Verdicts
+    from spbn.dynamic.monitor import Monitor
+    from spbn.dynamic.verdicts import Drift, Verdicts
     from spbn.explain import Reason
     from spbn.network import BayesianNetwork
 
@@ -222,7 +223,12 @@ class _Printer:
     def absent(self, number: int, names: list[str]) -> None:
         """Say which variables a stream lacks."""
         it = "it is" if len(names) == 1 else "they are"
-        note(f"{self._name}, line {number} has no {quoted(names)}: {it} unknown, and integrated out.")
+        what = f"{self._name}, line {number} has no {quoted(names)}: {it} unknown"
+        if isinstance(self._monitor.network, DynamicNetwork):
+            it = "it" if len(names) == 1 else "them"
+            note(f"{what}, and what depends on {it} is not judged.")
+        else:
+            note(f"{what}, and integrated out.")
 
     def skipped(self, number: int, reason: str) -> None:
         """Say why a line is not a row; the first few times."""

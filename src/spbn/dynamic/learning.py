@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time as clock
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -13,8 +14,9 @@ import numpy as np
 
 from spbn.dynamic.network import DynamicNetwork, require_lags
 from spbn.errors import ArgumentError, DataError, KnowledgeError, quoted
+from spbn.files.checkpoint import Checkpoint, Notes
 from spbn.graphs.dag import Arc
-from spbn.learn import LearningInterrupted, learn, learn_with
+from spbn.learn import LearningInterrupted, learn, learn_with, work_of
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray, IntArray
 from spbn.search.constraints import require_seconds
@@ -63,7 +65,8 @@ def learn_dynamic(
     settings
         As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns,
         ``("x[t-1]", "y")``, or say by how much: ``(("x", 1), "y")``. No arc points into the past.
-        With ``missing="drop"``, rows that have a missing value, or look back on one, are left out.
+        With ``missing="drop"``, rows that have a missing value, or look back on one, are left out. Both
+        searches note their steps in the same `checkpoint`.
 
     Returns
     -------
@@ -103,14 +106,22 @@ def learn_dynamic(
     began = clock.perf_counter()
     whole = given | {"data": rows, "required_arcs": required, "forbidden_arcs": forbidden}
 
+    @cache
+    def opened() -> tuple[Notes, ...]:
+        """Open the checkpoint of both searches, once the first of them is known to be possible."""
+        over_time = whole | {"lags": lags, "series": series, "time": time}
+        beginnings = lagged_table(table, first, range(lags)).digest
+        work = {"work": "search over time", **work_of(over_time, rows), "beginnings": beginnings}
+        return Checkpoint(given["checkpoint"], work).parts("transition", "static")
+
     def made(static: BayesianNetwork, transition: BayesianNetwork) -> DynamicNetwork:
         return DynamicNetwork(static, transition, lags, series=series, time=time, step=runs.step)
 
     def learn_static(settings: dict[str, Any]) -> BayesianNetwork:
-        return _static(table, first, lags, required, forbidden, settings)
+        return _static(table, first, lags, required, forbidden, settings, lambda: opened()[1])
 
     try:
-        transition = _learned(whole, windows, inputs)
+        transition = _learned(whole, windows, inputs, lambda: opened()[0])
     except LearningInterrupted as stop:
         found = stop.network
         raise LearningInterrupted(
@@ -141,11 +152,9 @@ def _refuse_unsuited(given: dict[str, Any]) -> None:
     """Refuse what makes no sense, or is not there yet, for rows that follow each other."""
     if given["missing"] == "impute":
         raise ArgumentError(
-            "missing='impute' is for rows that do not depend on each other. Use missing='drop', or fill the "
-            "holes first."
+            "missing='impute' is for rows that do not depend on each other. Use missing='drop', which leaves "
+            "out rows that look back on a hole, or fill the holes first, for example by interpolation."
         )
-    if given["checkpoint"] is not None:
-        raise ArgumentError("checkpoint cannot be given where lags are.")
     if isinstance(given["start"], Structure):
         raise ArgumentError("start must be a node type here, not a structure.")
 
@@ -249,7 +258,9 @@ def _require_news(rows: Table, names: Sequence[str], lags: int) -> None:
     require_distinct(rows, origin=origin)
 
 
-def _learned(given: dict[str, Any], windows: IntArray, inputs: Sequence[str]) -> BayesianNetwork:
+def _learned(
+    given: dict[str, Any], windows: IntArray, inputs: Sequence[str], notes: Callable[[], Notes]
+) -> BayesianNetwork:
     """Learn one of the two networks, with blocks of time as folds."""
     split = None
     if _is_validated(given):
@@ -257,7 +268,8 @@ def _learned(given: dict[str, Any], windows: IntArray, inputs: Sequence[str]) ->
             windows, folds=given["folds"], validation=given["validation"], seed=given["seed"]
         )
     table = given | {"drop": (), "discrete": (), "missing": "error"}
-    network = learn_with(table, inputs=inputs, split=split)
+    noted = None if given["checkpoint"] is None else notes
+    network = learn_with(table, inputs=inputs, split=split, notes=noted)
     settings = {**network.record.settings, "missing": given["missing"]}
     # Data has columns that no node needs: rows are recognised by the others.
     needed = given["data"].select([variable.name for variable in network.variables])
@@ -279,6 +291,7 @@ def _static(
     required: Iterable[Arc],
     forbidden: Iterable[Arc],
     given: dict[str, Any],
+    notes: Callable[[], Notes],
 ) -> BayesianNetwork:
     """Learn the network of the first rows: from all rows, as wherever a series begins."""
     rows = lagged_table(table, windows, range(lags))
@@ -288,7 +301,7 @@ def _static(
         "required_arcs": _in_every_row(required, table.names, lags),
         "forbidden_arcs": [*_in_every_row(forbidden, table.names, lags), *into_past],
     }
-    found = _learned(given | known | {"data": rows}, windows, ())
+    found = _learned(given | known | {"data": rows}, windows, (), notes)
     settings = {**found.record.settings, "forbidden_arcs": [list(arc) for arc in forbidden]}
     record = replace(found.record, settings=settings)
     return BayesianNetwork(found.structure, found.cpds, margins=found.margins, record=record)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn.dynamic.blame import SHIFTS, culprits
-from spbn.dynamic.drift import Change, DriftTest
+from spbn.dynamic.drift import DriftTest
+from spbn.dynamic.judging import Judge
 from spbn.dynamic.network import DynamicNetwork
 from spbn.dynamic.past import Past, networks_of
-from spbn.dynamic.patterns import Patterns
+from spbn.dynamic.reasons import WINDOW, drift_of, reasons_for
 from spbn.dynamic.reference import Reference, reference_of
 from spbn.dynamic.rows import as_table_of, table_of
-from spbn.dynamic.scoring import Scorer, contributions_of
+from spbn.dynamic.verdicts import Verdicts
 from spbn.errors import ArgumentError, DataError
-from spbn.explain.unusual import LEAST_DROP, Reason
+from spbn.explain.unusual import Reason
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.tables.frames import frame_index
@@ -29,60 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALARM, DRIFT = 0.001, 1e-5
-WINDOW = 100  # rows before a drift alarm that tell which variable is to blame
-LEAST_DRIFT = 0.05  # nats per row that a variable must explain to be blamed for a drift
-DRAWS = 20  # of what is missing in a row, to tell what is to blame
 TOO_RARE = 0.1  # times one reference row: shares that reference rows can hardly tell
-
-
-@dataclass(frozen=True)
-class Drift:
-    """A drift alarm.
-
-    Attributes
-    ----------
-    row
-        The number of the row that raised it, counted from 0.
-    since
-        The number of the row with which the drift seems to have begun.
-    blame
-        The variables to blame, the worst first.
-    shifts
-        By how much each of them has moved, in its own standard deviations given its parents; NaN if it is
-        discrete.
-    """
-
-    row: int
-    since: int
-    blame: tuple[str, ...]
-    shifts: tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What a monitor says about some rows.
-
-    Attributes
-    ----------
-    first
-        The number of the first row, counted from 0 since the monitor was made.
-    shares, alarms
-        How many rows in normal operation are as unusual, and whether those are too few; NaN and False if
-        a row cannot be judged yet.
-    drift
-        The statistic of the drift test, relative to that of an alarm.
-    reasons
-        Of every row with an alarm, by its place among these rows: the variables to blame.
-    drifts
-        The drift alarms, by the place of their rows among these rows.
-    """
-
-    first: int
-    shares: FloatArray
-    alarms: BoolArray
-    drift: FloatArray
-    reasons: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
-    drifts: Mapping[int, Drift] = field(default_factory=dict)
 
 
 @final
@@ -100,9 +46,9 @@ class Monitor:
     Parameters
     ----------
     network
-        A network that was learned from rows in normal operation. A dynamic network judges every row
-        by the rows before it, so the first rows of a series are not judged, nor are those at or after
-        a missing value.
+        A network that was learned from rows in normal operation. A dynamic network judges every row by the
+        rows before it: a variable is not judged where its value, or one that it depends on, is missing or
+        lies before the beginning of the series.
     reference
         Rows in normal operation: the network's training table, which is then left out of the fit when it
         is scored; or better, rows that the network has not seen.
@@ -143,7 +89,9 @@ class Monitor:
             raise ArgumentError(f"seed must be a whole number, 0 or more. Got {seed!r} instead.")
         if self._dynamic is not None:
             reference = Past(self._dynamic).lagged(reference)
-        self._reference = reference_of(self._network, reference, trained=trained)
+        self._reference = reference_of(
+            self._network, reference, trained=trained, by_node=self._dynamic is not None
+        )
         self._rng = np.random.default_rng(int(seed))
         self._begin()
         _warn_if_too_rare(self._reference, self._alarm)
@@ -151,8 +99,7 @@ class Monitor:
     def _begin(self) -> None:
         """Set up everything that follows from the reference."""
         self._test = DriftTest(self._reference.places, self._drift)
-        self._scorer = Scorer(self._network)
-        self._patterns = Patterns(self._network)
+        self._judge = Judge(self._network, self._reference)
         self._recent = np.empty((len(self._network.variables), 0))
         self._past = None if self._dynamic is None else Past(self._dynamic)
         self._alarms = self._drift_alarms = 0
@@ -258,11 +205,13 @@ class Monitor:
         table = table_of(row, self.variables) if past is None else past.table(row)
         if table.rows != 1:
             raise DataError(f"explain takes one row. Got {table.rows}.")
-        if past is not None and np.isnan(table.columns).any():
+        unknown = np.full((len(self._network.nodes), 1), np.nan)
+        if past is None and np.isnan(table.columns).any():
+            return reasons_for(self._network, self._reference, table, unknown)
+        found = self._judge.scores(table, np.full(unknown.shape, 0.5))
+        if np.isnan(found.rows[0]):
             return ()
-        if np.isnan(table.columns).any():
-            return self._reasons(table, np.empty(0))
-        return self._reasons(table, contributions_of(self._network, table))
+        return reasons_for(self._network, self._reference, table, found.contributions)
 
     def table(self, rows: Any) -> Table:
         """Read new rows, which come after all that were read before, for `judge`."""
@@ -282,7 +231,7 @@ class Monitor:
         # The same numbers, whether rows come one by one or all at once.
         uniforms = self._rng.random((rows, 2, len(self._network.nodes))).transpose(1, 2, 0)
         try:
-            scores, places, contributions = self._scored(table, uniforms[0])
+            scores, places, contributions = self._judge.scores(table, uniforms[0])
         except DataError:  # as if these rows had never come
             self._rng.bit_generator.state = before
             raise
@@ -293,11 +242,17 @@ class Monitor:
         drift, changes = self._test.update(places, uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
         reasons = {
-            k: self._reasons(table.take([k]), contributions[:, [k]]) for k in np.flatnonzero(alarms).tolist()
+            k: reasons_for(self._network, self._reference, table.take([k]), contributions[:, [k]])
+            for k in np.flatnonzero(alarms).tolist()
         }
         drifts = {
-            k: self._drifted(
-                change, table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]), first + k
+            k: drift_of(
+                self._network,
+                self._reference,
+                self._judge.scorer,
+                change,
+                table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]),
+                first + k,
             )
             for k, change in changes.items()
         }
@@ -338,111 +293,6 @@ class Monitor:
             if before is not None:
                 self._past = before
             raise
-
-    def _scored(self, table: Table, uniforms: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the log-density of every row, as if it were complete, and by node.
-
-        Of every node: where its value lies in its distribution, and what it adds to the log-density. Both are
-        NaN where they depend on what is missing.
-        """
-        holes = np.isnan(table.columns)
-        if not holes.any():
-            contributions, places = self._scorer.scored(table, uniforms)
-            return contributions.sum(axis=0), places, contributions
-        shape = uniforms.shape
-        scores, places, contributions = (np.full(s, np.nan) for s in (shape[1], shape, shape))
-        whole, others = (np.flatnonzero(holes.any(axis=0) == missing) for missing in (False, True))
-        if len(whole):
-            found = self._scored(table.take(whole), uniforms[:, whole])
-            scores[whole], places[:, whole], contributions[:, whole] = found
-        for k in (
-            others.tolist() if self._dynamic is None else ()
-        ):  # one by one: what is simulated must not depend on the rows before
-            row = table.take([k])
-            scores[k] = self._patterns.score(row)
-            places[:, k] = self._places_of_observed(row, uniforms[:, [k]])
-        return scores, places, contributions
-
-    def _places_of_observed(self, row: Table, uniforms: FloatArray) -> FloatArray:
-        """Return the places of the values whose parents are there; NaN elsewhere."""
-        missing = np.isnan(row.columns[:, 0])
-        filled = row.with_columns(np.where(missing[:, None], self._typical[:, None], row.columns))
-        places = self._scorer.scored(filled, uniforms)[1][:, 0]
-        for k, node in enumerate(self._network.nodes):
-            family = [row.index(name) for name in (node, *self._network.structure.parents(node))]
-            if missing[family].any():
-                places[k] = np.nan
-        return places
-
-    @property
-    def _typical(self) -> FloatArray:
-        """A value of every variable, where any will do."""
-        return self._reference.candidates[:, 0]
-
-    def _reasons(self, row: Table, contributions: FloatArray) -> tuple[Reason, ...]:
-        """Return the variables to blame for a row, from what its nodes add to the log-density."""
-        missing = np.isnan(row.columns[:, 0])
-        usual, values = self._reference.medians, self._reference.candidates
-        if missing.all():
-            return ()
-        if missing.any():
-            from spbn.inference.holes import imputed
-
-            draws = imputed(self._network, row, draws=DRAWS, seed=0)
-            contributions = np.stack([contributions_of(self._network, draw)[:, 0] for draw in draws], axis=1)
-            contributions[missing] = usual[missing, None]  # nothing to blame there
-
-        def candidates(k: int) -> FloatArray:
-            return values[k, ~np.isnan(values[k]), None]
-
-        others = None if missing.any() else candidates
-        found = culprits(self._network, row, contributions, usual, others, least=LEAST_DROP)
-        reasons = []
-        for culprit in found:
-            variable, value = row.variables[culprit.variable], float(row.columns[culprit.variable, 0])
-            shown = variable.levels[int(value)] if variable.is_discrete else value
-            reasons.append(Reason(variable.name, shown, culprit.drop))
-        return tuple(reasons)
-
-    def _drifted(self, change: Change, recent: Table, row: int) -> Drift:
-        """Say what has changed, by the last rows up to one that raised a drift alarm."""
-        since = max(change.since, row + 1 - min(WINDOW, recent.rows))
-        rows = recent.columns[:, recent.rows - (row + 1 - since) :]
-        window = recent.with_columns(np.ascontiguousarray(rows[:, ~np.isnan(rows).any(axis=0)]))
-        if not window.rows:
-            names: tuple[str, ...] = (self._network.nodes[change.variable],)
-            return Drift(row, change.since, names, (float("nan"),))
-        reference = self._reference
-        spreads = (
-            reference.candidates[:, -6] - reference.candidates[:, 5]
-        )  # two standard deviations of a normal one
-
-        def candidates(k: int) -> FloatArray:
-            if window.variables[k].is_discrete:
-                levels = reference.candidates[k, ~np.isnan(reference.candidates[k]), None]
-                return levels + np.zeros(window.rows)
-            return window.columns[k] - SHIFTS[:, None] * 0.5 * spreads[k]
-
-        contributions = contributions_of(self._network, window)
-        found = culprits(self._network, window, contributions, reference.means, candidates, least=LEAST_DRIFT)
-        # The first explains most, whatever the evidence of its own; others must not be there by chance.
-        blamed = [c.variable for k, c in enumerate(found) if k == 0 or c.variable in change.certain]
-        blamed = blamed or [change.variable]
-        shifts = self._shifts(window)
-        return Drift(
-            row,
-            change.since,
-            tuple(self._network.nodes[k] for k in blamed),
-            tuple(float(shifts[k]) for k in blamed),
-        )
-
-    def _shifts(self, window: Table) -> FloatArray:
-        """Return the mean normal score of every variable given its parents; NaN if it is discrete."""
-        from scipy.special import ndtri
-
-        _, places = self._scorer.scored(window, np.full((len(self._network.nodes), window.rows), 0.5))
-        scores: FloatArray = ndtri(np.clip(places, 1e-4, 1.0 - 1e-4)).mean(axis=1)
-        return np.where(window.discrete[: len(scores)], np.nan, scores)
 
     def __repr__(self) -> str:
         return (

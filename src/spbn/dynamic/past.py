@@ -33,6 +33,11 @@ def networks_of(network: Any) -> tuple[DynamicNetwork | None, BayesianNetwork]:
     return None, network
 
 
+def with_nulls(array: FloatArray) -> list[Any]:
+    """Return nested lists in which a missing number is None."""
+    return [[None if x != x else x for x in row] for row in array.tolist()]
+
+
 @final
 class Past:
     """The last rows of every series, as many as a dynamic network looks back on."""
@@ -96,9 +101,7 @@ class Past:
             if time - last >= GAP * step > 0.0:
                 known = known[:, :0]
         rows = np.concatenate([known, values[:, None]], axis=1)[:, -(lags + 1) :]
-        # A row with a hole cannot be looked back on.
-        kept = rows[:, -lags:] if not np.isnan(values).any() else rows[:, :0]
-        self._last[series] = (kept, time)
+        self._last[series] = (rows[:, -lags:], time)
         self._last.move_to_end(series)
         if len(self._last) > MOST_SERIES:
             self._last.popitem(last=False)
@@ -138,7 +141,7 @@ class Past:
 
     def to_plain(self) -> list[Any]:
         """Describe the last rows in plain data."""
-        return [[name, rows.T.tolist(), time] for name, (rows, time) in self._last.items()]
+        return [[name, with_nulls(rows.T), time] for name, (rows, time) in self._last.items()]
 
     def restore(self, document: Any) -> None:
         """Read what `to_plain` wrote."""
@@ -148,6 +151,6 @@ class Past:
         for name, rows, time in document:
             columns = np.array(rows, dtype=np.float64).reshape(-1, width).T
             is_time = time is None or (isinstance(time, int | float) and np.isfinite(time))
-            if not isinstance(name, str) or not np.isfinite(columns).all() or not is_time:
+            if not isinstance(name, str) or np.isinf(columns).any() or not is_time:
                 raise ValueError("its last rows make no sense.")
             self._last[name] = (np.ascontiguousarray(columns), None if time is None else float(time))

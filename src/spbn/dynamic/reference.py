@@ -30,6 +30,7 @@ from spbn.tables.table import Table
 FEWEST_ROWS = 50
 FOLDS = 10
 PLACED_ROWS = 2_000  # whose places are computed: they take longer than densities do
+COMPARED_ROWS = 1_000  # that rows with holes are compared with, node by node
 CANDIDATES = 31  # values of a variable that are tried when it may be to blame
 FARTHEST = 50.0  # nats below the median that count in a mean: a single row must not decide it
 
@@ -49,6 +50,9 @@ class Reference:
         How many rows have P(X ≤ x | parents) in every bin: nodes × bins.
     candidates
         Variables × quantiles of the columns; the levels of a discrete one, and then NaN.
+    by_node
+        What every node adds to the log-densities of some rows: nodes × rows. None if rows with holes are not
+        compared with it.
     """
 
     tail: Tail
@@ -56,6 +60,7 @@ class Reference:
     means: FloatArray
     places: FloatArray
     candidates: FloatArray
+    by_node: FloatArray | None = None
 
     @property
     def rows(self) -> int:
@@ -63,13 +68,17 @@ class Reference:
         return self.tail.rows
 
 
-def reference_of(network: BayesianNetwork, data: Any, *, trained: bool | None) -> Reference:
+def reference_of(
+    network: BayesianNetwork, data: Any, *, trained: bool | None, by_node: bool = False
+) -> Reference:
     """Score reference rows.
 
     Parameters
     ----------
     trained
         Whether the network was fitted to these rows. None: if they are its training table, by its hash.
+    by_node
+        Whether to remember what nodes add to the log-densities of some rows.
     """
     table = table_with_holes(data, network.variables)
     whole = np.flatnonzero(np.isfinite(table.columns).all(axis=0))
@@ -110,6 +119,7 @@ def reference_of(network: BayesianNetwork, data: Any, *, trained: bool | None) -
         np.mean(np.maximum(contributions, np.median(contributions, axis=1)[:, None] - FARTHEST), axis=1),
         counted(places),
         _candidates(complete),
+        contributions[:, _some(complete.rows, COMPARED_ROWS)] if by_node else None,
     )
 
 
@@ -151,9 +161,12 @@ def _places_out_of_fold(
 
 
 def _thinned(table: Table) -> Table:
-    if table.rows <= PLACED_ROWS:
-        return table
-    return table.take(np.sort(np.random.default_rng(0).permutation(table.rows)[:PLACED_ROWS]))
+    return table if table.rows <= PLACED_ROWS else table.take(_some(table.rows, PLACED_ROWS))
+
+
+def _some(rows: int, most: int) -> IntArray:
+    """Return the numbers of some rows, always the same ones; all if there are not too many."""
+    return np.sort(np.random.default_rng(0).permutation(rows)[:most])
 
 
 def _candidates(table: Table) -> FloatArray:

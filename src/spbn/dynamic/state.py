@@ -15,7 +15,7 @@ import numpy as np
 
 from spbn.dynamic.drift import BINS, bets
 from spbn.dynamic.network import DynamicNetwork
-from spbn.dynamic.past import networks_of
+from spbn.dynamic.past import networks_of, with_nulls
 from spbn.dynamic.reference import CANDIDATES, FEWEST_ROWS, Reference
 from spbn.dynamic.rows import as_table_of
 from spbn.dynamic.scoring import contributions_of
@@ -52,7 +52,8 @@ def save(monitor: Monitor, path: str | os.PathLike[str]) -> None:
             "medians": reference.medians.tolist(),
             "means": reference.means.tolist(),
             "places": reference.places.astype(np.int64).tolist(),
-            "candidates": _with_nulls(reference.candidates),
+            "candidates": with_nulls(reference.candidates),
+            "by_node": None if reference.by_node is None else reference.by_node.tolist(),
         },
         "test": {
             "counts": test.counts.astype(np.int64).tolist(),
@@ -60,7 +61,7 @@ def save(monitor: Monitor, path: str | os.PathLike[str]) -> None:
             "sums": test.sums.tolist(),
             "starts": test.starts.tolist(),
         },
-        "recent": _with_nulls(monitor._recent),
+        "recent": with_nulls(monitor._recent),
         "generator": monitor._rng.bit_generator.state,
         "probe": _probe(monitor._network, reference.candidates).tolist(),
     }
@@ -106,7 +107,8 @@ def load(
         saved = {key: _rate(key, document[key]) for key in ("alarm", "drift")} | levels
         monitor._alarm, monitor._drift = saved["alarm"], saved["drift"]
         nodes, variables = len(monitor._network.nodes), len(monitor._network.variables)
-        monitor._reference = _reference(document["reference"], nodes, variables)
+        is_dynamic = monitor._dynamic is not None
+        monitor._reference = _reference(document["reference"], nodes, variables, by_node=is_dynamic)
         monitor._begin()
         _restore_test(monitor, document)
         monitor._recent = _numbers(document["recent"], (variables, None), holes=True)
@@ -131,7 +133,7 @@ def _probe(network: BayesianNetwork, candidates: FloatArray) -> FloatArray:
     return total
 
 
-def _reference(document: Any, nodes: int, variables: int) -> Reference:
+def _reference(document: Any, nodes: int, variables: int, *, by_node: bool) -> Reference:
     scores = _numbers(document["scores"], (None,))
     if len(scores) < FEWEST_ROWS:
         raise ValueError(f"it must have at least {FEWEST_ROWS} reference rows.")
@@ -141,6 +143,7 @@ def _reference(document: Any, nodes: int, variables: int) -> Reference:
         _numbers(document["means"], (nodes,)),
         _positive(_numbers(document["places"], (nodes, BINS))),
         _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
+        _numbers(document["by_node"], (nodes, None)) if by_node else None,
     )
 
 
@@ -181,11 +184,6 @@ def _generator(state: Any) -> Any:
     if state["bit_generator"] != "PCG64" or not all(isinstance(inner[key], int) for key in ("state", "inc")):
         raise ValueError("its generator of random numbers makes no sense.")
     return state
-
-
-def _with_nulls(array: FloatArray) -> list[Any]:
-    """Return nested lists in which a missing number is None."""
-    return [[None if x != x else x for x in row] for row in array.tolist()]
 
 
 def _no_number(text: str) -> NoReturn:

@@ -2,6 +2,8 @@
 
 A checkpoint is text. Its first line says what the work is, and every further line is one result; each is a
 JSON object. Lines are only ever added. One that was cut off by the end of the process does not count.
+
+Work of several parts has one checkpoint: every result says which part it belongs to.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Protocol, final
 
 from spbn.errors import CheckpointError
 
@@ -18,6 +21,20 @@ FORMAT = "spbn-checkpoint"
 VERSION = 1
 BEGINNING = f'{{"format": "{FORMAT}"'.encode()  # of every checkpoint
 LARGEST = 256 * 2**20
+
+
+class Notes(Protocol):
+    """What was noted, and how to note more."""
+
+    @property
+    def found(self) -> tuple[dict[str, Any], ...]:
+        """The results that were there at first."""
+
+    def append(self, result: Mapping[str, Any]) -> None:
+        """Add a result."""
+
+    def refuse(self, reason: object) -> CheckpointError:
+        """Return the error for results that make no sense."""
 
 
 @final
@@ -55,6 +72,12 @@ class Checkpoint:
         return CheckpointError(
             f"{self._path} is damaged: {reason!s:.200}. Give the name of a new file, or delete this one."
         )
+
+    def parts(self, *names: str) -> tuple[Notes, ...]:
+        """Return the notes of every part of the work."""
+        if any(record.get("part") not in names for record in self.found):
+            raise self.refuse(f"it has a result that is not about {' or '.join(names)}")
+        return tuple(_Part(self, name) for name in names)
 
     def _whole_lines(self) -> list[str]:
         """Return the lines of the file, without one that was cut off: new lines begin in its place."""
@@ -102,6 +125,26 @@ class Checkpoint:
             f"{self._path} belongs to other work: its {what} is {was!r:.80}, and not {now!r:.80}. "
             f"Give the name of a new file."
         )
+
+
+@final
+@dataclass(frozen=True)
+class _Part:
+    """The results of one part of the work."""
+
+    whole: Checkpoint
+    name: str
+
+    @property
+    def found(self) -> tuple[dict[str, Any], ...]:
+        mine = (record for record in self.whole.found if record["part"] == self.name)
+        return tuple({key: value for key, value in record.items() if key != "part"} for record in mine)
+
+    def append(self, result: Mapping[str, Any]) -> None:
+        self.whole.append({"part": self.name, **result})
+
+    def refuse(self, reason: object) -> CheckpointError:
+        return self.whole.refuse(reason)
 
 
 def _line(record: Mapping[str, Any]) -> str:
