@@ -15,6 +15,9 @@ from spbn.errors import ArgumentError, ClusterError, PackageError
 
 SECONDS_TO_CONNECT = 10.0
 SECONDS_FOR_WORKERS = 60.0
+#: Work on rows keeps to the memory of a worker by itself. Dask would rather have one that uses most of it sit
+#: idle, although nothing would ever free that memory, and write what it holds to disk.
+MEMORY_MANAGEMENT = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
 
 
 def require_dask() -> None:
@@ -56,8 +59,10 @@ def local_workers(count: int, *, memory: str | int | float = "auto", processes: 
         raise ArgumentError(f"the number of workers must be a whole number, 1 or more. Got {count!r}.")
     require_dask()
     distributed: Any = import_module("distributed")
+    config: Any = import_module("dask.config")
 
     with (
+        config.set(MEMORY_MANAGEMENT),
         distributed.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
