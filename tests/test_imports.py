@@ -29,7 +29,7 @@ LAYERS = [
     {"distributed"},
     {"confidence", "dynamic"},
     {"explain", "interop", "app.comparison"},
-    {"dynamic.drift", "dynamic.rows", "dynamic.scoring", "dynamic.tails"},
+    {"dynamic.drift", "dynamic.rows", "dynamic.scoring", "dynamic.tails", "scorer"},
     {"dynamic.blame", "dynamic.past", "dynamic.patterns", "dynamic.reference"},
     {"dynamic.state"},
     {"dynamic.monitor"},
