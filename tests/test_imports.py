@@ -29,7 +29,7 @@ LAYERS = [
     {"distributed"},
     {"confidence", "dynamic"},
     {"explain", "interop", "app.comparison"},
-    {"dynamic.drift", "dynamic.rows", "dynamic.scoring", "dynamic.tails", "dynamic.verdicts"},
+    {"dynamic.drift", "dynamic.rows", "dynamic.scoring", "dynamic.tails", "dynamic.verdicts", "scorer"},
     {"dynamic.blame", "dynamic.past", "dynamic.patterns", "dynamic.reference"},
     {"dynamic.judging", "dynamic.reasons", "dynamic.state"},
     {"dynamic.monitor"},

@@ -49,6 +49,8 @@ __version__ = "0.2.0"
 #: Imported on first use, because they need heavy packages: from which module, and by which name.
 _LAZY = {
     "Monitor": ("spbn.dynamic.monitor", "Monitor"),
+    "RowScorer": ("spbn.scorer", "RowScorer"),
+    "load_scorer": ("spbn.scorer", "load_scorer"),
     "Posterior": ("spbn.inference", "Posterior"),
     "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
     "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
@@ -110,6 +112,7 @@ __all__ = [
     "ProbabilityTable",
     "RCoT",
     "Record",
+    "RowScorer",
     "SPBNClassifier",
     "SPBNDensity",
     "SearchResult",
@@ -125,6 +128,7 @@ __all__ = [
     "hill_climb",
     "learn",
     "learn_dynamic",
+    "load_scorer",
     "metrics",
     "pc",
     "plots",

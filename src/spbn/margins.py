@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from spbn.errors import ArgumentError, DataError, ModelFileError
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.tables.table import Table
 
 KINDS = ("none", "yeo-johnson")
@@ -118,6 +118,51 @@ class Margins:
         return (
             self.columns[name].log_slope(table.column(name)) if name in self.columns else np.zeros(table.rows)
         )
+
+
+@dataclass(frozen=True, eq=False)
+class StackedMargins:
+    """The transforms of some columns, to be applied to all of them at once: quick for single rows.
+
+    Attributes
+    ----------
+    names
+        The columns.
+    places
+        Which of them are transformed; the others are discrete.
+    centres, scales, exponents
+        Transforms × 1.
+    """
+
+    names: tuple[str, ...]
+    places: IntArray
+    centres: FloatArray
+    scales: FloatArray
+    exponents: FloatArray
+    margins: Margins
+
+    @classmethod
+    def of(cls, margins: Margins, names: Sequence[str]) -> StackedMargins:
+        """Put the transforms of columns, in this order, into arrays."""
+        places = [place for place, name in enumerate(names) if name in margins.columns]
+        found = [margins.columns[names[place]] for place in places]
+        numbers = np.array([(column.centre, column.scale, column.exponent) for column in found])
+        centres, scales, exponents = numbers.reshape(-1, 3, 1).swapaxes(0, 1)
+        return cls(tuple(names), np.array(places, dtype=np.int64), centres, scales, exponents, margins)
+
+    def moved(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transform columns × rows; also return what that adds to the log-density of every column."""
+        moved, slopes = columns.copy(), np.zeros(columns.shape)
+        z = (columns[self.places] - self.centres) / self.scales
+        logs = np.log1p(np.abs(z))
+        powers = np.where(z >= 0.0, self.exponents, 2.0 - self.exponents)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the logarithm has power 0
+            raised = np.where(powers == 0.0, logs, np.expm1(powers * logs) / powers)
+        moved[self.places] = np.copysign(raised, z)
+        if not np.isfinite(moved).all():
+            self.margins.transformed(Table(self.names, columns))  # says what is wrong
+        slopes[self.places] = (self.exponents - 1.0) * np.sign(z) * logs - np.log(self.scales)
+        return moved, slopes
 
 
 def _require_resolution(name: str, column: FloatArray, transform: YeoJohnson) -> None:

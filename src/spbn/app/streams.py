@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, NamedTuple, final
 
 import numpy as np
 
-from spbn.dynamic.rows import number_of
 from spbn.errors import DataError, quoted
 from spbn.numerics.arrays import FloatArray
+from spbn.tables.rows import number_of
 from spbn.tables.table import Variable
 
 AT_A_TIME = 1 << 16  # bytes that are read at once, if there are so many

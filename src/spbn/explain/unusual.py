@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spbn.errors import ArgumentError
+from spbn.errors import ArgumentError, quoted
 from spbn.explain.evidence import Evidence, gather
 from spbn.explain.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold
 from spbn.explain.settings import settings_of
@@ -213,11 +213,24 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
     """
     known = network.record.typical
     absent = [node for node in network.nodes if node not in known]
-    drawn = network.sample(SAMPLED_ROWS, seed=0) if absent else None
+    if absent and network.inputs:
+        raise ArgumentError(
+            f"what is typical of {quoted(absent)} is not recorded, and rows cannot be drawn without values "
+            f"of the inputs: learn the network from data."
+        )
+    drawn = _drawn(network) if absent else None
     return {
         node: float(known[node]) if drawn is None or node in known else _median(network, node, drawn)
         for node in network.nodes
     }
+
+
+def _drawn(network: BayesianNetwork) -> Table:
+    """Return rows of a network, always the same ones."""
+    columns = network.draw(SAMPLED_ROWS, seed=0)
+    levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
+    in_units = [network.in_data_units(node, columns[node]) for node in network.nodes]
+    return Table(network.nodes, np.stack(in_units), levels)
 
 
 def value_of(variable: Variable, number: float) -> float | str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,19 +22,23 @@ from spbn.errors import ArgumentError
 from spbn.kernels.conditional import choose_rows_between, in_parts
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.prepared import PreparedKernels
-from spbn.kernels.spectral import boxes, engine, lines
+from spbn.kernels.spectral import boxes, engine, lines, window
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.coefficients import Coefficients
+from spbn.kernels.spectral.gridding import WIDTH, interpolate_at
 from spbn.kernels.spectral.outskirts import Outskirts, reach_of
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics.arrays import BoolArray, FloatArray, frozen
 from spbn.numerics.compiling import compiled
 from spbn.numerics.normal import draw_between
 from spbn.numerics.normal import mass as mass_of
+from spbn.numerics.threads import started_threads
 
 LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
 COEFFICIENTS_SHARE, ROWS_SHARE = 0.1, 0.5  # of the tolerance: for coefficients and for rows that are left out
 GRAIN = 2.0**-30  # to which outposts are rounded, in widths of a kernel
+FEW_QUERIES = 4_096  # which are read in the order that they come in
+FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
 FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
 MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
 
@@ -124,6 +129,8 @@ class CompactKernels:
         """Return the log-density of the last variable given those before it."""
         if self.joint is None:
             return self.far.conditional_log_density(queries)
+        if queries.shape[1] <= FEW_QUERIES:
+            return self._few_log_densities(queries)
         points = self.far.whitened(queries)
         below, known = self._known(points[:-1])
         sums = self.joint.sums(points)
@@ -137,6 +144,44 @@ class CompactKernels:
         if not known.all():
             out[~known] = self.far.conditional_log_density(queries[:, ~known])
         return out
+
+    def _few_log_densities(self, queries: FloatArray) -> FloatArray:
+        """Do the same for so few queries that sorting them, or one array operation more, takes too long."""
+        d, asked = queries.shape
+        points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
+        arrays = (frozen(queries), *self._tables, points, sums, out)
+        if asked * WIDTH**d < FEWEST_CELLS:
+            _read_tables(0, asked, *arrays)
+        else:
+            with started_threads() as threads:
+                cuts = threads.shares(asked)
+                threads.run(_read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
+        if out.max() < np.inf:
+            return out
+        far = out == np.inf
+        rest = np.flatnonzero(far)
+        known = far if self.parents is None else far & (sums[1] >= self.parents.threshold)
+        if known.any():
+            scale = math.log(self.whitener[-1, -1] / _ROOT_2PI)
+            out[known] = self._log_sums(points[:, known]) - np.log(sums[1, known]) + scale
+        unknown = rest[~known[rest]]
+        if len(unknown):
+            out[unknown] = self.far.conditional_log_density(queries[:, unknown])
+        return out
+
+    @cached_property
+    def _tables(self) -> tuple[FloatArray, ...]:
+        """What `_read_tables` needs to know: the coordinates, the least sums, and the tables."""
+        assert self.joint is not None  # or there would be nothing to read
+        grid, d = self.joint.lattice.grid, len(self.centre)
+        frame = np.empty((d, 4 + d))
+        frame[:, 0], frame[:, 1], frame[:, 2] = self.centre[:, 0], self.joint.low, self.joint.high
+        frame[:, 3] = (grid.reach - grid.low) / window.SPACING - WIDTH / 2
+        frame[:, 4:] = self.whitener
+        below = self.joint if self.parents is None else self.parents
+        limits = np.array([self.joint.threshold, below.threshold, float(self.rows), window.SPACING])
+        fields = (self.joint.density.field, below.density.field)
+        return tuple(map(frozen, (frame, limits, window.coefficients(), *fields)))
 
     def conditional_cdf(self, queries: FloatArray) -> FloatArray:
         """Return P(last variable ≤ x | those before it)."""
@@ -317,6 +362,71 @@ def box_around(points: FloatArray, threshold: float) -> Grid:
 def _rounded(points: FloatArray) -> FloatArray:
     rounded: FloatArray = np.round(points / GRAIN) * GRAIN
     return frozen(rounded)
+
+
+@compiled()
+def _read_tables(
+    first: int,
+    end: int,
+    queries: FloatArray,
+    frame: FloatArray,
+    limits: FloatArray,
+    pieces: FloatArray,
+    joint: FloatArray,
+    parents: FloatArray,
+    points: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Put whitened queries, the sums of all variables and of the parents, and log-densities.
+
+    A log-density is infinite where the tables have no answer.
+
+    Parameters
+    ----------
+    frame
+        Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
+    limits
+        The least sums that are precise enough, of all variables and of the parents; how many rows there are,
+        which is the sum of no parents; and the spacing of the grids.
+    """
+    d = len(queries)
+    places, below = np.zeros((3, end - first)), np.zeros((3, end - first))
+    inside = np.zeros((2, end - first), dtype=np.bool_)
+    for i in range(first, end):
+        within = True
+        for k in range(d):
+            z = 0.0
+            for m in range(k + 1):
+                z += frame[k, 4 + m] * (queries[m, i] - frame[m, 0])
+            points[k, i] = z
+            inside[1, i - first] = within  # all that come before the last
+            if not (frame[k, 1] <= z <= frame[k, 2]):
+                within = False
+                z = frame[k, 1]
+            # The axes of a grid: the first, the last, and then the one between.
+            place = z / limits[3] + frame[k, 3]
+            places[_axis(k, d), i - first] = place
+            if k < d - 1:
+                below[_axis(k, d - 1), i - first] = place
+        inside[0, i - first] = within
+    interpolate_at(places, 0, end - first, pieces, joint, sums[0, first:end])
+    if d > 1:
+        interpolate_at(below, 0, end - first, pieces, parents, sums[1, first:end])
+    scale = math.log(frame[d - 1, 3 + d] / _ROOT_2PI)
+    for i in range(first, end):
+        if d == 1:
+            sums[1, i] = limits[2]
+        elif not inside[1, i - first]:
+            sums[1, i] = 0.0
+        answered = inside[0, i - first] and sums[0, i] >= limits[0] and (d == 1 or sums[1, i] >= limits[1])
+        out[i] = math.log(sums[0, i] / sums[1, i]) + scale if answered else np.inf
+
+
+@compiled()
+def _axis(k: int, d: int) -> int:
+    """Return the axis of a grid that a variable lies along; see `Grid.axes`."""
+    return 2 if d == 2 and k == 1 else k
 
 
 @compiled()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -150,6 +151,14 @@ class HasBoth(Protocol):
         """Return log-density and P(X ≤ x | parents) of every row."""
 
 
+@runtime_checkable
+class TakesColumns(Protocol):
+    """A density that scores plain columns: rows that have been checked need no table."""
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents and, last, the node: variables × rows."""
+
+
 class Scorer(Protocol):
     """Log-likelihoods of families of one type on one partition of rows: prepared once, asked many times."""
 
@@ -282,6 +291,21 @@ class NodeType(ABC, metaclass=_Registered):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NodeType.parse, (self.name,)
+
+
+def logpdf_of_columns(cpd: CPD) -> Callable[[FloatArray], FloatArray]:
+    """Return a function that scores rows that have been checked: the parents and, last, the node."""
+    if isinstance(cpd, TakesColumns):
+        return cpd.logpdf_of
+    names = (*cpd.parents, cpd.node)
+    levels = {variable.name: variable.levels for variable in getattr(cpd, "variables", ()) if variable.levels}
+    return partial(_through_table, cpd, names, levels)
+
+
+def _through_table(
+    cpd: CPD, names: tuple[str, ...], levels: Mapping[str, tuple[str, ...]], columns: FloatArray
+) -> FloatArray:
+    return cpd.logpdf(Table(names, columns, levels))
 
 
 _REGISTERED: dict[str, NodeType] = {}

@@ -150,12 +150,15 @@ class Blend:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
-        table = as_table(data, names=[*self.parents, self.node])
-        parts = np.full((len(COMPONENTS), table.rows), -np.inf)
+        return self.logpdf_of(as_table(data, names=[*self.parents, self.node]).columns)
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents and, last, the node."""
+        parts = np.full((len(COMPONENTS), columns.shape[1]), -np.inf)
         if self.kernels is not None:
-            parts[:-1] = self.kernels.joint.prepared.conditional_log_density_by_scale(table.columns)
+            parts[:-1] = self.kernels.joint.prepared.conditional_log_density_by_scale(columns)
         if self.line is not None:
-            parts[-1] = self.line.logpdf(table)
+            parts[-1] = self.line.logpdf_of(columns)
         return log_mixture(parts, np.array(self.mixture))
 
     def cdf(self, data: Any) -> FloatArray:
@@ -236,8 +239,11 @@ class CompactBlend:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
-        table = as_table(data, names=[*self.parents, self.node])
-        parts = np.stack([part.logpdf(table) for part in self.parts.values()])
+        return self.logpdf_of(as_table(data, names=[*self.parents, self.node]).columns)
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents and, last, the node."""
+        parts = np.stack([part.logpdf_of(columns) for part in self.parts.values()])
         return log_mixture(parts, np.array([self.mixture[k] for k in self.parts]))
 
     def cdf(self, data: Any) -> FloatArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from spbn.errors import ArgumentError, FitError
 from spbn.nodes.admission import refusal
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, refuse
-from spbn.nodes.base import CPD, Description, FitSettings, NodeType
+from spbn.nodes.base import CPD, Description, FitSettings, NodeType, logpdf_of_columns
 from spbn.nodes.configurations import Configurations
 from spbn.nodes.copies import KeepsRows, joined
 from spbn.nodes.discrete import read_configurations, write_variables
@@ -124,7 +125,31 @@ class ByConfiguration:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
-        return self._by_row(data, lambda density, rows: density.logpdf(rows))
+        return self.logpdf_of(as_table(data, variables=self.variables).columns)
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents, discrete ones as level codes, and, last, the node."""
+        discrete, numbers = self._places
+        places = self.configurations.places(columns[discrete])
+        rows = columns[numbers]
+        if len(places) == 1:
+            return self._by_place[places[0]](rows)
+        out = np.empty(len(places))
+        for mine in _rows_by_place(places):
+            out[mine] = self._by_place[places[mine[0]]](np.ascontiguousarray(rows[:, mine]))
+        return out
+
+    @cached_property
+    def _by_place(self) -> tuple[Callable[[FloatArray], FloatArray], ...]:
+        """Log-densities of plain columns by the place of a configuration; the last is that of any other."""
+        return tuple(logpdf_of_columns(part) for part in parts_of(self))
+
+    @cached_property
+    def _places(self) -> tuple[list[int], list[int]]:
+        """Where the discrete parents are among the columns, in the order of configurations; and the rest."""
+        names = (*self.parents, self.node)
+        discrete = [names.index(variable.name) for variable in self.configurations.variables]
+        return discrete, [place for place in range(len(names)) if place not in discrete]
 
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""
@@ -198,6 +223,13 @@ def fit_node(
     if not child.is_discrete and any(parent.is_discrete for parent in given):
         return ByConfiguration.fit(node_type, table, node, parents, settings)
     return node_type.fit(table, node, parents, settings)
+
+
+def parts_of(cpd: CPD) -> tuple[CPD, ...]:
+    """Return the densities of all configurations of discrete parents; the density itself if it has none."""
+    if not isinstance(cpd, ByConfiguration):
+        return (cpd,)
+    return cpd.densities if cpd.otherwise is None else (*cpd.densities, cpd.otherwise)
 
 
 def compact_cpd(cpd: CPD, tolerance: float) -> CPD:

@@ -116,7 +116,11 @@ class CKDE:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
-        return self.joint.prepared.conditional_log_density(as_table(data, names=self.joint.names).columns)
+        return self.logpdf_of(as_table(data, names=self.joint.names).columns)
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents and, last, the node."""
+        return self.joint.prepared.conditional_log_density(columns)
 
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""

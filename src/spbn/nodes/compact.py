@@ -80,7 +80,11 @@ class CompactCKDE:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
-        return self.kernels.conditional_log_density(self._columns(data))
+        return self.logpdf_of(self._columns(data))
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents and, last, the node."""
+        return self.kernels.conditional_log_density(columns)
 
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -106,10 +107,25 @@ class ProbabilityTable:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-probability of the node's level given its parents, for every row."""
-        table = as_table(data, variables=self.variables)
-        probabilities = self.given(table.columns[1:])
+        known = {variable.name: variable for variable in self.variables}
+        family = [known[name] for name in (*self.parents, self.node)]
+        return self.logpdf_of(as_table(data, variables=family).columns)
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-probability of every row of the parents and, last, the node: level codes."""
+        places = self.configurations.places(columns[self._order])
+        return self._log_probabilities[places, columns[-1].astype(np.int64)]
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """The places of the configurations' variables among the parents."""
+        return [self.parents.index(variable.name) for variable in self.configurations.variables]
+
+    @cached_property
+    def _log_probabilities(self) -> FloatArray:
+        """Configurations × levels; the last row is that of any other configuration."""
         with np.errstate(divide="ignore"):  # without smoothing, what has not occurred is impossible
-            return np.log(probabilities[np.arange(table.rows), table.columns[0].astype(np.int64)])
+            return np.log(np.concatenate([self.probabilities, self.otherwise[None]]))
 
     def cdf(self, data: Any) -> FloatArray:
         """Probability of the node's level and of those before it, given the parents, for every row."""

@@ -99,14 +99,18 @@ class LinearGaussian:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of the node given its parents, for every row."""
-        z = self._standardised(as_table(data, names=[self.node, *self.parents]))
+        return self.logpdf_of(as_table(data, names=[*self.parents, self.node]).columns)
+
+    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents and, last, the node."""
+        z = self._standardised(columns)
         return -0.5 * (z * z + math.log(2.0 * math.pi * self.variance))
 
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""
         from scipy.special import ndtr
 
-        return ndtr(self._standardised(as_table(data, names=[self.node, *self.parents])))
+        return ndtr(self._standardised(as_table(data, names=[*self.parents, self.node]).columns))
 
     def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
         """Draw n values; `given` holds the parents' values, a row for each."""
@@ -139,8 +143,8 @@ class LinearGaussian:
         deviation = math.sqrt(self.variance)
         return (interval.low - mean) / deviation, (interval.high - mean) / deviation
 
-    def _standardised(self, table: Table) -> FloatArray:
-        return (table.columns[0] - self._mean(table.columns[1:])) / math.sqrt(self.variance)
+    def _standardised(self, columns: FloatArray) -> FloatArray:
+        return (columns[-1] - self._mean(columns[:-1])) / math.sqrt(self.variance)
 
     def _mean(self, parents: FloatArray) -> FloatArray:
         return self.intercept + np.asarray(self.coefficients) @ parents

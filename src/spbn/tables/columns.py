@@ -5,15 +5,18 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 
 from spbn.errors import DataError, quoted
 from spbn.numerics.arrays import FloatArray
 from spbn.tables.levels import categories, codes_among, is_categorical, require_categories
+from spbn.tables.series import is_series
 from spbn.tables.table import Table
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 # What columns hold that do not hold numbers; the keys are numpy's.
 DATES, LENGTHS = "dates or times", "lengths of time"
@@ -72,7 +75,7 @@ class Reader:
 
     def _column(self, name: str, values: Any, levels: dict[str, tuple[str, ...]]) -> FloatArray:
         """Return a column as numbers, and put its levels in if it is discrete."""
-        if not isinstance(values, nw.Series):
+        if not is_series(values):
             values = _array(name, values)
         if self._levels is not None:
             if name not in self._levels:
@@ -94,6 +97,8 @@ def columns_of(data: Any) -> dict[str, Any]:
     if isinstance(data, Mapping):
         _require_names(list(data))
         return dict(data)
+    import narwhals as nw
+
     # Polars sees to it that names are distinct text; these two do not.
     if nw.dependencies.is_pandas_dataframe(data):
         _require_names(list(data.columns))
@@ -130,6 +135,8 @@ def named_by_text(data: Any) -> Any:
         return {str(place): column for place, column in enumerate(data.T)}
     if isinstance(data, Mapping):
         return _renamed(data)
+    import narwhals as nw
+
     if nw.dependencies.is_pandas_dataframe(data) and not _all_texts(data.columns):
         return data.set_axis([_as_text(name) for name in data.columns], axis=1)
     return data
@@ -164,7 +171,9 @@ def _require_names(names: list[Any]) -> None:
 
 
 def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
-    if isinstance(values, nw.Series):
+    if is_series(values):
+        import narwhals as nw
+
         if values.dtype.is_numeric() or values.dtype == nw.Boolean:
             return values.cast(nw.Float64).to_numpy().astype(np.float64)
         kind = _kind_of_series(values)
@@ -178,6 +187,8 @@ def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
 
 def _kind_of_series(values: nw.Series[Any]) -> str:
     """Say what a column holds that does not hold numbers."""
+    import narwhals as nw
+
     dtype = values.dtype
     if dtype.is_temporal():
         return f"{LENGTHS if dtype == nw.Duration else DATES} ({dtype})"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 
 from spbn.errors import ArgumentError, DataError, quoted
@@ -104,7 +103,7 @@ def _checked(table: Table, missing: Missing | None, min_rows: int) -> Table:
                 if missing
                 else "drop or fill those rows"
             )
-            raise DataError(f"{_missing_message(table, finite)}: {remedy}.")
+            raise DataError(f"{missing_message(table, finite)}: {remedy}.")
         table = table.take(np.flatnonzero(finite.all(axis=0)))
     if table.rows < min_rows:
         raise DataError(f"at least {min_rows} rows are needed. Got {table.rows}.")
@@ -122,7 +121,7 @@ def table_with_holes(data: Any, variables: Sequence[Variable], *, may_be_absent:
     levels = {variable.name: variable.levels for variable in variables if variable.levels}
     found = Reader(data, can_drop=False, levels=levels).table([variable.name for variable in there])
     if np.isinf(found.columns).any():
-        raise DataError(f"{_missing_message(found, ~np.isinf(found.columns))}: drop or fill those rows.")
+        raise DataError(f"{missing_message(found, ~np.isinf(found.columns))}: drop or fill those rows.")
     rows = np.full((len(variables), found.rows), np.nan)
     for place, variable in enumerate(variables):
         if variable in there:
@@ -223,6 +222,8 @@ def _kept(data: Any, drop: Sequence[str]) -> list[str]:
 
 def has_categories(data: Any) -> bool:
     """Tell whether data is a frame with columns of text, categories or truth values."""
+    import narwhals as nw
+
     frame = nw.from_native(
         data if isinstance(data, np.ndarray) else named_by_text(data), eager_only=True, pass_through=True
     )
@@ -231,6 +232,8 @@ def has_categories(data: Any) -> bool:
 
 def frame_index(data: Any) -> Any:
     """Return the index of a pandas frame, to carry over to results; None for other data."""
+    import narwhals as nw
+
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
 
 
@@ -260,7 +263,8 @@ def _places(codes: FloatArray) -> IntArray:
     return np.where(np.isnan(codes), -1, codes).astype(np.int64)
 
 
-def _missing_message(table: Table, finite: BoolArray) -> str:
+def missing_message(table: Table, finite: BoolArray) -> str:
+    """Say which columns have values that are not finite, and where."""
     parts: list[str] = []
     for name, column, good in zip(table.names, table.columns, finite, strict=True):
         bad = np.flatnonzero(~good)

@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 
 from spbn.errors import ArgumentError, DataError, quoted
@@ -20,6 +19,7 @@ from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
 from spbn.tables.columns import columns_of
 from spbn.tables.levels import as_text
+from spbn.tables.series import is_series
 from spbn.tables.splits import Split
 from spbn.tables.table import Table
 
@@ -159,7 +159,7 @@ def _require_there(columns: Collection[str], **names: str | None) -> None:
 
 def read_times(name: str, values: Any) -> FloatArray:
     """Return times as numbers: as they are, or in seconds if they are dates."""
-    array = values.to_numpy() if isinstance(values, nw.Series) else np.asarray(values)
+    array = values.to_numpy() if is_series(values) else np.asarray(values)
     times = array.astype(np.float64) if array.dtype.kind in "iuf" else _dates(array)
     bad = np.flatnonzero(~np.isfinite(times))
     if len(bad):
@@ -187,7 +187,7 @@ def _dates(array: Any) -> FloatArray:
 
 
 def _is_dated(values: Any) -> bool:
-    array = values.to_numpy() if isinstance(values, nw.Series) else np.asarray(values)
+    array = values.to_numpy() if is_series(values) else np.asarray(values)
     return array.dtype.kind == "M" or (
         array.dtype.kind in "OUS" and not str(array[0]).replace(".", "", 1).lstrip("-").isdigit()
     )
@@ -201,9 +201,7 @@ def _series(name: str | None, columns: dict[str, Any]) -> tuple[IntArray, list[s
         first: Any = next(iter(columns.values()), ())
         return np.zeros(len(first), dtype=np.int64), [""]
     values = columns[name]
-    array = (
-        np.asarray(values.to_list(), dtype=object) if isinstance(values, nw.Series) else np.asarray(values)
-    )
+    array = np.asarray(values.to_list(), dtype=object) if is_series(values) else np.asarray(values)
     codes, distinct = pd.factorize(array, use_na_sentinel=True)
     if (codes < 0).any():
         row = int(np.argmax(codes < 0)) + 1
@@ -224,7 +222,7 @@ def _require_ascending(
     if not len(wrong):
         return
     before, after = order[wrong[0]], order[wrong[0] + 1]
-    array = values.to_list() if isinstance(values, nw.Series) else list(values)
+    array = values.to_list() if is_series(values) else list(values)
     name = names[codes[after]]
     where = f" of series {name!r}" if name else ""
     if steps[wrong[0]] == 0:
@@ -380,4 +378,4 @@ def _moments(column: pd.Series[Any], seconds: FloatArray) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    return values.to_pandas().array if isinstance(values, nw.Series) else np.asarray(values)
+    return values.to_pandas().array if is_series(values) else np.asarray(values)

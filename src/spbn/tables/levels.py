@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
-import narwhals.stable.v1 as stable
 import numpy as np
 import numpy.typing as npt
 
 from spbn.errors import DataError, quoted
 from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.tables.series import is_series
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 #: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
 MOST_LEVELS, LARGEST_SHARE = 50, 0.2
@@ -44,7 +46,9 @@ class Categories(NamedTuple):
 
 def is_categorical(values: Any) -> bool:
     """Tell whether a column, a narwhals Series or an array, holds categories: text or truth values."""
-    if isinstance(values, nw.Series):
+    if is_series(values):
+        import narwhals as nw
+
         if values.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
             return True
         return values.dtype == nw.Object and _holds_only(values.to_numpy(), (str, bool, np.bool_))
@@ -58,13 +62,15 @@ def categories(values: Any) -> Categories:
 
     Levels are in the order of a categorical column; otherwise numbers ascend and text is sorted.
     """
-    if isinstance(values, nw.Series) and values.dtype in (nw.Categorical, nw.Enum):
+    if is_series(values) and _has_categories(values):
+        import narwhals.stable.v1 as stable
+
         native = stable.from_native(values.to_native(), series_only=True)
         levels = [as_text(level) for level in native.cat.get_categories().to_list()]
         places, distinct = _factorised(np.array(values.to_list(), dtype=object))
         order = {level: place for place, level in enumerate(levels)}
         return _relabelled([as_text(value) for value in distinct], places, order, tuple(levels))
-    array = values.to_numpy() if isinstance(values, nw.Series) else values
+    array = values.to_numpy() if is_series(values) else values
     places, distinct = _factorised(array)
     texts = [as_text(value) for value in distinct]
     is_text = any(isinstance(value, str) for value in distinct)
@@ -72,6 +78,13 @@ def categories(values: Any) -> Categories:
     levels = list(dict.fromkeys(texts[i] for i in sorted(range(len(texts)), key=key)))
     order = {level: place for place, level in enumerate(levels)}
     return _relabelled(texts, places, order, tuple(levels), is_plain_text=is_text)
+
+
+def _has_categories(values: nw.Series[Any]) -> bool:
+    """Tell whether a column has an order of levels of its own."""
+    import narwhals as nw
+
+    return values.dtype in (nw.Categorical, nw.Enum)
 
 
 def codes_among(name: str, found: Categories, levels: Sequence[str]) -> FloatArray:

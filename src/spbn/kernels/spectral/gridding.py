@@ -73,7 +73,7 @@ def interpolate(binned: Binned, coefficients: FloatArray, grid: FloatArray, thre
     out = np.empty(len(binned.rows))
     cuts = threads.shares(len(out))
     threads.run(
-        _interpolate,
+        interpolate_at,
         [(binned.positions, first, end, coefficients, grid, out) for first, end in pairwise(cuts)],
     )
     return out
@@ -209,9 +209,10 @@ def _spread_rows(
 
 
 @compiled(fastmath=REORDER)
-def _interpolate(
+def interpolate_at(
     positions: FloatArray, first: int, end: int, coefficients: FloatArray, grid: FloatArray, out: FloatArray
 ) -> None:
+    """Read the grid through the windows of some rows."""
     x, y, z = np.empty(WIDTH), np.empty(WIDTH), np.empty(WIDTH)
     lanes = np.empty(WIDTH)
     cells = grid.ravel()

@@ -1,0 +1,199 @@
+"""Scoring in production: a network prepared to score rows as they come, one by one or in batches.
+
+It works on plain dicts and arrays, and imports neither pandas nor any other package for data frames.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from spbn.dynamic.network import DynamicNetwork
+from spbn.errors import ArgumentError
+from spbn.explain.unusual import Reason, reasons, typical, value_of
+from spbn.files.model import load_any
+from spbn.margins import StackedMargins
+from spbn.network import BayesianNetwork
+from spbn.nodes.base import logpdf_of_columns
+from spbn.nodes.by_configuration import parts_of
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.tables.rows import RowParser
+from spbn.tables.table import Variable
+
+LOWEST, HIGHEST = -1e300, 1e300  # log-densities that can be added and compared
+REHEARSED = (0.0, 1e6)  # values of variables: where rows are dense, perhaps, and far out
+
+
+@dataclass(frozen=True)
+class RowScore:
+    """What a scorer says about one row.
+
+    Attributes
+    ----------
+    logpdf
+        Its log-density.
+    by_node
+        What every node adds to that.
+    blame
+        The nodes that make it unusual, the worst first: those whose log-density is at least 1 below what is
+        typical of them. None if no node stands out.
+    """
+
+    logpdf: float
+    by_node: Mapping[str, float]
+    blame: tuple[Reason, ...]
+
+
+class _Node(NamedTuple):
+    columns: IntArray  # of its parents and, last, of itself
+    logpdf: Callable[[FloatArray], FloatArray]
+
+
+@final
+class RowScorer:
+    """A network that is ready to score rows, one by one or many at a time.
+
+    Its log-densities are those of the network, without the detour through a data frame. Scoring changes
+    nothing in it, so threads may share one.
+
+    Rows are a dict with a value for every variable; a list of such dicts; a dict of columns; an array of
+    rows × variables, or of one row, in the order of `names`, with discrete variables as the places of their
+    levels; or a data frame. They must be complete. Anything that is not a variable is ignored.
+
+    Parameters
+    ----------
+    network
+        A network, compact or not. Of a dynamic network, it is the transition network that scores rows: the
+        rows before are further variables, such as ``x[t-1]``, the value of ``x`` in the row before.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(500, seed=0)
+    >>> scorer = spbn.RowScorer(spbn.learn(data, model="gbn"))
+    >>> row = {"A": 3.0, "B": 0.5, "C": 1.0, "D": 9.0, "E": 2.0}
+    >>> score = scorer.score(row)
+    >>> score.logpdf == scorer.logpdf(row)[0] == scorer.logpdf_by_node(row).sum()
+    True
+    """
+
+    #: The variables, in the order of arrays, with the levels of the discrete ones.
+    variables: tuple[Variable, ...]
+    #: Names of the nodes, which are scored.
+    nodes: tuple[str, ...]
+
+    def __init__(self, network: BayesianNetwork | DynamicNetwork) -> None:
+        if isinstance(network, DynamicNetwork):
+            network = network.transition
+        if not isinstance(network, BayesianNetwork):
+            raise ArgumentError(
+                f"a scorer needs a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}: "
+                f"spbn.load_scorer reads a file."
+            )
+        self.variables, self.nodes = network.variables, network.nodes
+        self._network = network
+        self._parser = RowParser(self.variables)
+        self._margins = None
+        if network.margins is not None:
+            self._margins = StackedMargins.of(network.margins, self.names)
+        place = {name: k for k, name in enumerate(self.names)}
+        self._nodes = [
+            _Node(np.array([place[name] for name in (*cpd.parents, node)]), logpdf_of_columns(cpd))
+            for node, cpd in network.cpds.items()
+        ]
+        self._rehearse()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables, in the order of arrays."""
+        return tuple(variable.name for variable in self.variables)
+
+    @cached_property
+    def typical(self) -> Mapping[str, float]:
+        """What every node adds to the log-density of a typical row: a median over training rows."""
+        return MappingProxyType(typical(self._network))
+
+    def logpdf(self, rows: Any) -> FloatArray:
+        """Return the log-density of every row."""
+        return self._contributions(self._parser.columns(rows)).sum(axis=0)
+
+    def logpdf_by_node(self, rows: Any) -> FloatArray:
+        """Return what every node adds to the log-density of every row: rows × nodes."""
+        return np.ascontiguousarray(self._contributions(self._parser.columns(rows)).T)
+
+    def score(self, row: Any) -> RowScore:
+        """Score one row, and say which nodes make it unusual."""
+        found = self.scores(row)
+        if len(found) != 1:
+            raise ArgumentError(f"score takes one row. Got {len(found)}: use scores, or logpdf.")
+        return found[0]
+
+    def scores(self, rows: Any) -> list[RowScore]:
+        """Score rows, and say for each which nodes make it unusual."""
+        columns = self._parser.columns(rows)
+        contributions = self._contributions(columns)
+        totals = contributions.sum(axis=0).tolist()
+        found = []
+        for total, added, values in zip(totals, contributions.T.tolist(), columns.T.tolist(), strict=True):
+            by_node = dict(zip(self.nodes, added, strict=True))
+            finite = {node: min(max(number, LOWEST), HIGHEST) for node, number in by_node.items()}
+            pairs = zip(self.variables, values, strict=True)
+            row = {variable.name: value_of(variable, value) for variable, value in pairs}
+            found.append(RowScore(total, by_node, reasons(row, finite, self.typical)))
+        return found
+
+    def _contributions(self, columns: FloatArray) -> FloatArray:
+        """Return what every node adds to the log-density of variables × rows: nodes × rows."""
+        out = np.empty((len(self._nodes), columns.shape[1]))
+        if not columns.shape[1]:
+            return out
+        slopes = None
+        if self._margins is not None:
+            columns, slopes = self._margins.moved(columns)
+        with np.errstate(over="ignore"):  # the square of an absurd value
+            for k, node in enumerate(self._nodes):
+                out[k] = node.logpdf(columns[node.columns])
+        if slopes is not None:
+            out += slopes[: len(out)]
+        return out
+
+    def _rehearse(self) -> None:
+        """Have densities prepare what they keep, and the compiler do its work, before the first row."""
+        with suppress(ArgumentError):  # that is, unless it is unknown
+            self.typical  # noqa: B018
+        discrete = {variable.name for variable in self.variables if variable.is_discrete}
+        with np.errstate(all="ignore"):
+            for part in (part for cpd in self._network.cpds.values() for part in parts_of(cpd)):
+                score, names = logpdf_of_columns(part), (*part.parents, part.node)
+                for value in REHEARSED:
+                    score(np.array([[0.0 if name in discrete else value] for name in names]))
+
+    def __repr__(self) -> str:
+        return f"RowScorer of {len(self.nodes)} nodes ({', '.join(self.names)})"
+
+
+def load_scorer(path: str | os.PathLike[str]) -> RowScorer:
+    """Read a ``.spbn`` file, and prepare its network to score rows.
+
+    Neither pandas nor any other package for data frames is imported. Best with a compact network
+    (`BayesianNetwork.compact`), whose rows cost the same however many it was learned from.
+
+    Examples
+    --------
+    >>> import spbn, tempfile
+    >>> data = spbn.datasets.synthetic(2000, seed=0)
+    >>> with tempfile.NamedTemporaryFile(suffix=".spbn") as file:
+    ...     spbn.learn(data, max_parents=2).compact().save(file.name)
+    ...     scorer = spbn.load_scorer(file.name)
+    >>> row = {"A": 3.0, "B": 0.5, "C": 1.0, "D": 9.0, "E": -40.0}
+    >>> scorer.score(row).blame[0].node
+    'E'
+    """
+    return RowScorer(load_any(path))
