@@ -224,12 +224,12 @@ class Monitor:
         ``drift_blame``  if so, the variables that drift
         ===============  ===========================================================================
         """
-        import pandas as pd
+        from spbn.dynamic.watched import Watched
 
         verdicts = self._undone_if_refused(lambda: self.judge(self.table(rows)))
         number = range(len(verdicts.shares))
         index = frame_index(rows)
-        return pd.DataFrame(
+        return Watched(
             {
                 "share": verdicts.shares,
                 "alarm": verdicts.alarms,
@@ -443,6 +443,12 @@ class Monitor:
         _, places = self._scorer.scored(window, np.full((len(self._network.nodes), window.rows), 0.5))
         scores: FloatArray = ndtri(np.clip(places, 1e-4, 1.0 - 1e-4)).mean(axis=1)
         return np.where(window.discrete[: len(scores)], np.nan, scores)
+
+    def _repr_html_(self) -> str:
+        """Show what has been seen so far in a notebook."""
+        from spbn.report.notebooks_over_time import monitor_html
+
+        return monitor_html(self)
 
     def __repr__(self) -> str:
         return (
