@@ -18,11 +18,16 @@ import nbformat
 from nbclient import NotebookClient
 from PIL import Image
 
+import spbn
+
 FOLDER = Path(__file__).parent / "tutorials"
-TIMEOUT = 120  # seconds per cell
+TIMEOUT = 600  # seconds per cell: where nothing is compiled yet, that takes minutes
 COLOURS = 128  # enough for a figure
-#: Settings of the kernel: figures that are sharp on most screens.
-KERNEL = "c.InlineBackend.rc = {'figure.dpi': 120, 'font.size': 9}\n"
+#: Settings of the kernel: figures that are sharp on most screens, and no words about how it is reached.
+KERNEL = """
+c.InlineBackend.rc = {"figure.dpi": 120, "font.size": 9}
+c.IPKernelApp.log_level = 40
+"""
 
 
 def run(notebook: Any) -> Any:
@@ -32,14 +37,16 @@ def run(notebook: Any) -> Any:
         profile.mkdir()
         (profile / "ipython_kernel_config.py").write_text(KERNEL, encoding="utf-8")
         done = nbformat.from_dict(notebook)
-        # What belongs to the user, such as settings and history, is left alone.
-        environment = {**os.environ, "IPYTHONDIR": home, "JUPYTER_CONFIG_DIR": home}
+        # The package that this runs with; and what belongs to the user, as settings and history, is left alone.
+        package = str(Path(spbn.__file__).parents[1])
+        environment = {**os.environ, "PYTHONPATH": package, "IPYTHONDIR": home, "JUPYTER_CONFIG_DIR": home}
         client = NotebookClient(
             done,
             timeout=TIMEOUT,
             kernel_name="python3",
             resources={"metadata": {"path": folder}},
             record_timing=False,
+            startup_timeout=TIMEOUT,
         )
         client.execute(env=environment)
     for cell in code_cells(done):
@@ -60,10 +67,12 @@ def is_empty(output: Any) -> bool:
 
 
 def smaller(output: Any) -> Any:
-    """Return an output without what only its run had, and with figures of few colours."""
+    """Return an output without what only its run had or is there twice, and with figures of few colours."""
     if output.output_type == "execute_result":
         output.execution_count = None
     data = output.get("data", {})
+    if "text/html" in data:
+        data.pop("image/svg+xml", None)
     if "image/png" in data:
         picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
         stream = io.BytesIO()
