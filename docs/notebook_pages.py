@@ -1,7 +1,7 @@
 """A hook of mkdocs: every notebook in docs/tutorials becomes a page, with what its cells show.
 
-Nothing is run: the notebooks have their outputs, from ``python docs/tutorials.py``. Figures become files next to the
-page, and HTML is put in after the Markdown has been converted, so that it stays as it is.
+Nothing is run: the notebooks have their outputs, from ``python docs/tutorials.py``. Figures become files
+next to the page, and HTML is put in after the Markdown has been converted, so that it stays as it is.
 """
 
 import base64

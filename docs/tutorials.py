@@ -37,7 +37,7 @@ def run(notebook: Any) -> Any:
         profile.mkdir()
         (profile / "ipython_kernel_config.py").write_text(KERNEL, encoding="utf-8")
         done = nbformat.from_dict(notebook)
-        # The package that this runs with; and what belongs to the user, as settings and history, is left alone.
+        # The package that this runs with; what belongs to the user, as settings and history, is left alone.
         package = str(Path(spbn.__file__).parents[1])
         environment = {**os.environ, "PYTHONPATH": package, "IPYTHONDIR": home, "JUPYTER_CONFIG_DIR": home}
         client = NotebookClient(

@@ -76,7 +76,11 @@ def monitor_html(monitor: Monitor) -> str:
     )
     lines = [
         ("Alarms", count(monitor.alarms), f"in normal operation: {_rate(monitor.alarm)} rows"),
-        ("Drift alarms", count(monitor.drift_alarms), f"without a drift: at most {_rate(monitor.drift)} rows"),
+        (
+            "Drift alarms",
+            count(monitor.drift_alarms),
+            f"without a drift: at most {_rate(monitor.drift)} rows",
+        ),
     ]
     heads = (f"In {plural(monitor.rows, 'row')}", "", "To be expected")
     return view(None, title, table(heads, [tuple(map(safe, line)) for line in lines]))
