@@ -18,6 +18,8 @@ DOWNLOAD = (
 )
 #: Frames of pandas carry a style and a class of their own; without them they look like other tables.
 FRAME = re.compile(r"<style scoped>.*?</style>|(?<=<table) border=\"1\" class=\"dataframe\"", re.DOTALL)
+#: A link from one tutorial to another.
+OTHER = re.compile(r"\]\(([\w-]+)\.ipynb")
 SPACES = re.compile(r"^ +", re.MULTILINE)
 
 
@@ -51,7 +53,7 @@ def page_of(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, bytes]]
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(source)
+            parts.append(OTHER.sub(r"](\1.md", source))
             if len(parts) == 1:
                 parts.append(DOWNLOAD.format(name=name))
             continue

@@ -98,7 +98,7 @@ def test_a_notebook_becomes_a_page():
     pages = module("notebook_pages")
     frame = '<div>\n<style scoped>\n  p {}\n</style>\n<table border="1" class="dataframe">\n</table></div>'
     made = notebook(
-        {"cell_type": "markdown", "source": ["# Title\n", "\n", "Words."]},
+        {"cell_type": "markdown", "source": ["# Title\n", "\n", "[Next](other.ipynb)."]},
         code("1 + 1", shown(text_plain="2")),
         code("print('a')", printed("a\n")),
         code("network", shown(text_html="<b>one</b>", text_plain="?")),
@@ -108,7 +108,9 @@ def test_a_notebook_becomes_a_page():
     text, figures = pages.page_of(made, "name")
     assert list(figures) == ["name-1.png"]
     assert figures["name-1.png"].startswith(b"\x89PNG")
-    assert text.startswith("# Title\n\nWords.\n\n*This page is a notebook: [download it](name.ipynb)")
+    assert text.startswith(
+        "# Title\n\n[Next](other.md).\n\n*This page is a notebook: [download it](name.ipynb)"
+    )
     assert "```python\n1 + 1\n```\n\n```text\n2\n```" in text
     assert "```text\na\n```" in text
     assert "![A dot](name-1.png)" in text
@@ -128,11 +130,10 @@ def test_the_site_has_every_tutorial():
     pytest.importorskip("mkdocs")
     from mkdocs.structure.files import File, Files
 
-    config = {"docs_dir": str(ROOT / "docs"), "site_dir": "site", "use_directory_urls": True}
-    config["plugins"] = SimpleNamespace(_current_plugin=None)
-    files = Files(
-        [File(f"tutorials/{path.name}", config["docs_dir"], "site", True, dest_uri="") for path in NOTEBOOKS]
+    config = SimpleNamespace(
+        site_dir="site", use_directory_urls=True, plugins=SimpleNamespace(_current_plugin=None)
     )
+    files = Files([File(f"tutorials/{path.name}", str(ROOT / "docs"), "site", True) for path in NOTEBOOKS])
     module("notebook_pages").on_files(files, config)
     for path in NOTEBOOKS:
         page = files.get_file_from_path(f"tutorials/{path.stem}.md")
