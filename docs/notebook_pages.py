@@ -64,7 +64,7 @@ def page_of(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, bytes]]
                 parts.append(f"```text\n{''.join(output['text']).rstrip()}\n```")
             elif "image/png" in data:
                 file = f"{name}-{len(figures) + 1}.png"
-                figures[file] = base64.b64decode(data["image/png"])
+                figures[file] = base64.b64decode("".join(data["image/png"]))
                 parts.append(f"![{cell['metadata']['alt']}]({file})")
             elif "text/html" in data:
                 parts.append(f'<div data-output="{placed}"></div>')
