@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
+from typing import Any
 
 from spbn.app.escaping import printable
 from spbn.numerics.compiling import watching_compilation
@@ -30,6 +31,7 @@ def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[st
     """Give a function that shows a text and how much is done in a notebook; nothing of it stays."""
     from IPython.display import display
 
+    put: Any = display  # it has no types
     start, last = time.monotonic(), 0.0
 
     def both(text: str, done: int) -> dict[str, str]:
@@ -39,7 +41,7 @@ def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[st
         html = f"<div>{bar} {escape(text)} <small>{time.monotonic() - start:.0f} s</small></div>"
         return {"text/html": html, "text/plain": text}
 
-    handle = display(both(title, 0), raw=True, display_id=True)
+    handle = put(both(title, 0), raw=True, display_id=True)
 
     def show(text: str, done: int) -> None:
         nonlocal last

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def numeral(value: float, digits: int = 4) -> Html:
     return tag("span", number(float(value), digits), class_="num")
 
 
-def levels_of(shares: Mapping[str, float]) -> Html:
+def levels_of(shares: Mapping[Any, float]) -> Html:
     """Write levels and their probabilities, the most probable first."""
     ordered = sorted(shares.items(), key=lambda pair: -pair[1])
     shown = [f"{level} {100 * share:.0f} %" for level, share in ordered[:MOST_LEVELS]]
