@@ -40,6 +40,19 @@ def test_every_page_is_there(site):
     assert {path.stem for path in PAGES} <= {path.stem for path in site.glob("*.html")}
 
 
+def test_tutorials_are_pages_with_what_their_cells_show(site):
+    for path in (ROOT / "docs" / "tutorials").glob("*.ipynb"):
+        page = site / "tutorials" / f"{path.stem}.html"
+        figures = [address for element, address in references(page) if element == "img"]
+        assert figures
+        assert all((page.parent / address).is_file() for address in figures)
+        text = page.read_text(encoding="utf-8")
+        assert 'class="spbn-view"' in text
+        assert "data-output" not in text
+        assert f'href="{path.name}"' in text  # to download
+        assert (site / "tutorials" / path.name).is_file()
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     """Links may lead away. What a page needs to be shown must be in the folder."""
     for path in site.rglob("*.html"):

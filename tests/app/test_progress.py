@@ -37,12 +37,17 @@ def notebook(monkeypatch):
     shell = type("ZMQInteractiveShell", (), {})()
     ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
     ipython.get_ipython = lambda: shell
-    display.HTML = str
 
-    def show(html, display_id):
+    def put(bundle, raw):
+        assert raw is True
+        assert bool(bundle["text/plain"]) == bool(bundle["text/html"])  # for terminals
+        assert "<" not in bundle["text/plain"].replace("<all>", "")
+        displayed.append(bundle["text/html"])
+
+    def show(bundle, raw, display_id):
         assert display_id is True
-        displayed.append(html)
-        return SimpleNamespace(update=displayed.append)
+        put(bundle, raw)
+        return SimpleNamespace(update=put)
 
     display.display = show
     monkeypatch.setitem(sys.modules, "IPython", ipython)
@@ -76,6 +81,14 @@ def test_a_notebook_is_left_clean_after_an_error(notebook):
         1 / 0  # noqa: B018
     assert "dividing" in notebook[0]
     assert notebook[-1] == ""
+
+
+def test_shells_of_other_notebooks_are_recognised(notebook, monkeypatch, shown):
+    kind = type(sys.modules["IPython"].get_ipython())
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", type("Shell", (kind,), {}))
+    with working(True, "dividing"):
+        pass
+    assert "dividing" in notebook[0]
 
 
 def test_nothing_is_displayed_outside_of_notebooks(notebook, monkeypatch):

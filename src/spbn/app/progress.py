@@ -14,6 +14,7 @@ from spbn.numerics.compiling import watching_compilation
 from spbn.search import Step
 
 COMPILING = "compiling, on the first run only"
+NOTHING = {"text/html": "", "text/plain": ""}
 PAUSE = 0.1  # seconds between two changes of what a notebook shows
 
 
@@ -21,33 +22,37 @@ def in_notebook() -> bool:
     """Tell whether this runs in a notebook, where a terminal's progress line would not be seen."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    # Some notebooks have shells of their own, derived from this one.
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in type(shell).__mro__)
 
 
 @contextmanager
 def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[str, int], None]]:
     """Give a function that shows a text and how much is done in a notebook; nothing of it stays."""
-    from IPython.display import HTML, display
+    from IPython.display import display
 
+    put: Any = display  # it has no types
     start, last = time.monotonic(), 0.0
 
-    def html(text: str, done: int) -> Any:
+    def both(text: str, done: int) -> dict[str, str]:
+        """Return what is shown as HTML, and as text where there is none."""
         extent = "" if total is None else f' value="{done}" max="{total}"'
         bar = f"<progress{extent}></progress>"
-        return HTML(f"<div>{bar} {escape(text)} <small>{time.monotonic() - start:.0f} s</small></div>")
+        html = f"<div>{bar} {escape(text)} <small>{time.monotonic() - start:.0f} s</small></div>"
+        return {"text/html": html, "text/plain": text}
 
-    handle = display(html(title, 0), display_id=True)
+    handle = put(both(title, 0), raw=True, display_id=True)
 
     def show(text: str, done: int) -> None:
         nonlocal last
         if time.monotonic() - last >= PAUSE:
             last = time.monotonic()
-            handle.update(html(text, done))
+            handle.update(both(text, done), raw=True)
 
     try:
         yield show
     finally:
-        handle.update(HTML(""))
+        handle.update(NOTHING, raw=True)
 
 
 @contextmanager

@@ -159,6 +159,12 @@ class Forecast:
         """Return the values of a variable, paths × steps; levels as codes."""
         return self.draws[self._place(variable), self._series_place(series)]
 
+    def _repr_html_(self) -> str:
+        """Show what may come next in a notebook."""
+        from spbn.report.notebooks_over_time import forecast_html
+
+        return forecast_html(self)
+
     def __repr__(self) -> str:
         series = f", {len(self.series)} series" if len(self.series) > 1 else ""
         names = quoted(variable.name for variable in self.variables)

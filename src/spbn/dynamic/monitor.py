@@ -171,12 +171,12 @@ class Monitor:
         ``drift_blame``  if so, the variables that drift
         ===============  ===========================================================================
         """
-        import pandas as pd
+        from spbn.dynamic.watched import Watched
 
         verdicts = self._undone_if_refused(lambda: self.judge(self.table(rows)))
         number = range(len(verdicts.shares))
         index = frame_index(rows)
-        return pd.DataFrame(
+        return Watched(
             {
                 "share": verdicts.shares,
                 "alarm": verdicts.alarms,
@@ -293,6 +293,12 @@ class Monitor:
             if before is not None:
                 self._past = before
             raise
+
+    def _repr_html_(self) -> str:
+        """Show what has been seen so far in a notebook."""
+        from spbn.report.notebooks_over_time import monitor_html
+
+        return monitor_html(self)
 
     def __repr__(self) -> str:
         return (

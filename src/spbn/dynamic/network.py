@@ -326,6 +326,12 @@ class DynamicNetwork:
     def __str__(self) -> str:
         return str(self.transition)
 
+    def _repr_html_(self) -> str:
+        """Show the graph and the densities in a notebook."""
+        from spbn.report.notebooks_over_time import dynamic_html
+
+        return dynamic_html(self)
+
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook, if the packages for that are installed."""
         try:

@@ -132,6 +132,12 @@ class UnusualRows:
         place = int(share * (len(self.logpdf) + 1) + 1e-9)
         return float(np.sort(self.logpdf)[place - 1]) if place >= 1 else None
 
+    def _repr_html_(self) -> str:
+        """Show the rows in a notebook."""
+        from spbn.report.notebooks import unusual_html
+
+        return unusual_html(self)
+
 
 def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
     """Score rows, and say which are the least likely and why.

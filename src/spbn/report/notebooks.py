@@ -1,37 +1,33 @@
-"""What notebooks show of networks, structures, posteriors, confidence and comparisons.
-
-Every piece is small, complete in itself, without scripts, and drawn in the colour of the text around
-it, so that it follows the theme of the notebook, light or dark.
-"""
+"""What notebooks show of networks, structures, posteriors, confidence, comparisons and unusual rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spbn.confidence import Confidence
-from spbn.drawing.graph_svg import NO_NOTES, graph_svg, type_class
 from spbn.drawing.markup import Html, safe, tag
-from spbn.drawing.packages import can_place_graphs
-from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import registered
-from spbn.numerics.arrays import FloatArray
 from spbn.report.content import model_name
-from spbn.report.numbers import count, number, plural
+from spbn.report.notebook_parts import (
+    bar,
+    densities_of,
+    drawn,
+    histogram,
+    levels_of,
+    numeral,
+    percentage,
+    size_of,
+    table,
+    view,
+)
+from spbn.report.numbers import MINUS, count, number, plural
 from spbn.structure import Structure
 
 if TYPE_CHECKING:
+    from spbn.explain.unusual import Reason, UnusualRows
     from spbn.inference.posterior import Posterior
-
-MOST_NODES = 80  # of a graph that is drawn
-MOST_ROWS = 60  # of a table
-MOST_LEVELS = 6
-BINS = 32
 
 
 def network_html(network: BayesianNetwork) -> str:
@@ -39,24 +35,16 @@ def network_html(network: BayesianNetwork) -> str:
     structure = network.structure
     rows = network.record.rows
     learned = f", from {plural(rows, 'row')}" if rows is not None else ""
-    title = tag("p", tag("b", model_name(network)), f": {_size(structure)}{learned}")
-    lines = [
-        (node, structure.type(node).label, network.cpds[node].describe().formula)
-        for node in structure.dag.topological_order()
-    ]
-    densities = _table(("Node", "Type", "Density"), [tuple(map(safe, line)) for line in lines])
-    graph = _graph(structure)
-    unfolded = not graph or None
-    return _view(
-        structure, title, graph, tag("details", tag("summary", "Densities"), densities, open=unfolded)
-    )
+    title = tag("p", tag("b", model_name(network)), f": {size_of(structure)}{learned}")
+    graph = drawn(structure)
+    return view(structure, title, graph, densities_of(network, unfolded=not graph))
 
 
 def structure_html(structure: Structure) -> str:
     """Show the graph of a structure."""
     arcs = [tuple(map(safe, arc)) for arc in structure.arcs]
-    graph = _graph(structure) or _table(("Parent", "Child"), arcs)
-    return _view(structure, tag("p", tag("b", "Structure"), f": {_size(structure)}"), graph)
+    graph = drawn(structure) or table(("Parent", "Child"), arcs)
+    return view(structure, tag("p", tag("b", "Structure"), f": {size_of(structure)}"), graph)
 
 
 def posterior_html(posterior: Posterior) -> str:
@@ -78,17 +66,15 @@ def posterior_html(posterior: Posterior) -> str:
     for variable in posterior.variables:
         name = variable.name
         if variable.is_discrete:
-            shares = posterior.probabilities(name).sort_values(ascending=False)
-            shown = [f"{level} {100 * share:.0f} %" for level, share in shares[:MOST_LEVELS].items()]
-            more = ", ..." if len(shares) > MOST_LEVELS else ""
-            lines.append((safe(name), safe(""), safe(""), safe(", ".join(shown) + more), Html("")))
+            shares = levels_of(posterior.probabilities(name).to_dict())
+            lines.append((safe(name), Html(""), Html(""), shares, Html("")))
         else:
             low, high = (float(end) for end in intervals.loc[name].to_numpy(dtype=np.float64))
-            bars = _sparkline(posterior.draws[name].to_numpy(dtype=np.float64), posterior.weights, name)
+            bars = histogram(posterior.draws[name].to_numpy(dtype=np.float64), posterior.weights, name)
             within = safe(f"{number(low)} to {number(high)}")
-            lines.append((safe(name), _number(means[name]), _number(deviations[name]), within, bars))
+            lines.append((safe(name), numeral(means[name]), numeral(deviations[name]), within, bars))
     heads = ("Variable", "Mean", "Standard deviation", "90 % interval, or probabilities", "")
-    return _view(posterior.network.structure, title, _table(heads, lines))
+    return view(posterior.network.structure, title, table(heads, lines))
 
 
 def confidence_html(found: Confidence) -> str:
@@ -104,15 +90,15 @@ def confidence_html(found: Confidence) -> str:
     lines = [
         (
             safe(f"{a} → {b}"),
-            _bar(strength),
-            _percent(strength),
-            _percent(shares[a, b]),
+            bar(strength),
+            percentage(strength),
+            percentage(shares[a, b]),
             safe(notes.get((a, b), "")),
         )
         for (a, b), strength in strengths.items()
     ]
     heads = ("Arc", "", "Strength", "Direction", "Open because")
-    return _view(structure, title, _graph(structure, strengths, notes), _table(heads, lines))
+    return view(structure, title, drawn(structure, strengths, notes), table(heads, lines))
 
 
 def comparison_html(rows: Any) -> str:
@@ -128,11 +114,11 @@ def comparison_html(rows: Any) -> str:
             (
                 safe(str(row["model"])),
                 safe(str(row["margins"])),
-                _number(row["log-density"]),
+                numeral(row["log-density"]),
                 safe(behind),
-                _bar(share),
-                _number(row["arcs"], 3),
-                _number(row["seconds"], 3),
+                bar(share),
+                numeral(row["arcs"], 3),
+                numeral(row["seconds"], 3),
             )
         )
     words = (
@@ -141,48 +127,28 @@ def comparison_html(rows: Any) -> str:
     )
     title = tag("p", tag("b", "Comparison"), words)
     heads = ("Model", "Margins", "Log-density", "Behind the best", "", "Arcs", "Seconds")
-    return _view(None, title, _table(heads, lines))
+    return view(None, title, table(heads, lines))
 
 
-def _view(structure: Structure | None, *parts: str) -> str:
-    types = () if structure is None else set(structure.types.values())
-    # The type's light colour in any theme: the names on it are dark.
-    colours = "".join(
-        f".spbn-view .{type_class(t)} {{ --type: {t.colour}; }}\n" for t in registered() if t in types
+def unusual_html(found: UnusualRows) -> str:
+    """Show the least likely rows, and the nodes that make them so."""
+    title = tag(
+        "p",
+        tag("b", "Unusual rows"),
+        f": the {count(len(found.rows))} least likely of {count(len(found.logpdf))}, scored "
+        f"{found.scoring.value}; the median log-density is {number(found.median)}",
     )
-    return tag("div", tag("style", Html(_style() + colours)), *parts, class_="spbn-view")
+    lines = [
+        (safe(row.label), numeral(row.logpdf), safe("; ".join(map(_reason, row.reasons)) or "no single node"))
+        for row in found.rows
+    ]
+    heads = ("Row", "Log-density", "Because of (below what is typical)")
+    return view(None, title, table(heads, lines))
 
 
-@cache
-def _style() -> str:
-    return files("spbn.report").joinpath("notebook.css").read_text(encoding="utf-8")
-
-
-def _size(structure: Structure) -> str:
-    types = list(structure.types.values())
-    kinds = [f"{types.count(t)} {t.label}" for t in registered() if t in types]
-    return f"{plural(len(types), 'node')} ({', '.join(kinds)}), {plural(len(structure.arcs), 'arc')}"
-
-
-def _graph(
-    structure: Structure, weights: Mapping[Arc, float] | None = None, notes: Mapping[Arc, str] = NO_NOTES
-) -> Html:
-    """Draw the graph, if it is not too large and the packages for that are installed."""
-    if len(structure.nodes) > MOST_NODES or not can_place_graphs():
-        return Html("")
-    return graph_svg(structure, weights or {}, notes=notes, linked=False)
-
-
-def _table(heads: Sequence[str], lines: Sequence[Sequence[Html]]) -> Html:
-    if not lines:
-        return Html("")
-    body: Iterable[Html] = (tag("tr", *(tag("td", cell) for cell in line)) for line in lines[:MOST_ROWS])
-    more = len(lines) - MOST_ROWS
-    note = tag("p", f"And {count(more)} more.", class_="dim") if more > 0 else Html("")
-    return Html(
-        tag("table", tag("thead", tag("tr", *(tag("th", head) for head in heads))), tag("tbody", *body))
-        + note
-    )
+def _reason(reason: Reason) -> str:
+    value = reason.value if isinstance(reason.value, str) else number(reason.value)
+    return f"{reason.node} = {value} ({MINUS}{number(reason.drop, 3)})"
 
 
 def _known(name: str, value: Any, verb: str) -> str:
@@ -194,33 +160,3 @@ def _known(name: str, value: Any, verb: str) -> str:
     if isinstance(value, set | frozenset | list):
         return f"{name} {verb} {' or '.join(sorted(map(str, value)))}"
     return f"{name} {verb} {value}"
-
-
-def _sparkline(values: FloatArray, weights: FloatArray, name: str) -> Html:
-    low, high = np.quantile(values, [0.002, 0.998], weights=weights, method="inverted_cdf").tolist()
-    if not low < high:
-        return Html("")
-    counts, _ = np.histogram(values, BINS, (low, high), weights=weights)
-    heights = (18.0 * counts / counts.max()).tolist()
-    path = "".join(f"M{4 * i} 18v{-height:.1f}h3.4v{height:.1f}z" for i, height in enumerate(heights))
-    return tag(
-        "svg",
-        tag("path", d=path, class_="bars"),
-        viewBox=f"0 0 {4 * BINS} 18",
-        width=4 * BINS,
-        height=18,
-        role="img",
-        aria_label=f"Histogram of {name}",
-    )
-
-
-def _bar(share: float) -> Html:
-    return tag("span", tag("i", style=f"width:{100 * share:.1f}%"), class_="track")
-
-
-def _number(value: float, digits: int = 4) -> Html:
-    return tag("span", number(float(value), digits), class_="num")
-
-
-def _percent(share: float) -> Html:
-    return tag("span", f"{100 * share:.0f} %", class_="num")
