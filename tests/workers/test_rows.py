@@ -15,7 +15,8 @@ from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Deal, Plan
 from spbn.distributed.scores import HeldBIC, HeldLikelihood
 from spbn.distributed.sources import opened
-from spbn.distributed.tables import SetTotals, standing_for
+from spbn.distributed.densities import standing_for
+from spbn.distributed.tables import SetTotals
 from spbn.kernels.spectral.boxes import cheapest_grid
 
 ROWS, PARTS = 1500, 7
