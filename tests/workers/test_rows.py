@@ -11,11 +11,11 @@ import pytest
 import spbn
 from spbn import ArgumentError, DataError
 from spbn.distributed import passes, rows
+from spbn.distributed.densities import standing_for
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Deal, Plan
 from spbn.distributed.scores import HeldBIC, HeldLikelihood
 from spbn.distributed.sources import opened
-from spbn.distributed.densities import standing_for
 from spbn.distributed.tables import SetTotals
 from spbn.kernels.spectral.boxes import cheapest_grid
 

@@ -9,17 +9,29 @@ its ten or so steps, for all of these families at a time.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 
 from spbn.distributed.densities import HeldDensities, Unit
-from spbn.distributed.kept import Filling, Keeping, Key, Left, Line, Mixed, Mixing, added, fill, joined, keep, mix
+from spbn.distributed.kept import (
+    Filling,
+    Keeping,
+    Key,
+    Left,
+    Line,
+    Mixed,
+    Mixing,
+    added,
+    fill,
+    joined,
+    keep,
+    mix,
+)
 from spbn.distributed.tables import worst_height
-from spbn.errors import ClusterError, quoted
+from spbn.errors import ClusterError
 from spbn.kernels import SHARED_GRID
 from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
@@ -35,17 +47,25 @@ TIMES = 4  # that densities are made again if workers that kept them die
 NEARLY_THERE = 1e-10
 MOST_STEPS = 100
 
+#: The least scale by dimension; all where none is named. In three dimensions narrower kernels than CKDE's own
+#: would need grids of hundreds of millions of cells for every fold, and there are so few rows within their
+#: reach that no other table of them would be smaller than the rows themselves.
+LEAST_SCALE = {3: 1.0}
+
 #: The columns of a family: its parents and, last, its node.
 Members = tuple[int, ...]
 
 
-class _Lost(Exception):
+Result = TypeVar("Result")
+
+
+class _LostError(Exception):
     """A worker does not have what it should keep."""
 
 
 @dataclass
 class _Climb:
-    """The way to the weights of a mixture that make rows most likely: where it is, and where it looks next."""
+    """The way to the weights that make rows most likely: where it is, and where it looks next."""
 
     rows: int
     trial: FloatArray
@@ -168,7 +188,9 @@ class HeldBlends:
             for members, some in zip(families, wanted, strict=True)
         ]
         enough = rows >= FEWEST_ROWS
-        climbs = {i: _Climb.of(int(some.sum()), rows) for i, some in enumerate(usable) if some.any() and enough}
+        climbs = {
+            i: _Climb.of(int(some.sum()), rows) for i, some in enumerate(usable) if some.any() and enough
+        }
         for _ in range(MOST_STEPS):
             left = [i for i, climb in climbs.items() if not climb.is_done]
             if not left:
@@ -196,15 +218,15 @@ class HeldBlends:
             return []
         found = self._holdings.go_over(mix, asked)
         if any(one is None for one in found):
-            raise _Lost
+            raise _LostError
         return [added(parts) for parts in zip(*found, strict=True)]
 
-    def _retried(self, function, *arguments):  # type: ignore[no-untyped-def]
+    def _retried(self, function: Callable[..., Result], *arguments: object) -> Result:
         """Call a function again if workers that kept densities died."""
         for _ in range(TIMES):
             try:
                 return function(*arguments)
-            except _Lost:
+            except _LostError:
                 self._kept.clear()
         raise ClusterError(
             f"workers lost the densities that they should keep {TIMES} times: look at their logs. They may "
@@ -283,7 +305,7 @@ class HeldBlends:
                 elif few:
                     fillings.append(Filling(one.key, rest.places, exact[:few]))
             if fillings and not all(self._holdings.go_over(fill, fillings)):
-                raise _Lost
+                raise _LostError
             asked = again
             if not asked:
                 return
@@ -295,7 +317,7 @@ class HeldBlends:
     def _components(self, members: Members, *, validation: bool) -> BoolArray:
         """Tell which components of a family can be fitted."""
         kernels = [
-            all(key is None or key not in self._impossible for key in pair)
+            pair is not None and all(key is None or key not in self._impossible for key in pair)
             for pair in _pairs(members, validation)
         ]
         return np.array([*kernels, self._line(members) is not None])
@@ -320,17 +342,25 @@ class HeldBlends:
         return Line(directions, training.means[:, columns] + self._holdings.centre[columns], variances)
 
 
-def _pairs(members: Members, validation: bool) -> list[tuple[Key, Key | None]]:
+def scales(d: int) -> list[float | None]:
+    """Return the scales of the kernels of a family with d members; None for those that it goes without."""
+    return [scale if scale >= LEAST_SCALE.get(d, 0.0) else None for scale in SCALES]
+
+
+def _pairs(members: Members, validation: bool) -> list[tuple[Key, Key | None] | None]:
     """Return, for every scale, what is needed of a family: all columns, and the parents."""
     d, parents = len(members), members[:-1]
     return [
-        (
+        None
+        if scale is None
+        else (
             Key(tuple(sorted(members)), d, scale, validation),
             Key(parents, d, scale, validation) if parents else None,
         )
-        for scale in SCALES
+        for scale in scales(d)
     ]
 
 
 def _keys(members: Members, validation: bool) -> list[Key]:
-    return [key for pair in _pairs(members, validation) for key in pair if key is not None]
+    pairs = _pairs(members, validation)
+    return [key for pair in pairs if pair is not None for key in pair if key is not None]

@@ -184,7 +184,7 @@ class HeldDensities:
         return readings, estimates
 
     def exact(self, readings: Sequence[Reading], points: Sequence[FloatArray]) -> list[FloatArray]:
-        """Have kernels added up one by one: return log-densities at some points (variables × points) of each."""
+        """Have kernels added up one by one: return the log-densities of each at its points."""
         asked = [
             Adding(one.columns, one.density.lattice.centre, one.density.whitener, one.label, at)
             for one, at in zip(readings, points, strict=True)

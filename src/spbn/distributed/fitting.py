@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection
 from contextlib import suppress
 
 import numpy as np
 
-from spbn.distributed.blends import HeldBlends
+from spbn.distributed.blends import HeldBlends, scales
 from spbn.distributed.densities import HeldDensities, standing_for
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, outposts, spread, tails
-
 from spbn.errors import FitError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels import bandwidth as bandwidths
@@ -79,21 +77,13 @@ def _fitted(family: Family, holdings: Holdings, bandwidth: str) -> CPD:
 def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
     """Fit a compact blend; its weights by a cross-validation over the folds of the rows.
 
-    Components that cannot be fitted drop out, as do kernels so narrow that their table would be too large.
+    Components that cannot be fitted drop out, as do kernels whose table would be too large.
     """
     parts: dict[int, CompactCKDE | LinearGaussian] = {}
-    for k, scale in enumerate(SCALES):
-        try:
-            parts[k] = kernels(family, holdings, bandwidth, scale=scale)
-        except TooLargeError:
-            given = f" given {quoted(family.parents)}" if family.parents else ""
-            warnings.warn(
-                f"the blend of {family.node!r}{given} goes without {COMPONENTS[k]}: their table would not "
-                f"fit into memory.",
-                stacklevel=2,
-            )
-        except FitError:
-            pass
+    for k, scale in enumerate(scales(len(family.parents) + 1)):
+        if scale is not None:
+            with suppress(FitError):
+                parts[k] = kernels(family, holdings, bandwidth, scale=scale)
     with suppress(FitError):
         parts[len(SCALES)] = line(family, holdings)
     members = tuple(holdings.names.index(name) for name in (*family.parents, family.node))
@@ -112,10 +102,6 @@ def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
 def _ordered(members: tuple[int, ...]) -> tuple[int, ...]:
     """Return the parents in the order of the columns, in which sets of columns are known."""
     return (*sorted(members[:-1]), members[-1])
-
-
-class TooLargeError(FitError):
-    """A table would not fit into memory."""
 
 
 def kernels(
@@ -147,7 +133,7 @@ def kernels(
     ends = joined_tails([found[0] for found in holdings.go_over(tails, asked)])
     box = box_around(standing_for(ends), THRESHOLD * moments.count)
     if box.cells > MAX_CELLS:
-        raise TooLargeError(
+        raise FitError(
             f"the density of {family.node!r} given {quoted(family.parents)} needs a grid that does not fit "
             f"into memory: allow fewer parents."
         )

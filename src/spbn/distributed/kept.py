@@ -118,9 +118,7 @@ def keep(plan: Plan, parts: Sequence[int], asked: Sequence[Keeping], current: fr
             chosen = rows_to_check(heights, good)
             left = Left(points[:, apart], places, points[:, chosen], heights[chosen])
             found[place] = [joined([*found[place], left])]
-    return [
-        one[0] if one else _nothing(len(asked[place].reading.columns)) for place, one in enumerate(found)
-    ]
+    return [one[0] if one else _nothing(len(asked[place].reading.columns)) for place, one in enumerate(found)]
 
 
 def joined(parts: Sequence[Left]) -> Left:
@@ -242,7 +240,7 @@ def added(parts: Sequence[Mixed]) -> Mixed:
         math.fsum(part.total for part in parts),
         np.sum([part.gradient for part in parts], axis=0),
         np.sum([part.curvature for part in parts], axis=0),
-        np.all([part.usable for part in parts], axis=0),
+        np.logical_and.reduce([part.usable for part in parts]),
     )
 
 
@@ -272,9 +270,7 @@ def _components(plan: Plan, part: int, number: int, block: Block, asked: Mixing)
 def _span(plan: Plan, block: Block, validation: bool) -> tuple[int, int]:
     """Return where the rows that are kept begin in a block, and how many there are."""
     folds = plan.deal.folds
-    first, end = (
-        (block.starts[folds], block.starts[folds + 1]) if validation else (0, block.starts[folds])
-    )
+    first, end = (block.starts[folds], block.starts[folds + 1]) if validation else (0, block.starts[folds])
     return int(first), int(end - first)
 
 
