@@ -329,7 +329,7 @@ def test_a_worker_that_dies_changes_nothing(folder, processes, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "blend"}, "model must be one of 'spbn', 'gbn', 'kdebn'"),
+        ({"model": "hybrid"}, "model must be one of 'spbn', 'gbn', 'kdebn', 'blend'"),
         ({"bandwidth": "cv"}, "bandwidth must be one of 'scott', 'silverman'"),
         ({"missing": "impute"}, "missing must be one of 'error', 'drop'"),
         ({"score": "bic"}, "score='bic' is for model='gbn' only"),

@@ -93,7 +93,8 @@ class _Climb:
             return
         self.at, self.value = self.trial, value
         gradient = found.gradient + prior / self.at - (self.rows + 1.0)
-        self.step = np.linalg.solve(found.curvature + np.diag(prior / self.at**2), gradient)
+        bent = found.curvature + np.diag(prior / self.at**2)
+        self.step = np.linalg.solve(bent, gradient).astype(np.float64)
         self.decrement = float(self.step @ gradient)
         if len(self.at) == 1 or self.decrement < NEARLY_THERE * self.rows:
             self._finish(found)

@@ -219,7 +219,7 @@ def mix(plan: Plan, parts: Sequence[int], asked: Sequence[Mixing]) -> list[Mixed
             components = _components(plan, part, number, block, one)
             if components is None:
                 return None
-            usable = np.isfinite(components).all(axis=1)
+            usable: BoolArray = np.isfinite(components).min(axis=1, initial=True)
             if not usable.all() or not components.shape[1]:
                 sums = out[place]
             else:
@@ -240,7 +240,7 @@ def added(parts: Sequence[Mixed]) -> Mixed:
         math.fsum(part.total for part in parts),
         np.sum([part.gradient for part in parts], axis=0),
         np.sum([part.curvature for part in parts], axis=0),
-        np.logical_and.reduce([part.usable for part in parts]),
+        np.logical_and.reduce([part.usable for part in parts], axis=0),
     )
 
 

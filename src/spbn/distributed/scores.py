@@ -43,7 +43,7 @@ class HeldLikelihood(Score):
         self._holdings = holdings
         self._sets = totals
         self._is_validation = validates is not None
-        self._blends = HeldBlends(totals.densities) if validates is None else validates._blends
+        self._blends: HeldBlends = HeldBlends(totals.densities) if validates is None else validates._blends
         if validates is None:
             self.validation = HeldLikelihood(holdings, totals, validates=self)
         super().__init__(holdings.names, [NodeType.LG, NodeType.CKDE, BLEND])
