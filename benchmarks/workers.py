@@ -127,8 +127,10 @@ def equal(folder: Path, rows: int) -> None:
         print("dimensions  type  families  greatest difference: of the sum, relative   per row")
         for size in (1, 2, 3):
             sets = list(combinations(nodes, size))
-            for kind in ("lg", "ckde"):
+            for kind in ("lg", "ckde", "blend"):
                 families = [(s[-1], list(s[:-1]), kind) for s in sets]
+                if size == 3 and kind == "blend":
+                    families = families[:3]  # which go without narrow kernels on workers
                 worst = [0.0, 0.0]
                 for ours, theirs, count in (
                     (score, expected, len(train)),
@@ -137,9 +139,7 @@ def equal(folder: Path, rows: int) -> None:
                     a, b = ours.local_many(families), theirs.local_many(families)
                     worst[0] = max(worst[0], float(np.max(np.abs(a - b) / np.abs(b))))
                     worst[1] = max(worst[1], float(np.max(np.abs(a - b)) / count))
-                print(
-                    f"{size:10}  {kind:4}  {len(families):8}  {worst[0]:40.1e}  {worst[1]:8.1e}", flush=True
-                )
+                print(f"{size:10}  {kind:5} {len(families):8}  {worst[0]:40.1e}  {worst[1]:8.1e}", flush=True)
         found = spbn.distributed.learn(folder, client=client, model="gbn")
         steps = spbn.hill_climb(
             bic, spbn.Structure(nodes, types="lg"), operators=("arcs",), max_parents=2
@@ -148,6 +148,15 @@ def equal(folder: Path, rows: int) -> None:
         found = spbn.distributed.learn(folder, client=client)
         steps = spbn.hill_climb(expected, spbn.Structure(nodes, types="ckde"), max_parents=2).steps
         print("same steps by CV: ", [s.operator for s in found.search.steps] == [s.operator for s in steps])
+        found = spbn.distributed.learn(folder, client=client, model="blend", max_parents=1)
+        steps = spbn.hill_climb(
+            expected,
+            spbn.Structure(nodes, types="blend"),
+            operators=("arcs",),
+            types=("blend",),
+            max_parents=1,
+        ).steps
+        print("same steps, blends:", [s.operator for s in found.search.steps] == [s.operator for s in steps])
 
 
 def pairs(arcs: Any) -> set[frozenset[Any]]:

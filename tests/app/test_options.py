@@ -250,7 +250,6 @@ def test_the_options_of_several_files_reach_the_search(run, tables):
         ("--smoothing", "2"),
         ("--missing", "impute"),
         ("--bandwidth", "cv"),
-        ("--model", "blend"),
         ("--checkpoint", "run.jsonl"),
     ],
 )

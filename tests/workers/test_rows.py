@@ -11,11 +11,12 @@ import pytest
 import spbn
 from spbn import ArgumentError, DataError
 from spbn.distributed import passes, rows
+from spbn.distributed.densities import standing_for
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Deal, Plan
 from spbn.distributed.scores import HeldBIC, HeldLikelihood
 from spbn.distributed.sources import opened
-from spbn.distributed.tables import SetTotals, standing_for
+from spbn.distributed.tables import SetTotals
 from spbn.kernels.spectral.boxes import cheapest_grid
 
 ROWS, PARTS = 1500, 7
@@ -328,7 +329,7 @@ def test_a_worker_that_dies_changes_nothing(folder, processes, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "blend"}, "model must be one of 'spbn', 'gbn', 'kdebn'"),
+        ({"model": "hybrid"}, "model must be one of 'spbn', 'gbn', 'kdebn', 'blend'"),
         ({"bandwidth": "cv"}, "bandwidth must be one of 'scott', 'silverman'"),
         ({"missing": "impute"}, "missing must be one of 'error', 'drop'"),
         ({"score": "bic"}, "score='bic' is for model='gbn' only"),

@@ -167,7 +167,6 @@ def _lesson(
                 "--smoothing": smoothing != 1.0,
                 "--missing impute": missing == "impute",
                 "--bandwidth cv": bandwidth == "cv",
-                "--model blend": model == "blend",
                 "--sep": data[0].sep is not None,
                 "--decimal": data[0].decimal is not None,
                 "--encoding": data[0].encoding is not None,

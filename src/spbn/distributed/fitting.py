@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 import numpy as np
 
+from spbn.distributed.blends import HeldBlends, scales
+from spbn.distributed.densities import HeldDensities, standing_for
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, outposts, spread, tails
-from spbn.distributed.tables import standing_for
 from spbn.errors import FitError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.compact import LEAST_TOLERANCE, CompactKernels, box_around, outskirts_of
+from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral.boxes import MAX_CELLS
 from spbn.kernels.spectral.engine import THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.blend import COMPONENTS, CompactBlend
+from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.families import Family
 from spbn.nodes.linear_gaussian import LinearGaussian
@@ -64,16 +69,59 @@ def fitted(
 def _fitted(family: Family, holdings: Holdings, bandwidth: str) -> CPD:
     if family.type is NodeType.LG:
         return line(family, holdings)
+    if family.type is BLEND:
+        return blend(family, holdings, bandwidth)
     return kernels(family, holdings, bandwidth)
 
 
+def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
+    """Fit a compact blend; its weights by a cross-validation over the folds of the rows.
+
+    Components that cannot be fitted drop out, as do kernels whose table would be too large.
+    """
+    parts: dict[int, CompactCKDE | LinearGaussian] = {}
+    for k, scale in enumerate(scales(len(family.parents) + 1)):
+        if scale is not None:
+            with suppress(FitError):
+                parts[k] = kernels(family, holdings, bandwidth, scale=scale)
+    with suppress(FitError):
+        parts[len(SCALES)] = line(family, holdings)
+    members = tuple(holdings.names.index(name) for name in (*family.parents, family.node))
+    usable = np.isin(np.arange(len(COMPONENTS)), list(parts))
+    weights = HeldBlends(HeldDensities(holdings, bandwidth)).weights(_ordered(members), usable)
+    if not weights.sum() > 0.0:
+        raise FitError(
+            f"neither a line nor kernels can be fitted to {family.node!r} given "
+            f"{quoted(family.parents) or 'nothing'}: its parents are linearly dependent, or determine it. "
+            f"Remove one of them."
+        )
+    kept = {k: part for k, part in parts.items() if weights[k] > 0.0}
+    return CompactBlend(family.node, family.parents, kept, tuple(weights.tolist()))
+
+
+def _ordered(members: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the parents in the order of the columns, in which sets of columns are known."""
+    return (*sorted(members[:-1]), members[-1])
+
+
 def kernels(
-    family: Family, holdings: Holdings, bandwidth: str, *, tolerance: float = LEAST_TOLERANCE
+    family: Family,
+    holdings: Holdings,
+    bandwidth: str,
+    *,
+    scale: float = 1.0,
+    tolerance: float = LEAST_TOLERANCE,
 ) -> CompactCKDE:
-    """Fit a compact CKDE: from tables that add up, and the few rows on the outskirts."""
+    """Fit a compact CKDE: from tables that add up, and the few rows on the outskirts.
+
+    Parameters
+    ----------
+    scale
+        Multiplies the bandwidth matrix.
+    """
     columns = tuple(holdings.names.index(name) for name in (*family.parents, family.node))
     moments, centre = holdings.every, holdings.centre[list(columns)]
-    factor = bandwidths.factor(bandwidth, moments.count, len(columns))
+    factor = scale * bandwidths.factor(bandwidth, moments.count, len(columns))
     whitener = cholesky.whitener(factor * moments.covariance[np.ix_(columns, columns)])
     if whitener is None:
         raise FitError(

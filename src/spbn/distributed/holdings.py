@@ -44,6 +44,8 @@ class Holdings:
         Moments of the rows of every fold, and last of the validation rows.
     table_bytes
         How much the tables of one pass may take.
+    most_rows
+        In any of the groups.
     """
 
     plan: Plan
@@ -53,6 +55,7 @@ class Holdings:
     centre: FloatArray
     by_label: tuple[Moments, ...]
     table_bytes: int
+    most_rows: int
 
     @classmethod
     def of(cls, source: Source, deal: Deal, client: Any = None, *, missing: str = "error") -> Holdings:
@@ -88,6 +91,7 @@ class Holdings:
             centre,
             moments,
             cache_bytes,
+            max(sum(seen[part].rows for part in group) for group in groups),
         )
 
     def go_over(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -102,6 +106,10 @@ class Holdings:
     def names(self) -> tuple[str, ...]:
         """The columns."""
         return self.plan.names
+
+    def labels(self, validation: bool) -> list[int]:
+        """Return the label of validation rows, or those of all others."""
+        return [self.folds] if validation else list(range(self.folds))
 
     @property
     def folds(self) -> int:

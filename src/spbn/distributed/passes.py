@@ -200,7 +200,7 @@ class Tails(NamedTuple):
 def tails(plan: Plan, parts: Sequence[int], asked: Sequence[Tails]) -> list[FloatArray]:
     """Return, for everything asked, its least and greatest coordinates: 2 × variables × at most `TAIL`."""
     found: list[list[FloatArray]] = [[] for _ in asked]
-    for block in _blocks(plan, parts, [one.columns for one in asked]):
+    for block in blocks(plan, parts, [one.columns for one in asked]):
         for number, one in enumerate(asked):
             rows = block.rows(one.columns, one.labels)
             if rows.shape[1]:
@@ -239,7 +239,7 @@ def spread(plan: Plan, parts: Sequence[int], asked: Sequence[Spreading]) -> list
     """Return, for everything asked, the tables of the rows with each of its sets of labels."""
     windows = [[np.zeros(one.lattice.grid.shape) for _ in one.labels] for one in asked]
     counts = [[0 for _ in one.labels] for one in asked]
-    for block in _blocks(plan, parts, [one.columns for one in asked]):
+    for block in blocks(plan, parts, [one.columns for one in asked]):
         for number, one in enumerate(asked):
             for slot, mine in enumerate(one.labels):
                 rows = block.rows(one.columns, mine)
@@ -290,12 +290,12 @@ class Read(NamedTuple):
 def read_tables(plan: Plan, parts: Sequence[int], asked: Sequence[Reading]) -> list[Read]:
     """Return what tables answer at the rows of some parts."""
     out: list[list[Read]] = [[] for _ in asked]
-    for block in _blocks(plan, parts, [one.columns for one in asked]):
+    for block in blocks(plan, parts, [one.columns for one in asked]):
         for number, one in enumerate(asked):
             points = block.rows(one.columns, (one.label,))
             heights = one.density.heights(points)
             good = heights >= one.threshold
-            chosen = _checks(heights, good)
+            chosen = rows_to_check(heights, good)
             read = Read(
                 float(np.log(heights[good]).sum()),
                 int(good.sum()),
@@ -311,7 +311,7 @@ def read_tables(plan: Plan, parts: Sequence[int], asked: Sequence[Reading]) -> l
     ]
 
 
-def _checks(heights: FloatArray, good: BoolArray) -> IntArray:
+def rows_to_check(heights: FloatArray, good: BoolArray) -> IntArray:
     """Choose rows to check: the least dense ones that are answered, and some others."""
     answered = np.flatnonzero(good)
     if len(answered) <= 2 * CHECKS:
@@ -325,7 +325,7 @@ def joined_readings(parts: Sequence[Read]) -> Read:
     """Add up readings of the same densities at different rows; of the checks, as many are kept as of one."""
     checks = np.concatenate([part.checks for part in parts], axis=1)
     heights = np.concatenate([part.heights for part in parts])
-    chosen = _checks(heights, np.ones(len(heights), dtype=np.bool_))
+    chosen = rows_to_check(heights, np.ones(len(heights), dtype=np.bool_))
     return Read(
         math.fsum(part.total for part in parts),
         sum(part.rows for part in parts),
@@ -349,7 +349,7 @@ def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[Adding]) -> li
     """Return, for everything asked, the log of the sum of the kernels at its points."""
     out = [np.full(one.points.shape[1], -np.inf) for one in asked]
     folds = tuple(range(plan.deal.folds))
-    for block in _blocks(plan, parts, [one.columns for one in asked]):
+    for block in blocks(plan, parts, [one.columns for one in asked]):
         starts, training = block.starts, int(block.starts[plan.deal.folds])
         for number, one in enumerate(asked):
             first, end = starts[one.label], min(starts[one.label + 1], training)
@@ -389,7 +389,7 @@ def outposts(plan: Plan, parts: Sequence[int], asked: Keeping) -> FloatArray:
     """Return the rows to keep, variables × rows, in coordinates in which kernels are standard normals."""
     found = [np.empty((len(asked.columns), 0))]
     everything = tuple(range(plan.deal.folds + 1))
-    for block in _blocks(plan, parts, [asked.columns]):
+    for block in blocks(plan, parts, [asked.columns]):
         points = block.rows(asked.columns, everything)
         coordinates = whitened(points - asked.centre[:, None], asked.whitener)
         found.append(coordinates[:, asked.outskirts.holds(coordinates)])
@@ -397,7 +397,7 @@ def outposts(plan: Plan, parts: Sequence[int], asked: Keeping) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Block:
+class Block:
     """Some rows in the order of their labels: those with label m begin at `starts[m]`."""
 
     columns: FloatArray
@@ -414,7 +414,7 @@ class _Block:
         return self.columns[np.ix_(np.array(chosen), places)]
 
 
-def _blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) -> Iterator[_Block]:
+def blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) -> Iterator[Block]:
     """Yield the columns that are needed, of some rows at a time."""
     columns = sorted({column for some in needed for column in some})
     places = {column: place for place, column in enumerate(columns)}
@@ -422,7 +422,7 @@ def _blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) -
         for block, labels in plan.rows(part, columns):
             order = np.argsort(labels, kind="stable")
             starts = np.searchsorted(labels[order], np.arange(plan.deal.folds + 2))
-            yield _Block(np.ascontiguousarray(block[:, order]), places, starts)
+            yield Block(np.ascontiguousarray(block[:, order]), places, starts)
 
 
 def require_finite(plan: Plan, found: Mapping[int, Survey]) -> None:

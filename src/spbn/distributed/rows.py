@@ -23,6 +23,8 @@ from spbn.kernels.spectral.engine import DIMENSIONS
 from spbn.learn import LearningInterrupted
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
+from spbn.nodes.blend import FOLDS as BLEND_FOLDS
+from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.numerics.random import Seed, generator
 from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BGe, Score
@@ -31,7 +33,12 @@ from spbn.search.constraints import require_seconds
 from spbn.structure import Structure
 
 #: The models, and the types that their nodes may have.
-MODELS = {"spbn": (NodeType.LG, NodeType.CKDE), "gbn": (NodeType.LG,), "kdebn": (NodeType.CKDE,)}
+MODELS: dict[str, tuple[NodeType, ...]] = {
+    "spbn": (NodeType.LG, NodeType.CKDE),
+    "gbn": (NodeType.LG,),
+    "kdebn": (NodeType.CKDE,),
+    "blend": (BLEND,),
+}
 SCORES = ("cv", "bic", "bge")
 RULES = ("scott", "silverman")
 MISSING = ("error", "drop")
@@ -63,7 +70,7 @@ def learn(
 
     The search is that of `spbn.learn` by hill climbing, and its scores are the same numbers, from sums over
     rows that the workers add up. Rows stay where they are, except for those that lie far from all others, a
-    few in a million. The network keeps no rows either: its CKDE nodes are compact.
+    few in a million. The network keeps no rows either: its CKDE and blend nodes are compact.
 
     Parameters
     ----------
@@ -75,6 +82,7 @@ def learn(
         A `dask.distributed.Client`. Without one, this process does the work, a part of the rows at a time.
     model
         "spbn": the type of every node is learned. "gbn": all are linear Gaussian. "kdebn": all are CKDE.
+        "blend": all are blends; those with two parents go without narrow kernels, whose grids do not fit.
     start
         Type of all nodes at the start of an SPBN search.
     score
@@ -134,7 +142,10 @@ def learn(
     criterion = _score(chosen, holdings, totals)
 
     def network(search: SearchResult) -> BayesianNetwork:
-        structure, cpds, left_out = fitted(search.structure, holdings, bandwidth, required_arcs)
+        last = holdings
+        if BLEND in types:  # whose weights are found by a cross-validation of all rows
+            last = Holdings.of(source, Deal(deal.seed, BLEND_FOLDS, 0.0), client, missing=missing)
+        structure, cpds, left_out = fitted(search.structure, last, bandwidth, required_arcs)
         for (parent, node), reason in left_out:
             warnings.warn(f"the arc {parent} → {node} is left out: {reason}", stacklevel=3)
         record = Record(

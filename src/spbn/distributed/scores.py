@@ -7,9 +7,11 @@ from typing import final
 
 import numpy as np
 
+from spbn.distributed.blends import HeldBlends
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.tables import SetTotals
 from spbn.nodes.base import NodeType
+from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.nodes.ckde import family_sets
 from spbn.nodes.families import FamilyBatch
 from spbn.numerics.arrays import FloatArray, IntArray
@@ -35,13 +37,16 @@ class HeldBIC(Score):
 class HeldLikelihood(Score):
     """`spbn.ValidatedLikelihood`, or the likelihood of its validation rows."""
 
-    def __init__(self, holdings: Holdings, totals: SetTotals, *, is_validation: bool = False) -> None:
+    def __init__(
+        self, holdings: Holdings, totals: SetTotals, *, validates: HeldLikelihood | None = None
+    ) -> None:
         self._holdings = holdings
         self._sets = totals
-        self._is_validation = is_validation
-        if not is_validation:
-            self.validation = HeldLikelihood(holdings, totals, is_validation=True)
-        super().__init__(holdings.names, [NodeType.LG, NodeType.CKDE])
+        self._is_validation = validates is not None
+        self._blends: HeldBlends = HeldBlends(totals.densities) if validates is None else validates._blends
+        if validates is None:
+            self.validation = HeldLikelihood(holdings, totals, validates=self)
+        super().__init__(holdings.names, [NodeType.LG, NodeType.CKDE, BLEND])
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         out = np.full(len(batch), -np.inf)
@@ -54,6 +59,10 @@ class HeldLikelihood(Score):
             whole, part = np.split(found, 2)
             with np.errstate(invalid="ignore"):
                 out[kernels] = np.where(np.isfinite(whole) & np.isfinite(part), whole - part, -np.inf)
+        blends = batch.of_type(BLEND)
+        if blends.any():
+            mixed = self._blends.validation_totals if self._is_validation else self._blends.totals
+            out[blends] = mixed(batch.only(blends))
         return out
 
     def _lines(self, batch: FamilyBatch) -> FloatArray:

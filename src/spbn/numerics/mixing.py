@@ -52,6 +52,21 @@ def mixing_weights(log_densities: FloatArray) -> tuple[FloatArray, float]:
     return weights, float(total + peaks.sum())
 
 
+def mixing_sums(log_densities: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Return what rows add to the log-likelihood of a mixture, its gradient, and minus its curvature.
+
+    For those who have only some of the rows, and add up. All weights are positive, and all of components ×
+    rows are finite.
+    """
+    peaks = log_densities.max(axis=0)
+    densities = np.exp(log_densities - peaks)
+    components, rows = densities.shape
+    gradient, curvature = np.empty(components), np.empty((components, components))
+    total = _log_likelihood(densities, weights) + float(peaks.sum())
+    _derivatives(densities, weights, 0.0, gradient, curvature)
+    return total, gradient + (rows + 1.0), np.tril(curvature) + np.tril(curvature, -1).T
+
+
 @compiled()
 def _maximise(densities: FloatArray, weights: FloatArray) -> float:
     """Put the best weights of components × rows; return Σ log Σ w p."""

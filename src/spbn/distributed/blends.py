@@ -1,0 +1,367 @@
+"""Blends over rows that workers hold: their weights and scores, from sums over rows.
+
+The counterpart of `nodes.blend.BlendScorer`. The workers keep the log-densities of the sets of columns that
+some families need, at all scales (`kept`), and add up the likelihood of a mixture and its derivatives.
+Newton's method, as in `numerics.mixing`, finds the weights from these: a pass over what is kept for each of
+its ten or so steps, for all of these families at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar, final
+
+import numpy as np
+
+from spbn.distributed.densities import HeldDensities, Unit
+from spbn.distributed.kept import (
+    Filling,
+    Keeping,
+    Key,
+    Left,
+    Line,
+    Mixed,
+    Mixing,
+    added,
+    fill,
+    joined,
+    keep,
+    mix,
+)
+from spbn.distributed.tables import worst_height
+from spbn.errors import ClusterError
+from spbn.kernels import SHARED_GRID
+from spbn.kernels.estimates import Estimate
+from spbn.kernels.multiscale import SCALES
+from spbn.kernels.spectral.completing import ATTEMPTS
+from spbn.nodes.blend import COMPONENTS, FEWEST_ROWS
+from spbn.nodes.densities import VariableSet
+from spbn.nodes.families import FamilyBatch
+from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.numerics.regression import residual_directions
+
+TIMES = 4  # that densities are made again if workers that kept them die
+#: A step that would gain less than this share of a row's log-density is the last, and is not checked.
+NEARLY_THERE = 1e-10
+MOST_STEPS = 100
+
+#: The least scale by dimension; all where none is named. In three dimensions narrower kernels than CKDE's own
+#: would need grids of hundreds of millions of cells for every fold, and there are so few rows within their
+#: reach that no other table of them would be smaller than the rows themselves.
+LEAST_SCALE = {3: 1.0}
+
+#: The columns of a family: its parents and, last, its node.
+Members = tuple[int, ...]
+
+
+Result = TypeVar("Result")
+
+
+class _LostError(Exception):
+    """A worker does not have what it should keep."""
+
+
+@dataclass
+class _Climb:
+    """The way to the weights that make rows most likely: where it is, and where it looks next."""
+
+    rows: int
+    trial: FloatArray
+    at: FloatArray = field(default_factory=lambda: np.empty(0))
+    step: FloatArray = field(default_factory=lambda: np.empty(0))
+    value: float = -math.inf
+    decrement: float = math.inf
+    size: float = 1.0
+    total: float = math.nan
+    is_done: bool = False
+
+    @classmethod
+    def of(cls, components: int, rows: int) -> _Climb:
+        """Begin with equal weights."""
+        return cls(rows, np.full(components, 1.0 / components))
+
+    def learn(self, found: Mixed) -> None:
+        """Take note of the sums at the trial, and choose the next one."""
+        prior = 1.0 / len(self.trial)
+        value = found.total + prior * float(np.log(self.trial).sum()) - (self.rows + 1.0) * self.trial.sum()
+        is_better = value >= self.value + 1e-4 * self.size * self.decrement
+        if self.value > -math.inf and not is_better and self.size > 1e-10:
+            self.size *= 0.5
+            self.trial = self.at + self.size * self.step
+            return
+        self.at, self.value = self.trial, value
+        gradient = found.gradient + prior / self.at - (self.rows + 1.0)
+        bent = found.curvature + np.diag(prior / self.at**2)
+        self.step = np.linalg.solve(bent, gradient).astype(np.float64)
+        self.decrement = float(self.step @ gradient)
+        if len(self.at) == 1 or self.decrement < NEARLY_THERE * self.rows:
+            self._finish(found)
+            return
+        shrinking = self.step < 0.0
+        room = -0.99 * self.at[shrinking] / self.step[shrinking]
+        self.size = float(min(1.0, room.min(initial=1.0)))
+        self.trial = self.at + self.size * self.step
+
+    def _finish(self, found: Mixed) -> None:
+        """Take the last step, of which the sums are known well enough from those before it."""
+        last = np.maximum(self.at + self.step, 0.01 * self.at) - self.at
+        total = found.total + found.gradient @ last - 0.5 * last @ found.curvature @ last
+        weights = self.at + last
+        self.trial = weights / weights.sum()
+        self.total = float(total - self.rows * math.log(weights.sum()))
+        self.is_done = True
+
+
+@final
+class HeldBlends:
+    """The weights of blends, and their log-likelihoods: prepared once, asked many times."""
+
+    def __init__(self, densities: HeldDensities) -> None:
+        self._densities = densities
+        self._holdings = densities.holdings
+        self._kept: dict[Key, None] = {}  # by all workers, those asked for last at the end
+        self._impossible: set[Key] = set()
+        self._found: dict[Members, tuple[FloatArray, float]] = {}
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of all rows of the folds; -inf where no component can be fitted."""
+        self._require([tuple(members.tolist()) for members in families.each])
+        return np.array([self._found[tuple(members.tolist())][1] for members in families.each])
+
+    def weights(self, members: Members, usable: BoolArray | None = None) -> FloatArray:
+        """Return the weights of `COMPONENTS`; 0 for those that cannot be fitted, or are not wanted.
+
+        Parameters
+        ----------
+        usable
+            The components that may have a weight; all by default.
+        """
+        if usable is None or usable.all():
+            self._require([members])
+            return self._found[members][0]
+        return self._climbed([members], [usable])[0][0]
+
+    def validation_totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of the validation rows, with the weights that the others give."""
+        asked = [tuple(members.tolist()) for members in families.each]
+        self._require(asked)
+        out = np.full(len(asked), -np.inf)
+        for some in self._batches(range(len(asked)), asked, validation=True):
+            out[some] = self._retried(self._validated, [asked[i] for i in some])
+        return out
+
+    def _validated(self, families: Sequence[Members]) -> FloatArray:
+        self._keep(families, validation=True)
+        out = np.full(len(families), -np.inf)
+        mixings, numbers = [], []
+        for number, members in enumerate(families):
+            weights = np.where(self._components(members, validation=True), self._found[members][0], 0.0)
+            if weights.sum() > 0.0:
+                mixings.append(self._mixing(members, weights > 0.0, weights / weights.sum(), validation=True))
+                numbers.append(number)
+        for number, found in zip(numbers, self._mixed(mixings), strict=True):
+            out[number] = found.total if found.usable.all() else -np.inf
+        return out
+
+    def _require(self, families: Sequence[Members]) -> None:
+        """Find the weights that are not known yet."""
+        missing = [members for members in dict.fromkeys(families) if members not in self._found]
+        for some in self._batches(range(len(missing)), missing, validation=False):
+            asked = [missing[i] for i in some]
+            found = self._climbed(asked, [np.ones(len(COMPONENTS), dtype=np.bool_)] * len(asked))
+            self._found.update(zip(asked, found, strict=True))
+
+    def _climbed(
+        self, families: Sequence[Members], wanted: Sequence[BoolArray]
+    ) -> list[tuple[FloatArray, float]]:
+        return self._retried(self._climb, families, wanted)
+
+    def _climb(
+        self, families: Sequence[Members], wanted: Sequence[BoolArray]
+    ) -> list[tuple[FloatArray, float]]:
+        """Return weights and log-likelihoods of families that fit into memory together."""
+        self._keep(families, validation=False)
+        rows = sum(moments.count for moments in self._holdings.by_label[:-1])
+        usable = [
+            some & self._components(members, validation=False)
+            for members, some in zip(families, wanted, strict=True)
+        ]
+        enough = rows >= FEWEST_ROWS
+        climbs = {
+            i: _Climb.of(int(some.sum()), rows) for i, some in enumerate(usable) if some.any() and enough
+        }
+        for _ in range(MOST_STEPS):
+            left = [i for i, climb in climbs.items() if not climb.is_done]
+            if not left:
+                break
+            mixings = [self._mixing(families[i], usable[i], climbs[i].trial, validation=False) for i in left]
+            for i, found in zip(left, self._mixed(mixings), strict=True):
+                if found.usable.all():
+                    climbs[i].learn(found)
+                    continue
+                places = np.flatnonzero(usable[i])
+                usable[i][places[~found.usable]] = False
+                climbs[i] = _Climb.of(max(1, int(usable[i].sum())), rows)
+                climbs[i].is_done = not usable[i].any()
+        out = []
+        for i, some in enumerate(usable):
+            weights, total = np.zeros(len(COMPONENTS)), -math.inf
+            if some.any() and i in climbs:
+                weights[some], total = climbs[i].trial, climbs[i].total
+            out.append((weights, total))
+        return out
+
+    def _mixed(self, asked: Sequence[Mixing]) -> list[Mixed]:
+        """Have sums over all rows added up."""
+        if not asked:
+            return []
+        found = self._holdings.go_over(mix, asked)
+        if any(one is None for one in found):
+            raise _LostError
+        return [added(parts) for parts in zip(*found, strict=True)]
+
+    def _retried(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Call a function again if workers that kept densities died."""
+        for _ in range(TIMES):
+            try:
+                return function(*arguments)
+            except _LostError:
+                self._kept.clear()
+        raise ClusterError(
+            f"workers lost the densities that they should keep {TIMES} times: look at their logs. They may "
+            f"need more memory."
+        )
+
+    def _batches(
+        self, numbers: Sequence[int], families: Sequence[Members], *, validation: bool
+    ) -> Iterator[list[int]]:
+        """Yield families that fit into memory together, by their numbers; those of the same columns first."""
+        room = int(self._holdings.table_bytes // (8 * self._holdings.most_rows))
+        together: list[int] = []
+        keys: set[Key] = set()
+        for number in sorted(numbers, key=lambda n: (len(families[n]), sorted(families[n]))):
+            mine = set(_keys(families[number], validation))
+            if len(mine) > room:
+                raise ClusterError(
+                    f"blends need {8 * len(mine)} bytes for every row that a worker has, and one has "
+                    f"{self._holdings.most_rows} rows: use more workers, or workers with more memory."
+                )
+            if together and len(keys | mine) > room:
+                yield together
+                together, keys = [], set()
+            together.append(number)
+            keys |= mine
+        if together:
+            yield together
+
+    def _keep(self, families: Sequence[Members], *, validation: bool) -> None:
+        """Have the workers keep what some families need."""
+        needed = dict.fromkeys(key for members in families for key in _keys(members, validation))
+        missing = [key for key in needed if key not in self._kept and key not in self._impossible]
+        room = int(self._holdings.table_bytes // (8 * self._holdings.most_rows))
+        older = [key for key in self._kept if key not in needed]
+        for key in older[: max(0, len(self._kept) + len(missing) - room)]:
+            del self._kept[key]
+        if not missing:
+            return
+        labels = self._holdings.labels(validation)
+        by_columns: dict[tuple[int, ...], list[Estimate]] = {}
+        for number, key in enumerate(missing):
+            variables = VariableSet(key.columns, key.dimension)
+            estimates = self._densities.estimates(number, variables, labels, key.scale)
+            if estimates is None:
+                self._impossible.add(key)
+            else:
+                by_columns.setdefault(key.columns, []).extend(estimates)
+        jobs = self._densities.jobs(by_columns, SHARED_GRID)
+        for job in jobs:
+            if job.lattice is None:
+                self._impossible |= {missing[estimate.number] for estimate in job.estimates}
+        current = frozenset([*self._kept, *missing])
+        for units in self._densities.units([job for job in jobs if job.lattice is not None]):
+            self._read(units, missing, current)
+        self._kept.update(dict.fromkeys(key for key in missing if key not in self._impossible))
+
+    def _read(self, units: Sequence[Unit], keys: Sequence[Key], current: frozenset[Key]) -> None:
+        """Have densities read at all rows and kept; those that tables do not have, too."""
+        readings, estimates = self._densities.readings(units)
+        asked = [
+            Keeping(reading, keys[estimate.number])
+            for reading, estimate in zip(readings, estimates, strict=True)
+        ]
+        for attempt in range(ATTEMPTS + 1):
+            found = self._holdings.go_over(keep, asked, current)
+            left = [joined(parts) for parts in zip(*found, strict=True)]
+            values = self._exact(asked, left)
+            fillings, again = [], []
+            for one, rest, exact in zip(asked, left, values, strict=True):
+                few = rest.isolated.shape[1]
+                worst = worst_height(one.reading, rest.heights, exact[few:])
+                if worst > 0.0 and attempt < ATTEMPTS:
+                    again.append(one._replace(reading=one.reading._replace(threshold=2.0 * worst)))
+                elif worst > 0.0:
+                    self._impossible.add(one.key)
+                elif few:
+                    fillings.append(Filling(one.key, rest.places, exact[:few]))
+            if fillings and not all(self._holdings.go_over(fill, fillings)):
+                raise _LostError
+            asked = again
+            if not asked:
+                return
+
+    def _exact(self, asked: Sequence[Keeping], left: Sequence[Left]) -> list[FloatArray]:
+        points = [np.concatenate([rest.isolated, rest.checks], axis=1) for rest in left]
+        return self._densities.exact([one.reading for one in asked], points)
+
+    def _components(self, members: Members, *, validation: bool) -> BoolArray:
+        """Tell which components of a family can be fitted."""
+        kernels = [
+            pair is not None and all(key is None or key not in self._impossible for key in pair)
+            for pair in _pairs(members, validation)
+        ]
+        return np.array([*kernels, self._line(members) is not None])
+
+    def _mixing(
+        self, members: Members, usable: BoolArray, weights: FloatArray, *, validation: bool
+    ) -> Mixing:
+        """Describe a mixture: weights are those of the usable components, or of all."""
+        chosen = weights if len(weights) == usable.sum() else weights[usable]
+        kernels = tuple(
+            pair if is_usable else None
+            for pair, is_usable in zip(_pairs(members, validation), usable[:-1], strict=True)
+        )
+        line = self._line(members) if usable[-1] else None
+        return Mixing(members, kernels, line, chosen, validation)
+
+    def _line(self, members: Members) -> Line | None:
+        training, columns = self._holdings.training, np.array(members)
+        directions, variances, share = residual_directions(training.counts, training.scatters, columns)
+        if share == 0.0:
+            return None
+        return Line(directions, training.means[:, columns] + self._holdings.centre[columns], variances)
+
+
+def scales(d: int) -> list[float | None]:
+    """Return the scales of the kernels of a family with d members; None for those that it goes without."""
+    return [scale if scale >= LEAST_SCALE.get(d, 0.0) else None for scale in SCALES]
+
+
+def _pairs(members: Members, validation: bool) -> list[tuple[Key, Key | None] | None]:
+    """Return, for every scale, what is needed of a family: all columns, and the parents."""
+    d, parents = len(members), members[:-1]
+    return [
+        None
+        if scale is None
+        else (
+            Key(tuple(sorted(members)), d, scale, validation),
+            Key(parents, d, scale, validation) if parents else None,
+        )
+        for scale in scales(d)
+    ]
+
+
+def _keys(members: Members, validation: bool) -> list[Key]:
+    pairs = _pairs(members, validation)
+    return [key for pair in pairs if pair is not None for key in pair if key is not None]

@@ -1,0 +1,177 @@
+"""Blends over workers: the numbers of blends in memory, from densities that workers keep."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+import spbn
+from spbn import ClusterError
+from spbn.distributed import blends, kept
+from spbn.distributed.blends import HeldBlends, scales
+from spbn.distributed.densities import HeldDensities
+from spbn.distributed.holdings import Holdings
+from spbn.distributed.kept import Mixed
+from spbn.distributed.passes import Deal
+from spbn.distributed.sources import opened
+from spbn.nodes.base import FitSettings
+from spbn.nodes.blend import NODE_TYPE, BlendScorer
+from spbn.nodes.families import FamilyBatch
+from spbn.nodes.partition import Partition
+from spbn.nodes.workbench import Workbench
+from spbn.tables.frames import as_table
+from workers.test_rows import FRAME, ROWS, held, in_memory, labels_of, written
+
+FAMILIES = [("A", [], "blend"), ("B", ["A"], "blend"), ("A", ["B"], "blend"), ("D", ["C"], "blend")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("parts") / "data")
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_scores_equal_those_in_memory(folder, client, workers):
+    expected, score = in_memory(), held(folder, client=client if workers else None)
+    np.testing.assert_allclose(score.local_many(FAMILIES), expected.local_many(FAMILIES), atol=1e-6)
+    np.testing.assert_allclose(
+        score.validation.local_many(FAMILIES), expected.validation.local_many(FAMILIES), atol=1e-6
+    )
+
+
+def test_outliers_have_the_density_that_they_have_in_memory(tmp_path):
+    """No grid reaches them, and the narrowest kernels least of all."""
+    frame = FRAME[["A", "B"]].copy()
+    frame.iloc[3] = [1e3, -1e3]
+    frame.iloc[700] = [40.0, 3.0]
+    score, expected = held(written(tmp_path / "data", frame)), in_memory(frame)
+    families = [("A", [], "blend"), ("B", ["A"], "blend")]
+    np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-5)
+    np.testing.assert_allclose(
+        score.validation.local_many(families), expected.validation.local_many(families), atol=1e-5
+    )
+
+
+def test_little_memory_means_more_passes_and_the_same_numbers(folder, monkeypatch):
+    score, small = held(folder), held(folder)
+    rows = small._holdings.most_rows
+    object.__setattr__(small._holdings, "table_bytes", 8 * rows * 9)  # one family of two columns, and a bit
+    np.testing.assert_allclose(small.local_many(FAMILIES), score.local_many(FAMILIES), rtol=1e-12)
+    np.testing.assert_allclose(
+        small.validation.local_many(FAMILIES), score.validation.local_many(FAMILIES), rtol=1e-12
+    )
+    object.__setattr__(small._holdings, "table_bytes", 8 * rows * 7)
+    with pytest.raises(ClusterError, match=r"blends need 64 bytes for every row .* 1500 rows: use more work"):
+        small.local("E", ["A"], "blend")
+
+
+def test_two_parents_go_without_narrow_kernels():
+    assert scales(2) == [1 / 16, 1 / 4, 1.0, 4.0]
+    assert scales(3) == [None, None, 1.0, 4.0]
+
+
+def test_blends_of_three_dimensions_mix_what_there_is(tmp_path, monkeypatch):
+    """Their weights are those of the same components in memory."""
+    frame = FRAME[["A", "B", "C"]][:300]
+    cuts, deal = [0, 120, 300], Deal(1, 3, 0.0)
+    holdings = Holdings.of(opened(written(tmp_path / "data", frame, cuts)), deal)
+    weights = HeldBlends(HeldDensities(holdings, "scott")).weights((0, 1, 2))
+    assert (weights[:2] == 0.0).all()
+    bench = Workbench(Partition.folds(as_table(frame), labels_of(deal, cuts)), FitSettings())
+    family = FamilyBatch.named(("A", "B", "C"), [("C", ["A", "B"], NODE_TYPE)])
+    ((_, components),) = BlendScorer(bench)._components(family)
+    expected, _ = spbn.numerics.mixing.mixing_weights(components[0, 2:])
+    np.testing.assert_allclose(weights[2:], expected, atol=1e-5)
+
+
+def test_a_network_of_blends_is_found_and_compact_from_birth(folder, client, monkeypatch):
+    names = ["A", "B", "C"]
+    found = spbn.distributed.learn(
+        folder, client=client, model="blend", folds=5, columns=names, max_parents=1, patience=1
+    )
+    start = spbn.Structure(names, types="blend")
+    expected = spbn.hill_climb(
+        in_memory(FRAME[names]), start, operators="arcs", types=("blend",), max_parents=1, patience=1
+    )
+    assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
+    np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
+    # The weights are found in other folds than those of a fit in memory.
+    labels = labels_of(Deal(0, 10, 0.0))
+    monkeypatch.setattr("spbn.nodes.blend.fold_labels", lambda *_: labels)
+    exact = spbn.BayesianNetwork.fit(expected.structure, FRAME[names])
+    far = pd.DataFrame(np.full((1, 3), 30.0), columns=names)
+    queries = pd.concat([FRAME[names][:300], far])
+    np.testing.assert_allclose(found.logpdf(queries), exact.logpdf(queries), atol=1e-5)
+    assert all(cpd.kept_rows is None for cpd in found.cpds.values())
+    for name in names:
+        mixture = (found.cpds[name].mixture, exact.cpds[name].mixture)
+        np.testing.assert_allclose(*mixture, atol=1e-6)
+
+
+def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch):
+    """What they kept is made again."""
+    original, killed = Holdings.go_over, []
+
+    def go_over(self, function, *arguments):
+        if not killed and function is kept.mix:
+            killed.append(min(processes.run(os.getpid).values()))
+            os.kill(killed[0], signal.SIGKILL)
+        return original(self, function, *arguments)
+
+    monkeypatch.setattr(Holdings, "go_over", go_over)
+    there = held(folder, client=processes)
+    families = [("A", [], "blend")]
+    found = there.local_many(families)
+    assert killed
+    np.testing.assert_allclose(found, held(folder).local_many(families), rtol=1e-12)
+
+
+def test_densities_that_are_lost_again_and_again_are_an_error(folder, monkeypatch):
+    monkeypatch.setattr(blends, "mix", lambda *_: None)
+    with pytest.raises(ClusterError, match="workers lost the densities that they should keep 4 times"):
+        held(folder).local("A", [], "blend")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_from_sums_are_the_best(seed):
+    """Against a general optimiser, and the sums of two halves of the rows."""
+    rng = np.random.default_rng(seed)
+    log_densities = rng.normal(size=(3, 200)) * rng.uniform(0.1, 3.0, size=(3, 1))
+    climb = blends._Climb.of(3, 200)
+    for _ in range(50):
+        halves = [
+            Mixed(*spbn.numerics.mixing.mixing_sums(half, climb.trial), np.ones(3, dtype=bool))
+            for half in np.split(log_densities, 2, axis=1)
+        ]
+        climb.learn(kept.added(halves))
+        if climb.is_done:
+            break
+    assert climb.is_done
+
+    def loss(free):
+        weights = np.exp(free - np.logaddexp.reduce(free))
+        mixed = np.log(weights @ np.exp(log_densities))
+        return -mixed.sum() - np.log(weights).sum() / 3
+
+    found = minimize(loss, np.zeros(3), tol=1e-12)
+    best = np.exp(found.x - np.logaddexp.reduce(found.x))
+    np.testing.assert_allclose(climb.trial, best, atol=1e-4)
+    mixed = np.log(climb.trial @ np.exp(log_densities)).sum()
+    np.testing.assert_allclose(climb.total, mixed, rtol=1e-10)
+
+
+def test_every_row_is_kept_once(folder):
+    score = held(folder)
+    score.local("B", ["A"], "blend")
+    entries = [key for key in kept._STORE._kept if key[0] == score._holdings.plan.number]
+    rows = {}
+    for number, part, key in entries:
+        arrays = kept._STORE._kept[number, part, key].values()
+        assert all(np.isfinite(array).all() for array in arrays)
+        rows[key] = rows.get(key, 0) + sum(map(len, arrays))
+    training = ROWS - int((labels_of(Deal(0, 5, 0.2)) == 5).sum())
+    assert set(rows.values()) == {training}
+    assert len(rows) == 8
