@@ -46,15 +46,22 @@ FOLDS = 10
 
 
 def tree_rows(rows: int, columns: int, seed: int) -> tuple[pd.DataFrame, list[tuple[int, int]]]:
-    """Draw rows from a tree: half of the nodes are curved functions of their parent, the others lines."""
+    """Draw rows from a tree: half of the nodes are curved functions of their parent, the others lines.
+
+    The nearer to the root, the stronger an arc is. So a greedy search joins a node to its parent before it
+    joins it to its children, and never finds the one place for a parent taken.
+    """
     shape = np.random.default_rng(0)
     arcs = [(int(shape.integers(j)), j) for j in range(1, columns)]
     rng = np.random.default_rng(seed)
-    data = np.empty((columns, rows))
+    data, depth = np.empty((columns, rows)), [0] * columns
     data[0] = rng.normal(size=rows)
     for parent, j in arcs:
+        depth[j] = depth[parent] + 1
+        noise = 0.25 * 1.4 ** depth[j]
         x = data[parent]
-        data[j] = (1.5 * np.sin(2.0 * x) if j % 2 else 0.8 * x) + 0.6 * rng.normal(size=rows)
+        data[j] = (1.4 * np.sin(2.0 * x) if j % 2 else x) + noise * rng.normal(size=rows)
+        data[j] /= math.sqrt(1.0 + noise**2)
     return pd.DataFrame(data.T, columns=[f"x{j}" for j in range(columns)]), arcs
 
 

@@ -68,12 +68,12 @@ def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
     assert np.flatnonzero(together["share"].isna()).tolist() == [0, 21]
     single = Monitor(dynamic, rows)
     parts = [single.update(row) for row in new.to_dict("records")]
-    pd.testing.assert_frame_equal(pd.concat(parts), together, check_index_type=False, rtol=1e-9)
+    pd.testing.assert_frame_equal(pd.concat(parts), pd.DataFrame(together), check_index_type=False, rtol=1e-9)
     first = Monitor(dynamic, rows)
     before = first.update(new.to_numpy()[:33])
     first.save(tmp_path / "state.json")
     after = Monitor.load(tmp_path / "state.json", dynamic).update(new.to_numpy()[33:])
-    pd.testing.assert_frame_equal(pd.concat([before, after]), together, check_index_type=False)
+    pd.testing.assert_frame_equal(pd.concat([before, after]), pd.DataFrame(together), check_index_type=False)
 
 
 def test_series_and_gaps_are_kept_apart():

@@ -174,7 +174,7 @@ def test_a_row_has_the_same_verdict_in_every_table(curves):
         [arrays.update(row) for row in new.to_numpy()[:20]] + [arrays.update(new.to_numpy()[20:])]
     )
     for other in (by_dict, by_array):
-        pd.testing.assert_frame_equal(other, together, check_index_type=False, rtol=1e-9)
+        pd.testing.assert_frame_equal(other, pd.DataFrame(together), check_index_type=False, rtol=1e-9)
     again = Monitor(network, rows).update(new[::-1])[::-1]
     np.testing.assert_allclose(again["share"], together["share"])
     assert again["blame"].tolist() == together["blame"].tolist()

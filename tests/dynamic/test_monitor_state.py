@@ -40,7 +40,7 @@ def test_it_goes_on_as_if_nothing_had_happened(network, rows, tmp_path):
         frames.append(part.update(new[start : start + 24]))
         part.save(tmp_path / "state.json")
         part = Monitor.load(tmp_path / "state.json", network)
-    pd.testing.assert_frame_equal(pd.concat(frames), expected)
+    pd.testing.assert_frame_equal(pd.concat(frames), pd.DataFrame(expected))
     assert repr(part) == repr(whole)
     whole.save(tmp_path / "whole.json")
     assert (tmp_path / "whole.json").read_text() == (tmp_path / "state.json").read_text()
