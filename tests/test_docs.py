@@ -19,6 +19,7 @@ import spbn
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+README = "../README.md"
 #: The page whose node type is registered in another process, and built into a copy of the package.
 PATCHING = "new-node-type.md"
 LARGEST_PICTURE = 150_000
@@ -91,7 +92,7 @@ def folder(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != PATCHING])
+@pytest.mark.parametrize("page", [README, *(page for page in PAGES if page != PATCHING)])
 def test_page_runs(page, folder):
     """The blocks of a page, in order, in one namespace and one folder."""
     namespace = {"__name__": page}
