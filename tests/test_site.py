@@ -53,6 +53,22 @@ def test_tutorials_are_pages_with_what_their_cells_show(site):
         assert (site / "tutorials" / path.name).is_file()
 
 
+def test_generated_pages_are_complete(site):
+    """Every command with every option, and every release."""
+    import typer
+
+    from spbn.app.cli import app
+
+    page = html.unescape((site / "commands.html").read_text(encoding="utf-8"))
+    for name, command in typer.main.get_command(app).commands.items():
+        assert f"spbn {name}" in page
+        options = [option for parameter in command.params for option in parameter.opts if option[0] == "-"]
+        assert [option for option in options if f"<code>{option}" not in page and option != "-n"] == []
+    changes = (site / "changelog.html").read_text(encoding="utf-8")
+    releases = re.findall(r"^## (\S+) ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert all(release in changes for release in releases)
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     """Links may lead away. What a page needs to be shown must be in the folder."""
     for path in site.rglob("*.html"):
