@@ -37,7 +37,7 @@ def references(path):
 
 
 def test_every_page_is_there(site):
-    assert {path.stem for path in PAGES} <= {path.stem for path in site.glob("*.html")}
+    assert {path.stem for path in PAGES} <= {path.stem for path in site.rglob("*.html")}
 
 
 def test_tutorials_are_pages_with_what_their_cells_show(site):
@@ -83,7 +83,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 def test_no_link_is_dead(site):
     """Every address within the site is a file, and every anchor is in it."""
-    anchors = {path: set(ANCHOR.findall(path.read_text(encoding="utf-8"))) for path in site.glob("*.html")}
+    anchors = {path: set(ANCHOR.findall(path.read_text(encoding="utf-8"))) for path in site.rglob("*.html")}
     for path in anchors:
         for _, address in references(path):
             parts = urlsplit(address)
