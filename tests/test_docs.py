@@ -172,6 +172,22 @@ def apply(diff, root):
         path.write_text(content, encoding="utf-8")
 
 
+def test_the_gallery_has_every_plot():
+    """Functions that draw, by their names or through the methods that call them."""
+    content = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    methods = {
+        "plot_posterior": "posterior.plot()",
+        "plot_slices": "dynamic.plot()",
+        "plot_forecast": "dynamic.forecast(series, 12).plot()",
+    }
+    drawing = (ROOT / "src" / "spbn" / "drawing").glob("*.py")
+    names = {
+        name for path in drawing for name in re.findall(r"^def (plot_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert set(methods) < names
+    assert [name for name in sorted(names) if methods.get(name, f"{name}(") not in content] == []
+
+
 def test_pictures_are_there_and_small():
     pages = [(DOCS / page).read_text(encoding="utf-8") for page in PAGES]
     shown = {name for page in pages for name in re.findall(r"\]\((img/[^)]+)\)", page)}
