@@ -19,6 +19,7 @@ import spbn
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+README = "../README.md"
 #: The page whose node type is registered in another process, and built into a copy of the package.
 PATCHING = "new-node-type.md"
 LARGEST_PICTURE = 150_000
@@ -91,7 +92,7 @@ def folder(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != PATCHING])
+@pytest.mark.parametrize("page", [README, *(page for page in PAGES if page != PATCHING)])
 def test_page_runs(page, folder):
     """The blocks of a page, in order, in one namespace and one folder."""
     namespace = {"__name__": page}
@@ -169,6 +170,22 @@ def apply(diff, root):
                 assert content.count(before) == 1, f"{new} has this {content.count(before)} times:\n{before}"
             content = content.replace(before, after, 1) if before else after
         path.write_text(content, encoding="utf-8")
+
+
+def test_the_gallery_has_every_plot():
+    """Functions that draw, by their names or through the methods that call them."""
+    content = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    methods = {
+        "plot_posterior": "posterior.plot()",
+        "plot_slices": "dynamic.plot()",
+        "plot_forecast": "dynamic.forecast(series, 12).plot()",
+    }
+    drawing = (ROOT / "src" / "spbn" / "drawing").glob("*.py")
+    names = {
+        name for path in drawing for name in re.findall(r"^def (plot_\w+)", path.read_text(), re.MULTILINE)
+    }
+    assert set(methods) < names
+    assert [name for name in sorted(names) if methods.get(name, f"{name}(") not in content] == []
 
 
 def test_pictures_are_there_and_small():

@@ -37,7 +37,7 @@ def references(path):
 
 
 def test_every_page_is_there(site):
-    assert {path.stem for path in PAGES} <= {path.stem for path in site.glob("*.html")}
+    assert {path.stem for path in PAGES} <= {path.stem for path in site.rglob("*.html")}
 
 
 def test_tutorials_are_pages_with_what_their_cells_show(site):
@@ -51,6 +51,22 @@ def test_tutorials_are_pages_with_what_their_cells_show(site):
         assert "data-output" not in text
         assert f'href="{path.name}"' in text  # to download
         assert (site / "tutorials" / path.name).is_file()
+
+
+def test_generated_pages_are_complete(site):
+    """Every command with every option, and every release."""
+    import typer
+
+    from spbn.app.cli import app
+
+    page = html.unescape((site / "commands.html").read_text(encoding="utf-8"))
+    for name, command in typer.main.get_command(app).commands.items():
+        assert f"spbn {name}" in page
+        options = [option for parameter in command.params for option in parameter.opts if option[0] == "-"]
+        assert [option for option in options if f"<code>{option}" not in page and option != "-n"] == []
+    changes = (site / "changelog.html").read_text(encoding="utf-8")
+    releases = re.findall(r"^## (\S+) ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert all(release in changes for release in releases)
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
@@ -67,7 +83,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 def test_no_link_is_dead(site):
     """Every address within the site is a file, and every anchor is in it."""
-    anchors = {path: set(ANCHOR.findall(path.read_text(encoding="utf-8"))) for path in site.glob("*.html")}
+    anchors = {path: set(ANCHOR.findall(path.read_text(encoding="utf-8"))) for path in site.rglob("*.html")}
     for path in anchors:
         for _, address in references(path):
             parts = urlsplit(address)

@@ -67,6 +67,13 @@ class Confidence:
         The arguments of `learn` and the seed, as plain data.
     rows, data_hash
         The size of the table, and its SHA-256.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> found = spbn.confidence(data, replicates=5, model="gbn")
+    >>> network = spbn.BayesianNetwork.fit(found.structure(), data)
     """
 
     structures: tuple[Structure, ...]
@@ -247,6 +254,14 @@ def confidence(
         settings is refused.
     progress
         Show a progress bar on the terminal.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> found = spbn.confidence(data, replicates=5, model="gbn")
+    >>> print(found.arcs.iloc[0].to_dict())
+    {'source': 'C', 'target': 'B', 'strength': 1.0, 'direction': 1.0}
     """
     _require_settings(replicates, settings)
     settings = {name: list(v) if isinstance(v, Iterator) else v for name, v in settings.items()}

@@ -59,6 +59,15 @@ class LearningInterrupted(KeyboardInterrupt):
     """Ctrl-C during `learn`: `network()` fits what the search had found by then.
 
     `search` is the search so far, with "interrupted" as its `stop_reason`.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> try:
+    ...     network = spbn.learn(data, model="gbn")
+    ... except spbn.LearningInterrupted as stop:  # Ctrl-C
+    ...     network = stop.network()
     """
 
     def __init__(self, search: SearchResult, network: Callable[[], BayesianNetwork]) -> None:
@@ -159,6 +168,14 @@ def learn(
     ------
     LearningInterrupted
         A `KeyboardInterrupt` from which the best network so far can be had.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(2000, seed=0)
+    >>> network = spbn.learn(data)
+    >>> print(network.structure.arcs)
+    (('A', 'C'), ('B', 'C'), ('C', 'D'), ('D', 'E'))
     """
     given = dict(locals())
     if client is not None:

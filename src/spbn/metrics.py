@@ -24,7 +24,16 @@ from spbn.structure import Structure
 
 
 def hmd(a: Any, b: Any) -> int:
-    """Return the Hamming distance: how many pairs are joined in one graph and not in the other."""
+    """Return the Hamming distance: how many pairs are joined in one graph and not in the other.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> a = spbn.DAG("ABC", [("A", "B"), ("B", "C")])
+    >>> b = spbn.DAG("ABC", [("B", "A")])
+    >>> spbn.metrics.hmd(a, b)
+    1
+    """
     (directed_a, undirected_a), (directed_b, undirected_b) = _joins(a, b)
     joined_a = directed_a | directed_a.T | undirected_a
     joined_b = directed_b | directed_b.T | undirected_b
@@ -37,6 +46,14 @@ def shd(a: Any, b: Any) -> int:
     An arc that is reversed, or that is directed in one graph only, counts once.
     To compare only what data can tell apart, compare equivalence classes:
     ``shd(a.to_cpdag(), b.to_cpdag())``.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> a = spbn.DAG("ABC", [("A", "B"), ("B", "C")])
+    >>> b = spbn.DAG("ABC", [("B", "A")])
+    >>> spbn.metrics.shd(a, b)
+    2
     """
     (directed_a, undirected_a), (directed_b, undirected_b) = _joins(a, b)
     differs = (directed_a != directed_b) | (undirected_a != undirected_b)
@@ -44,7 +61,16 @@ def shd(a: Any, b: Any) -> int:
 
 
 def thmd(a: Any, b: Any) -> int:
-    """Return the type Hamming distance: how many nodes have different types."""
+    """Return the type Hamming distance: how many nodes have different types.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> a = spbn.Structure("AB", types="lg")
+    >>> b = spbn.Structure("AB", types={"A": "lg", "B": "ckde"})
+    >>> spbn.metrics.thmd(a, b)
+    1
+    """
     first, second = _structure(a), _structure(b)
     _require_same_nodes(first.nodes, second.nodes)
     return sum(first.types[node] != second.types[node] for node in first.nodes)

@@ -54,6 +54,21 @@ class BayesianNetwork:
         Transforms of the columns; the densities are then those of transformed columns.
     record
         How it was made. If nothing else is known, `search` and `type_search` can be given instead.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> print(network)
+    A = 6.015 + N(0, 0.9285)
+    B ~ CKDE (200 rows)
+    C | A, B ~ CKDE (200 rows)
+    D = 9.884 + 0.8·C + N(0, 0.3734)
+    E | D ~ CKDE (200 rows)
+    >>> network.logpdf(data).round(1)[:3]
+    array([-6.9, -6.5, -7.5])
     """
 
     structure: Structure

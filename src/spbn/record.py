@@ -38,6 +38,14 @@ class Record:
         The search for the structure, and the one for the node types of PC's graph.
     rounds
         If values were missing and drawn: the score that the search of every round reached.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> print(network.record.rows, network.record.settings["model"])
+    200 gbn
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)

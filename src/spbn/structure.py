@@ -34,6 +34,15 @@ class Structure:
     inputs
         Names of further nodes of the graph that have neither type nor density, and no parents: what is
         known from elsewhere, such as the values of a moment before.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.Structure("ABC", [("A", "C"), ("B", "C")], {"A": "lg", "B": "lg", "C": "ckde"})
+    >>> structure.parents("C")
+    ('A', 'B')
+    >>> print(structure.type("C"))
+    ckde
     """
 
     #: The graph of the nodes and, after them, the inputs.

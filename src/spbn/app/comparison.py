@@ -89,6 +89,16 @@ def compare_models(
     rows that are unlikely under one are mostly unlikely under the other. Then there are the mean number of
     "arcs", the share of every node type, and the "seconds" that it took: those of all workers together, if
     there are some.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> table = spbn.compare_models(data, folds=2, patience=0)
+    >>> print(table[["model", "margins"]].head(2).to_string(index=False))
+    model     margins
+    blend        none
+    blend yeo-johnson
     """
     from spbn.app.compared import Comparison
 

@@ -87,6 +87,12 @@ def connected(address: str, *, timeout: float = SECONDS_TO_CONNECT) -> Iterator[
         Such as ``"tcp://10.0.0.1:8786"``.
     timeout
         How many seconds it may take until the scheduler answers.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> with spbn.distributed.connected("tcp://10.0.0.1:8786") as client:  # doctest: +SKIP
+    ...     network = spbn.learn(data, client=client)
     """
     require_dask()
     with _started(address, timeout) as client:

@@ -67,6 +67,12 @@ def plot_structure(
         How strong arcs are, from 0 to 1: stronger ones are wider, and the strength is written on each.
     open_directions
         Arcs whose direction is open: they are dashed.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> ax = spbn.plots.plot_structure(spbn.datasets.synthetic_structure())
+    >>> ax.figure.savefig("graph.svg")
     """
     if compare_to is not None and (strengths is not None or open_directions):
         raise ArgumentError("strengths and open_directions cannot be drawn together with compare_to.")
@@ -113,6 +119,13 @@ def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
     """Draw the score and the validation score after every step.
 
     The steps are named below the axis, or numbered if there are more than 24.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> ax = spbn.plots.plot_search(network.search)
     """
     if not isinstance(search, SearchResult):
         raise ArgumentError(f"search must be a SearchResult. Got {type(search).__name__}.")
@@ -174,6 +187,14 @@ def plot_cpd(
         Rows to draw, and to take ranges and quantiles from; by default rows drawn from the network.
     points
         The most rows to draw.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> ax = spbn.plots.plot_cpd(network, "E", data=data)
     """
     network.structure.type(node)  # refuses what is not a node
     cpd = network.cpds[node]
@@ -221,6 +242,14 @@ def plot_contributions(
     nodes
         Which nodes to draw; the five that vary most by default. The sum over all nodes
         is drawn too.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> ax = spbn.plots.plot_contributions(network.logpdf_by_node(data), nodes=["C", "D"])
     """
     import pandas as pd
 

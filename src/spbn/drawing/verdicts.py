@@ -30,6 +30,15 @@ def plot_verdicts(
         The frame; its index is the horizontal axis if it holds numbers or times.
     alarm
         The level of an alarm, to be drawn as a line.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> from spbn.drawing.verdicts import plot_verdicts
+    >>> monitor = spbn.Monitor(network, data)
+    >>> above, below = plot_verdicts(monitor.update(data), alarm=monitor.alarm)
     """
     require_plot_packages()
     absent = [name for name in COLUMNS if name not in found]

@@ -37,6 +37,15 @@ class Forecast:
         Variables × series × paths × steps; levels as codes.
     series_name, series
         The column that tells series apart, if there is one, and the series.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> dynamic = spbn.learn_dynamic(data, lags=1, model="gbn")
+    >>> ahead = dynamic.forecast(data, 3, n=100, seed=0)
+    >>> ahead.mean().shape
+    (3, 5)
     """
 
     variables: tuple[Variable, ...]

@@ -45,6 +45,14 @@ class DynamicNetwork:
         The columns of data that tell series apart, and that hold the times of rows; None if there are none.
     step
         What lies between the times of rows.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> dynamic = spbn.learn_dynamic(data, lags=1, model="gbn")
+    >>> print(dynamic.lags, len(dynamic.logpdf(data)))
+    1 200
     """
 
     static: BayesianNetwork

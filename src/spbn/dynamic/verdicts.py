@@ -24,6 +24,18 @@ class Drift:
     shifts
         By how much each of them has moved, in its own standard deviations given its parents; NaN if it is
         discrete.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> from spbn.tables import training_table
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> monitor = spbn.Monitor(network, data)
+    >>> moved = training_table(data.assign(A=data["A"] + 3.0), "error")
+    >>> first = next(iter(monitor.judge(moved).drifts.values()))
+    >>> print(first.blame)
+    ('A',)
     """
 
     row: int

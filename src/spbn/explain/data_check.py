@@ -36,6 +36,15 @@ class ColumnCheck:
         The level that most rows have, and their share; None if it has numbers.
     notes
         What to look at twice, in words.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> first = spbn.explain.check_data(data, network.variables).columns[0]
+    >>> print(first.name, first.missing)
+    A 0
     """
 
     name: str
@@ -59,6 +68,15 @@ class DataCheck:
         How many complete rows are the same as an earlier one.
     unused
         Columns that the network does not have.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> found = spbn.explain.check_data(data, network.variables)
+    >>> print(found.rows, len(found.columns))
+    200 5
     """
 
     rows: int

@@ -88,6 +88,15 @@ def early_stop(
         What `learn` was called with, from `network.record.settings`: the advice depends on it.
     labels
         What the rows are called; by default they are counted from 0.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data)
+    >>> from spbn.tables import training_table
+    >>> print(spbn.explain.early_stop(network.search, training_table(data, "error")))
+    None
     """
     if not isinstance(search, SearchResult):
         return None

@@ -87,6 +87,16 @@ class UnusualRows:
         What every node adds to that of a typical row.
     scoring
         How the rows were scored: training rows are left out of the fit.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> found = spbn.explain.unusual_rows(network, data, top=3)
+    >>> print(len(found.rows), round(found.alarm(0.01), 1))
+    3 -13.4
     """
 
     rows: tuple[UnusualRow, ...]
@@ -152,6 +162,18 @@ def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) 
         A table with the columns of the network.
     top
         How many rows to return.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> rows = data.copy()
+    >>> rows.loc[7, "D"] += 9.0
+    >>> found = spbn.explain.unusual_rows(network, rows, top=1)
+    >>> print(found.rows[0].label, found.rows[0].reasons[0].node)
+    7 D
     """
     return find(network, gather(network, data), top=top)
 

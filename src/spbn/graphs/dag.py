@@ -31,6 +31,17 @@ class DAG:
         Names of the nodes; their order breaks ties.
     arcs
         Pairs (parent, child).
+
+    Examples
+    --------
+    >>> import spbn
+    >>> dag = spbn.DAG("ABC", [("A", "C"), ("B", "C")])
+    >>> dag.d_separated("A", "B"), dag.d_separated("A", "B", ["C"])
+    (True, False)
+    >>> print(dag.to_cpdag())
+    3 nodes: A, B, C
+    A → C
+    B → C
     """
 
     nodes: tuple[str, ...]
@@ -218,6 +229,15 @@ class PDAG:
         Pairs (parent, child).
     edges
         Pairs, each in either order.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> pdag = spbn.PDAG("ABC", [("A", "C")], [("B", "C")])
+    >>> print(pdag.to_dag())
+    3 nodes: A, B, C
+    A → C
+    C → B
     """
 
     nodes: tuple[str, ...]

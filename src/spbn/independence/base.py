@@ -35,6 +35,16 @@ class IndependenceTest(ABC):
     ----------
     nodes
         The variables, in the order of the columns, or their names if all are continuous.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> test = spbn.PartialCorrelation(data)
+    >>> test.nodes
+    ('A', 'B', 'C', 'D', 'E')
+    >>> bool(test.pvalue("C", "D") < 0.05)
+    True
     """
 
     #: How many questions are worth asking at once. PC asks ahead, for answers that it may not

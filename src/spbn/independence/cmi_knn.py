@@ -58,6 +58,14 @@ class CMIknn(IndependenceTest):
         its names alone.
     missing
         Refuse rows with missing or infinite values ("error") or leave them out ("drop").
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> test = spbn.CMIknn(data.head(100), seed=0)
+    >>> bool(test.pvalue("C", "D") < 0.05)
+    True
     """
 
     def __init__(

@@ -24,6 +24,13 @@ class Oracle(IndependenceTest):
     ----------
     dag
         The true graph: a DAG or a Structure.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> test = spbn.Oracle(spbn.DAG("ABC", [("A", "B"), ("B", "C")]))
+    >>> test.pvalue("A", "C"), test.pvalue("A", "C", ["B"])
+    (0.0, 1.0)
     """
 
     def __init__(self, dag: DAG | Structure) -> None:

@@ -35,6 +35,16 @@ class PartialCorrelation(IndependenceTest):
         for a list of conditions, to compare results with it.
     missing
         Refuse rows with missing or infinite values ("error") or leave them out ("drop").
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> test = spbn.PartialCorrelation(data)
+    >>> bool(test.pvalue("C", "D") < 0.05)
+    True
+    >>> bool(test.pvalue("B", "D", ["C"]) < 0.05)
+    False
     """
 
     batch_size = 8192

@@ -76,6 +76,14 @@ class RCoT(IndependenceTest):
         seed and on the names alone.
     missing
         Refuse rows with missing or infinite values ("error") or leave them out ("drop").
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> test = spbn.RCoT(data, seed=0)
+    >>> bool(test.pvalue("B", "C") < 0.05)
+    True
     """
 
     # In a dense graph a condition comes up for a dozen pairs, but not in the same round.

@@ -44,6 +44,15 @@ class Posterior:
         How many independent draws the draws are worth.
     log_evidence, log_evidence_error
         The logarithm of the density or probability of what is known, and its standard error.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> posterior = network.query({"C": 10.0})
+    >>> print(posterior.method, round(posterior.mean()["D"], 1))
+    exact 17.9
     """
 
     evidence: Mapping[str, Any]

@@ -76,6 +76,15 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn; there is no `feature_names_in_` for an array, whose features are
         called ``x0``, ``x1``, ...
+
+    Examples
+    --------
+    >>> import spbn
+    >>> from sklearn.datasets import load_iris
+    >>> rows, species = load_iris(as_frame=True, return_X_y=True)
+    >>> model = spbn.SPBNClassifier(model="gbn", calibrate=False).fit(rows, species)
+    >>> bool(model.score(rows, species) > 0.9)
+    True
     """
 
     classes_: npt.NDArray[Any]

@@ -23,6 +23,14 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     """Return a `pgmpy.models.LinearGaussianBayesianNetwork` with the same graph and parameters.
 
     pgmpy nodes have a standard deviation, spbn nodes a variance.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> from spbn.interop.pgmpy import to_pgmpy
+    >>> model = to_pgmpy(network)  # doctest: +SKIP
     """
     pgmpy = _pgmpy()
     if not isinstance(network, BayesianNetwork):
@@ -49,7 +57,16 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
 
 
 def from_pgmpy(model: Any) -> BayesianNetwork:
-    """Convert a `pgmpy.models.LinearGaussianBayesianNetwork` that has all its CPDs."""
+    """Convert a `pgmpy.models.LinearGaussianBayesianNetwork` that has all its CPDs.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> from spbn.interop.pgmpy import from_pgmpy, to_pgmpy
+    >>> again = from_pgmpy(to_pgmpy(network))  # doctest: +SKIP
+    """
     pgmpy = _pgmpy()
     if not isinstance(model, pgmpy.Network):
         raise ArgumentError(

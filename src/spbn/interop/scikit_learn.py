@@ -41,6 +41,14 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         The fitted `BayesianNetwork`.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn; there is no `feature_names_in_` for an array.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> density = spbn.SPBNDensity(model="gbn").fit(data)
+    >>> density.score_samples(data).shape
+    (200,)
     """
 
     network_: BayesianNetwork

@@ -187,6 +187,14 @@ class NodeType(ABC, metaclass=_Registered):
 
     `NodeType.LG` and `NodeType.CKDE` are the two from the paper. Wherever a type is expected, its
     name will do, and a type is equal to its name.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> print(spbn.NodeType.CKDE.label)
+    CKDE
+    >>> spbn.NodeType.parse("lg") is spbn.NodeType.LG
+    True
     """
 
     LG: ClassVar[NodeType]  #: linear Gaussian: a linear regression with normal noise

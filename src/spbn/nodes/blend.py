@@ -63,6 +63,14 @@ class Blend:
         The kernels at scale 1; None if they could not be fitted.
     mixture
         The weights of `COMPONENTS`; 0 for what could not be fitted.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> node = spbn.learn(data[["A", "C"]], model="blend", patience=0).cpds["A"]
+    >>> list(node.weights)
+    ['very narrow kernels', 'narrow kernels', 'kernels', 'wide kernels', 'linear Gaussian']
     """
 
     node: str
@@ -201,6 +209,14 @@ class CompactBlend:
         The components that have a weight, by their number in `COMPONENTS`.
     mixture
         The weights of `COMPONENTS`.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data[["A", "B"]], model="blend", patience=0)
+    >>> type(network.compact().cpds["B"]).__name__
+    'CompactBlend'
     """
 
     node: str

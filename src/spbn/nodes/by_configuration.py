@@ -49,6 +49,18 @@ class ByConfiguration:
         Their densities, given the continuous parents.
     otherwise
         The density under any other configuration; None if there is no other.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> rows = {"sex": ["F", "M"] * 20, "height": [165.0 + 10 * (i % 2) + i % 5 for i in range(40)]}
+    >>> types = {"sex": "discrete", "height": "lg"}
+    >>> structure = spbn.Structure(["sex", "height"], [("sex", "height")], types)
+    >>> network = spbn.BayesianNetwork.fit(structure, rows)
+    >>> for name, case in network.cpds["height"].describe().cases.items():
+    ...     print(name, "|", case.formula)
+    sex = F | height = 167 + N(0, 2.105)
+    sex = M | height = 177 + N(0, 2.105)
     """
 
     node: str

@@ -51,6 +51,16 @@ class CKDE:
         The family.
     joint
         The kernel density estimate of the parents and, last, the node.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> node = spbn.CKDE.fit(data, "C", ["A", "B"])
+    >>> print(node)
+    C | A, B ~ CKDE (200 rows)
+    >>> node.logpdf(data).shape
+    (200,)
     """
 
     node: str

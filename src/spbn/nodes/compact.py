@@ -38,6 +38,16 @@ class CompactCKDE:
         The family.
     kernels
         Tables of the kernels' sums, and the rows on the outskirts.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> small = network.compact()
+    >>> print(small.cpds["B"])
+    B ~ CKDE (200 rows, compact)
     """
 
     node: str

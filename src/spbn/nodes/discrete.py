@@ -42,6 +42,16 @@ class ProbabilityTable:
         Configurations × levels.
     otherwise
         The probabilities under any other configuration: uniform, or without smoothing those of all rows.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> rows = {"sky": ["clear", "clear", "cloudy", "cloudy"] * 5, "rain": [False, False, True, False] * 5}
+    >>> structure = spbn.Structure(["sky", "rain"], [("sky", "rain")], "discrete")
+    >>> network = spbn.BayesianNetwork.fit(structure, rows)
+    >>> table = network.cpds["rain"]
+    >>> print(table.levels, table.probabilities.round(2).tolist())
+    ('False', 'True') [[0.95, 0.05], [0.5, 0.5]]
     """
 
     node: str

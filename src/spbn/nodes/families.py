@@ -17,7 +17,15 @@ from spbn.numerics.arrays import BoolArray, IntArray
 
 
 class Family(NamedTuple):
-    """A node, its parents and its type: all that a local score depends on."""
+    """A node, its parents and its type: all that a local score depends on.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> family = spbn.Family("C", ("A", "B"), spbn.NodeType.CKDE)
+    >>> print(family)
+    C | A, B (ckde)
+    """
 
     node: str
     parents: tuple[str, ...] = ()

@@ -37,6 +37,13 @@ class KDE:
         Variables × rows: the centres of the kernels.
     bandwidth
         The covariance matrix H of a kernel.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> kde = spbn.KDE.fit({"x": [0.0, 1.0, 3.0]})
+    >>> kde.logpdf({"x": [1.0]}).round(3)
+    array([-1.538])
     """
 
     names: tuple[str, ...]

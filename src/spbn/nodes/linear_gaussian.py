@@ -41,6 +41,15 @@ class LinearGaussian:
         b_0, and b_k in the order of the parents.
     variance
         σ² = RSS / (N - |parents| - 1).
+
+    Examples
+    --------
+    >>> import spbn
+    >>> node = spbn.LinearGaussian("y", ["x"], 1.0, [2.0], 0.25)
+    >>> print(node)
+    y = 1 + 2·x + N(0, 0.25)
+    >>> node.logpdf({"x": [0.0, 1.0], "y": [1.0, 3.0]}).round(3)
+    array([-0.226, -0.226])
     """
 
     node: str

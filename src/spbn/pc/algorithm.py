@@ -24,7 +24,16 @@ from spbn.pc.skeleton import Skeleton, find_skeleton
 
 @dataclass(frozen=True)
 class PCResult:
-    """What PC found, and how."""
+    """What PC found, and how.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> true = spbn.datasets.synthetic_structure()
+    >>> found = spbn.pc(spbn.Oracle(true))
+    >>> sorted(found.separating_sets[frozenset("AD")])
+    ['C']
+    """
 
     #: The graph: arcs where the direction is known, edges where it is not.
     pdag: PDAG
@@ -77,6 +86,16 @@ def pc(
         No arc goes from a continuous to a discrete variable.
     progress
         Show a progress bar.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> found = spbn.pc(spbn.PartialCorrelation(data), alpha=0.01)
+    >>> print(found.pdag)
+    5 nodes: A, B, C, D, E
+    B — C
+    C — D
     """
     _check(test, alpha, max_conditioning, orientation)
     impossible, required = impossible_arcs(test.variables), list(required_arcs)

@@ -44,6 +44,15 @@ def render(
     confidence
         How often replicates of the search agree, from `spbn.confidence`: the report then says which arcs
         to believe.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> page = spbn.report.render(network, data=data)
+    >>> page[:15]
+    '<!doctype html>'
     """
     require_plot_packages()
     if not isinstance(network, DynamicNetwork):
@@ -62,7 +71,15 @@ def write_report(
     title: str | None = None,
     confidence: Confidence | None = None,
 ) -> None:
-    """Write the report to a file, which appears whole or not at all; see `render`."""
+    """Write the report to a file, which appears whole or not at all; see `render`.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> spbn.report.write_report(network, "report.html", data=data, title="Five variables")
+    """
     text = render(network, data=data, title=title, confidence=confidence)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

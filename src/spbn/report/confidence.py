@@ -20,7 +20,16 @@ SHOWN = 15  # pairs that are not believed
 
 
 def write_confidence_report(found: Confidence, path: str | os.PathLike[str], *, title: str) -> None:
-    """Write the report to a file, which appears whole or not at all; see `render_confidence`."""
+    """Write the report to a file, which appears whole or not at all; see `render_confidence`.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> from spbn.report.confidence import write_confidence_report
+    >>> found = spbn.confidence(data, replicates=5, model="gbn")
+    >>> write_confidence_report(found, "arcs.html", title="Five variables")
+    """
     text = render_confidence(found, title=title)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

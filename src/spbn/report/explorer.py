@@ -52,7 +52,17 @@ def write_explorer(
 def render_explorer(
     network: BayesianNetwork, *, samples: int | None = None, seed: Seed = 0, title: str | None = None
 ) -> str:
-    """Return the page that `write_explorer` writes as text."""
+    """Return the page that `write_explorer` writes as text.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> page = spbn.report.explorer.render_explorer(network, samples=500)
+    >>> page[:15]
+    '<!doctype html>'
+    """
     sample = joint_sample(network, samples, seed=seed)
     name = model_name(network) if title is None else title
     structure = network.structure

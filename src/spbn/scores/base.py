@@ -82,7 +82,16 @@ class FamilyCache:
 
 
 class Score(ABC):
-    """A decomposable score of structures, prepared once for a table and asked many times."""
+    """A decomposable score of structures, prepared once for a table and asked many times.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> score = spbn.BIC(data)
+    >>> bool(score.local("D", ["C"], "lg") > score.local("D", [], "lg"))
+    True
+    """
 
     #: The columns of the data, and their names.
     variables: tuple[Variable, ...]

@@ -30,6 +30,14 @@ class BIC(Score):
     A linear Gaussian has a coefficient for every continuous parent, an intercept and a variance; a discrete
     node has one probability fewer than it has levels. Both have them for every configuration of their
     discrete parents, whether it occurs or not.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> score = spbn.BIC(data)
+    >>> round(score.local("D", ["C"], "lg"), 1)
+    -192.2
     """
 
     def __init__(self, data: Any, *, missing: Missing = "error") -> None:
@@ -65,6 +73,14 @@ class BGe(Score):
         that number + 2 by default.
     nu
         Prior mean of every variable, as a dict or in column order; the column means by default.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> score = spbn.BGe(data)
+    >>> bool(score.local("D", ["C"], "lg") > score.local("D", [], "lg"))
+    True
     """
 
     def __init__(

@@ -40,6 +40,14 @@ class CVLikelihood(Score):
         How Gaussian sums are computed (see `spbn.kernels`).
     smoothing
         How many rows are added to every configuration of a discrete node's parents.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> score = spbn.CVLikelihood(data, folds=5, seed=0)
+    >>> bool(score.local("B", [], "ckde") > score.local("B", [], "lg"))  # B has two modes
+    True
     """
 
     #: Fold of every row.
@@ -86,6 +94,14 @@ class HoldoutLikelihood(Score):
         Decides which rows are held out.
     bandwidth, engine, smoothing
         As for `CVLikelihood`.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> score = spbn.HoldoutLikelihood(data, validation=0.25, seed=0)
+    >>> bool(score.local("D", ["C"], "lg") > score.local("D", [], "lg"))
+    True
     """
 
     def __init__(
@@ -127,6 +143,15 @@ class ValidatedLikelihood(Score):
         Decides which rows are for validation, and which go into which fold.
     bandwidth, engine, smoothing
         As for `CVLikelihood`.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> score = spbn.ValidatedLikelihood(data, folds=5, validation=0.2, seed=0)
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> bool(score.total(structure) < score.validation_total(structure))  # of four times as many rows
+    True
     """
 
     #: The likelihood of the validation rows.

@@ -55,6 +55,14 @@ class Step:
     """One step of a search: what was done, by how much the score rose, and where that led.
 
     `number` counts the steps from 1, and `misses` those since the validation score was last at its best.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> first = spbn.learn(data, model="gbn").search.steps[0]
+    >>> print(first.number, first.operator, first.delta > 0)
+    1 add C → D True
     """
 
     operator: Operator
@@ -90,6 +98,14 @@ class SearchResult:
         "no operator improves the score", "patience", "max_steps", "max_seconds" or "interrupted".
     best
         The number of steps after which the structure was found; 0 if it is the start.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> search = spbn.learn(data, model="gbn").search
+    >>> print(search.best, "steps;", search.stop_reason)
+    3 steps; no operator improves the score
     """
 
     structure: Structure
@@ -110,7 +126,19 @@ class SearchResult:
 
 
 class SearchInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a search; `result` is what it had found by then, with "interrupted" as `stop_reason`."""
+    """Ctrl-C during a search; `result` is what it had found by then, with "interrupted" as `stop_reason`.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> from spbn.search import SearchInterrupted
+    >>> start = spbn.Structure(data.columns, types="lg")
+    >>> try:
+    ...     found = spbn.hill_climb(spbn.BIC(data), start)
+    ... except SearchInterrupted as stop:  # Ctrl-C
+    ...     found = stop.result
+    """
 
     def __init__(self, result: SearchResult) -> None:
         super().__init__(f"the search was interrupted after {len(result.steps)} steps")
@@ -167,6 +195,15 @@ def hill_climb(
     ------
     SearchInterrupted
         A `KeyboardInterrupt` that brings along what was found before it.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> start = spbn.Structure(data.columns, types="lg")
+    >>> found = spbn.hill_climb(spbn.BIC(data), start, operators=["arcs"], max_parents=2)
+    >>> print(found.stop_reason)
+    no operator improves the score
     """
     began = time.monotonic()
     if not isinstance(score, Score) or not isinstance(start, Structure):

@@ -62,6 +62,15 @@ def read_table(
     sep, decimal, encoding
         How a text file is written: what is between fields, ``,`` or ``.`` in numbers, and the encoding.
         The first two are recognised, and the encoding is UTF-8, if nothing is said.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> from spbn.tables.files import read_table, write_table
+    >>> write_table(data, "rows.csv.gz")
+    >>> read_table("rows.csv.gz", ["A", "B"]).shape
+    (200, 2)
     """
     import pandas as pd
 
@@ -110,7 +119,15 @@ def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collecti
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a file of the kind that its name implies; it is written completely or not at all."""
+    """Write a file of the kind that its name implies; it is written completely or not at all.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> from spbn.tables.files import write_table
+    >>> write_table(data, "rows.csv")
+    """
     target = Path(path)
     kind = require_table_name(target)
     with replacing(target) as temporary:

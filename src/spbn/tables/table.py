@@ -16,7 +16,16 @@ from spbn.numerics.arrays import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Variable:
-    """A column's name and, if it is discrete, its levels."""
+    """A column's name and, if it is discrete, its levels.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> spbn.Variable("town", ("Leith", "Stockbridge")).is_discrete
+    True
+    >>> spbn.Variable("price").is_discrete
+    False
+    """
 
     name: str
     levels: tuple[str, ...] = ()
