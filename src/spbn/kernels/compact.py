@@ -151,12 +151,13 @@ class CompactKernels:
         points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
         arrays = (frozen(queries), *self._tables, points, sums, out)
         if asked * WIDTH**d < FEWEST_CELLS:
-            _read_tables(0, asked, *arrays)
+            answered = _read_tables(0, asked, *arrays)
         else:
             with started_threads() as threads:
                 cuts = threads.shares(asked)
                 threads.run(_read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
-        if out.max() < np.inf:
+            answered = out.max() < np.inf
+        if answered:
             return out
         far = out == np.inf
         rest = np.flatnonzero(far)
@@ -377,10 +378,10 @@ def _read_tables(
     points: FloatArray,
     sums: FloatArray,
     out: FloatArray,
-) -> None:
+) -> bool:
     """Put whitened queries, the sums of all variables and of the parents, and log-densities.
 
-    A log-density is infinite where the tables have no answer.
+    A log-density is infinite where the tables have no answer; tells whether they have all answers.
 
     Parameters
     ----------
@@ -414,6 +415,7 @@ def _read_tables(
     if d > 1:
         interpolate_at(below, 0, end - first, pieces, parents, sums[1, first:end])
     scale = math.log(frame[d - 1, 3 + d] / _ROOT_2PI)
+    all_answered = True
     for i in range(first, end):
         if d == 1:
             sums[1, i] = limits[2]
@@ -421,6 +423,8 @@ def _read_tables(
             sums[1, i] = 0.0
         answered = inside[0, i - first] and sums[0, i] >= limits[0] and (d == 1 or sums[1, i] >= limits[1])
         out[i] = math.log(sums[0, i] / sums[1, i]) + scale if answered else np.inf
+        all_answered &= answered
+    return all_answered
 
 
 @compiled()

@@ -34,8 +34,8 @@ from spbn.nodes.linear_gaussian import LinearGaussian, LinearScorer
 from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.mixing import mixing_weights
+from spbn.numerics.arrays import FloatArray, IntArray, frozen
+from spbn.numerics.mixing import mix_logs, mixing_weights
 from spbn.numerics.random import Seed, generator
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.splits import fold_labels
@@ -259,8 +259,17 @@ class CompactBlend:
 
     def logpdf_of(self, columns: FloatArray) -> FloatArray:
         """Log-density of every row of the parents and, last, the node."""
-        parts = np.stack([part.logpdf_of(columns) for part in self.parts.values()])
-        return log_mixture(parts, np.array([self.mixture[k] for k in self.parts]))
+        parts = np.empty((len(self.parts), columns.shape[1]))
+        for k, part in enumerate(self.parts.values()):
+            parts[k] = part.logpdf_of(columns)
+        out = np.empty(columns.shape[1])
+        mix_logs(parts, self._weights, out)
+        return out
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        """The weights of the parts."""
+        return frozen(np.array([self.mixture[k] for k in self.parts]))
 
     def cdf(self, data: Any) -> FloatArray:
         """P(X ≤ x | parents), for every row."""
@@ -334,11 +343,9 @@ def in_words(weights: Mapping[str, float]) -> str:
 
 def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:
     """Return log Σ_k w_k f_k for components × rows."""
-    weighted = log_densities[weights > 0.0] + np.log(weights[weights > 0.0])[:, None]
-    peaks = np.maximum(weighted.max(axis=0), np.finfo(np.float64).min)
-    with np.errstate(divide="ignore"):  # so far away that even the logarithm of the density overflows
-        mixed: FloatArray = peaks + np.log(np.exp(weighted - peaks).sum(axis=0))
-    return mixed
+    out = np.empty(log_densities.shape[1])
+    mix_logs(np.ascontiguousarray(log_densities), frozen(weights), out)
+    return out
 
 
 @final

@@ -25,6 +25,7 @@ from spbn.numerics.compiling import REORDER, compiled
 #: Newton's method stops when a step would gain less than this share of a row's log-density.
 CONVERGED = 1e-24
 MOST_STEPS = 200
+LEAST = -1.7976931348623157e308  # so that the difference of two infinite logarithms is not needed
 BLOCK = 256  # rows at a time, which stay in the L1 cache
 
 
@@ -65,6 +66,23 @@ def mixing_sums(log_densities: FloatArray, weights: FloatArray) -> tuple[float, 
     total = _log_likelihood(densities, weights) + float(peaks.sum())
     _derivatives(densities, weights, 0.0, gradient, curvature)
     return total, gradient + (rows + 1.0), np.tril(curvature) + np.tril(curvature, -1).T
+
+
+@compiled()
+def mix_logs(log_densities: FloatArray, weights: FloatArray, out: FloatArray) -> None:
+    """Put log Σ_k w_k f_k of components × rows."""
+    components, rows = log_densities.shape
+    logs = np.log(weights)
+    for i in range(rows):
+        peak = LEAST
+        for k in range(components):
+            if weights[k] > 0.0:
+                peak = max(peak, log_densities[k, i] + logs[k])
+        total = 0.0
+        for k in range(components):
+            if weights[k] > 0.0:
+                total += math.exp(log_densities[k, i] + logs[k] - peak)
+        out[i] = peak + math.log(total)
 
 
 @compiled()
