@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help demo test check docs quick format bench fuzz mutants clean
+.PHONY: help demo test check docs tutorials quick format bench fuzz mutants clean
 
 # The paper's data, in the layout of its authors' repository.
 DATA ?= ../shared/paper-data
@@ -18,6 +18,7 @@ help:
 	@echo "make test    run the tests"
 	@echo "make check   lint, check the format and the types"
 	@echo "make docs    build the documentation into site/"
+	@echo "make tutorials run the tutorials, and keep what their cells show"
 	@echo "make quick   run a few cells of every experiment; DATA=..., ANOMALIES=... and HYBRID=... say where data is"
 	@echo "make format  format the code as 'make check' requires"
 	@echo "make bench   run the benchmarks against other libraries (minutes to hours)"
@@ -38,6 +39,9 @@ check: $(STAMPS)/dev
 
 docs: $(STAMPS)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+tutorials: $(STAMPS)/dev
+	$(BIN)/python docs/tutorials.py
 
 quick: $(STAMPS)/dev
 	$(BIN)/python -m experiments all --data $(DATA) --quick --jobs 2

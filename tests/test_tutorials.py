@@ -88,7 +88,10 @@ def test_progress_in_a_real_notebook_leaves_nothing_behind():
         "network = spbn.learn(spbn.datasets.synthetic(60, seed=0), model='gbn', score='cv', progress=True)\n"
         "print('ipywidgets' in sys.modules)"
     )
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)], metadata={"kernelspec": {}})
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    made = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source)], metadata={"kernelspec": kernel}
+    )
     (cell,) = module("tutorials").run(made).cells
     assert [output.text for output in cell.outputs] == ["False\n"]
 
