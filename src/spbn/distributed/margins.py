@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,8 @@ class Spread(NamedTuple):
     squares: FloatArray
     slopes: float
 
-    def __add__(self, other: Spread) -> Spread:
+    def joined(self, other: Spread) -> Spread:
+        """Return the sums of both."""
         rows = self.rows + other.rows
         share = other.rows / max(1, rows)
         shift = other.means - self.means
@@ -62,13 +64,13 @@ class Trying(NamedTuple):
 
 def spreads(plan: Plan, parts: Sequence[int], asked: Sequence[Trying]) -> list[Spread]:
     """Return the sums of columns under some transforms, over the rows of some parts."""
-    out = [Spread(0, *np.zeros((2, len(one.transforms))), 0.0) for one in asked]
+    out = [Spread(0, np.zeros(len(one.transforms)), np.zeros(len(one.transforms)), 0.0) for one in asked]
     everything = tuple(range(plan.deal.folds + 1))
     for block in blocks(plan, parts, [[one.column] for one in asked]):
         for place, one in enumerate(asked):
             column = block.rows([one.column], everything)[0]
             if len(column):
-                out[place] = out[place] + _spread(column, one.transforms)
+                out[place] = out[place].joined(_spread(column, one.transforms))
     return out
 
 
@@ -97,7 +99,8 @@ def fitted(holdings: Holdings) -> Margins:
             Trying(i, tuple(YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]))
             for i in places
         ]
-        found = [sum(parts[1:], parts[0]) for parts in zip(*holdings.go_over(spreads, asked), strict=True)]
+        passed = holdings.go_over(spreads, asked)
+        found = [reduce(Spread.joined, parts) for parts in zip(*passed, strict=True)]
         for i, spread in enumerate(found):
             losses = spread.losses(exponents[i])
             if number == 0:  # both ends and the middle, which changes nothing, are tried exactly
