@@ -206,6 +206,8 @@ DAMAGE = {
     "a box that is huge": {"joint": {"high": [1e9, 1e9, 1e9]}},
     "a cutoff that is too small": {"joint": {"cutoff": 0.1}},
     "a cutoff that is text": {"joint": {"cutoff": "7"}},
+    "a step of nothing": {"joint": {"step": 0.0}},
+    "a step that is negative": {"joint": {"step": -1e-9}},
     "coefficients that are not there": {"joint": {"coefficients": [999]}},
 }
 
@@ -239,6 +241,35 @@ def test_a_damaged_file_is_refused(tmp_path):
             archive.writestr(name, content)
     with pytest.raises(ModelFileError, match=r"table of .* makes no sense: the box needs \d+ numbers"):
         model.load(tmp_path / "damaged.spbn")
+
+
+def test_integers_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
+    small("ckde").save(tmp_path / "small.spbn")
+    monkeypatch.setattr(model, "SMALL_INFLATED", 1000)
+    assert model.load(tmp_path / "small.spbn") == small("ckde")  # they shrink to a third, not to a hundredth
+    monkeypatch.setattr(model, "MOST_INFLATED", 1)
+    with pytest.raises(ModelFileError, match=r"its integers would take more than \d+ bytes of memory"):
+        model.load(tmp_path / "small.spbn")
+
+
+def test_numbers_take_few_bytes(tmp_path):
+    """Coefficients are many and small, and deflate finds that out."""
+    small("blend").save(tmp_path / "small.spbn")
+    with zipfile.ZipFile(tmp_path / "small.spbn") as archive:
+        members = [info for info in archive.infolist() if info.filename.endswith(".integers")]
+    shrunk, whole = sum(info.compress_size for info in members), sum(info.file_size for info in members)
+    assert shrunk < 0.45 * whole
+
+
+def test_outposts_at_any_distance_come_back(tmp_path):
+    """Beyond 2^32 widths of a kernel, multiples of 2^-30 are no integers of 64 bits."""
+    frame = DATA[["a"]].copy()
+    frame.iloc[0] = 1e13
+    made = BayesianNetwork.fit(Structure("a", [], "ckde"), frame).compact()
+    made.save(tmp_path / "small.spbn")
+    loaded = BayesianNetwork.load(tmp_path / "small.spbn")
+    assert loaded == made
+    np.testing.assert_array_equal(loaded.logpdf(frame), made.logpdf(frame))
 
 
 @pytest.mark.shared

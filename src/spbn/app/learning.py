@@ -162,7 +162,6 @@ def _lesson(
                 "--algorithm": algorithm != "hc",
                 "--test": test != "rcot",
                 "--alpha": alpha != 0.05,
-                "--margins": margins != "none",
                 "--discrete": discrete is not None,
                 "--smoothing": smoothing != 1.0,
                 "--missing impute": missing == "impute",
@@ -181,6 +180,7 @@ def _lesson(
         return {
             **common(names),
             **({} if max_parents is None else {"max_parents": max_parents}),
+            "margins": margins,
             "drop": left_out,
             "columns": names_in("--columns", columns),
         }

@@ -16,6 +16,7 @@ from spbn.distributed.crew import Crew, crew_of
 from spbn.distributed.passes import Deal, Plan, Survey, require_finite, survey
 from spbn.distributed.sources import Source
 from spbn.errors import DataError, quoted
+from spbn.margins import Margins
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.moments import Moments, leave_one_out
 from spbn.numerics.regression import MomentStack
@@ -58,10 +59,25 @@ class Holdings:
     most_rows: int
 
     @classmethod
-    def of(cls, source: Source, deal: Deal, client: Any = None, *, missing: str = "error") -> Holdings:
-        """Look at all rows once, and refuse what cannot be learned from."""
+    def of(
+        cls,
+        source: Source,
+        deal: Deal,
+        client: Any = None,
+        *,
+        missing: str = "error",
+        margins: Margins | None = None,
+    ) -> Holdings:
+        """Look at all rows once, and refuse what cannot be learned from.
+
+        Parameters
+        ----------
+        margins
+            What rows go through before anything else.
+        """
         cache_bytes = _bytes_a_worker(client) // SHARE
-        plan = Plan(uuid4().hex, source.names, source.chunks, deal, {}, cache_bytes)
+        moves = {} if margins is None else dict(margins.columns)
+        plan = Plan(uuid4().hex, source.names, source.chunks, deal, {}, cache_bytes, moves)
         crew = crew_of(client, plan)
         seen: dict[int, Survey] = {}
         for _, found in crew.map(survey, [([part],) for part in range(len(plan.chunks))]):

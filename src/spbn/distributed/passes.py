@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from spbn.kernels.estimates import whitened
 from spbn.kernels.spectral import gridding, window
 from spbn.kernels.spectral.outskirts import Outskirts
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
+from spbn.margins import YeoJohnson
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments
 from spbn.numerics.threads import started_threads
@@ -66,6 +67,8 @@ class Plan:
         By part, the rows that are left out because a value is missing in them.
     cache_bytes
         How much of the columns a worker may keep in memory.
+    margins
+        By column, the transforms that all that is computed goes through; none if there are none at all.
     """
 
     number: str
@@ -74,6 +77,16 @@ class Plan:
     deal: Deal
     dropped: Mapping[int, IntArray]
     cache_bytes: int
+    margins: Mapping[str, YeoJohnson] = field(default_factory=dict)
+
+    def transformed(self, block: FloatArray, columns: Sequence[int]) -> FloatArray:
+        """Return columns in the units that everything is computed in."""
+        if not self.margins:
+            return block
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite values are refused
+            return np.stack(
+                [self.margins[self.names[c]].forward(x) for c, x in zip(columns, block, strict=True)]
+            )
 
     def rows(self, part: int, columns: Sequence[int]) -> Iterator[tuple[FloatArray, IntArray]]:
         """Yield columns of some rows of a part at a time, and the labels of these rows."""
@@ -108,7 +121,8 @@ class _Cache:
             yield np.stack(found)  # type: ignore[arg-type]
             return
         blocks, size = [], 0
-        for block in plan.chunks[part].blocks([plan.names[column] for column in columns]):
+        for read in plan.chunks[part].blocks([plan.names[column] for column in columns]):
+            block = plan.transformed(read, columns)
             size += block.nbytes
             if size <= plan.cache_bytes // 2:
                 blocks.append(block)

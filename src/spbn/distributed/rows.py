@@ -13,6 +13,7 @@ from spbn.app.progress import search_progress
 from spbn.distributed.clients import require_client
 from spbn.distributed.fitting import fitted
 from spbn.distributed.holdings import Holdings
+from spbn.distributed.margins import fitted as fitted_margins
 from spbn.distributed.passes import Deal
 from spbn.distributed.scores import HeldBIC, HeldLikelihood
 from spbn.distributed.sources import opened
@@ -21,6 +22,7 @@ from spbn.errors import ArgumentError, DataError
 from spbn.graphs.dag import Arc
 from spbn.kernels.spectral.engine import DIMENSIONS
 from spbn.learn import LearningInterrupted
+from spbn.margins import require_kind
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
 from spbn.nodes.blend import FOLDS as BLEND_FOLDS
@@ -60,6 +62,7 @@ def learn(
     required_arcs: Iterable[Arc] = (),
     forbidden_arcs: Iterable[Arc] = (),
     bandwidth: str = "scott",
+    margins: str = "none",
     seed: Seed = 0,
     progress: bool = False,
     missing: str = "error",
@@ -95,6 +98,9 @@ def learn(
         With kernels at most 2: a grid of four dimensions does not fit into memory.
     bandwidth
         "scott" or "silverman".
+    margins
+        "none" or "yeo-johnson": every column is transformed first, as by `spbn.learn`; that takes four more
+        passes over the rows.
     missing
         "error" refuses missing and infinite values, and "drop" leaves their rows out.
     columns
@@ -123,6 +129,7 @@ def learn(
     _require_choice("model", model, tuple(MODELS))
     _require_choice("bandwidth", bandwidth, RULES)
     _require_choice("missing", missing, MISSING)
+    require_kind(margins)
     chosen = score or ("bic" if model == "gbn" else "cv")
     _require_choice("score", chosen, SCORES)
     if chosen != "cv" and model != "gbn":
@@ -138,13 +145,18 @@ def learn(
     source = opened(data, drop=drop, only=columns)
     holdings = Holdings.of(source, deal, client, missing=missing)
     _require_rows(holdings, chosen)
+    transforms = None
+    if margins == "yeo-johnson":
+        transforms = fitted_margins(holdings)
+        holdings = Holdings.of(source, deal, client, missing=missing, margins=transforms)
     totals = SetTotals(holdings, bandwidth)
     criterion = _score(chosen, holdings, totals)
 
     def network(search: SearchResult) -> BayesianNetwork:
         last = holdings
         if BLEND in types:  # whose weights are found by a cross-validation of all rows
-            last = Holdings.of(source, Deal(deal.seed, BLEND_FOLDS, 0.0), client, missing=missing)
+            all_rows = Deal(deal.seed, BLEND_FOLDS, 0.0)
+            last = Holdings.of(source, all_rows, client, missing=missing, margins=transforms)
         structure, cpds, left_out = fitted(search.structure, last, bandwidth, required_arcs)
         for (parent, node), reason in left_out:
             warnings.warn(f"the arc {parent} → {node} is left out: {reason}", stacklevel=3)
@@ -156,7 +168,7 @@ def learn(
             seconds=time.perf_counter() - began,
             search=search,
         )
-        return BayesianNetwork(structure, cpds, record=record)
+        return BayesianNetwork(structure, cpds, margins=transforms, record=record)
 
     left = None if max_seconds is None else max(0.0, max_seconds - (time.perf_counter() - began))
     try:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,6 +19,7 @@ from spbn import margins as margins_records
 from spbn.dynamic import records as dynamic_records
 from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
+from spbn.files import integers
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, list_of, refuse
@@ -40,6 +41,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same network gives the same bytes
 # Limits on what a file may declare: a few bytes can ask for a lot of memory, and files come from anywhere.
 LARGEST_DOCUMENT = 256 * 2**20
 MOST_NODES = 1 << 12
+SMALL_INFLATED, MOST_INFLATED = 1 << 26, 64  # bytes of integers, always, and for each of theirs in the file
+INTEGERS = ".integers"
 
 
 def save(network: BayesianNetwork | DynamicNetwork, path: str | os.PathLike[str]) -> None:
@@ -54,14 +57,21 @@ def save(network: BayesianNetwork | DynamicNetwork, path: str | os.PathLike[str]
         }
     else:
         document |= _network_record(network, arrays)
-    document["columns"] = [{"file": _column_file(i), "rows": len(c)} for i, c in enumerate(arrays.columns)]
+    document["columns"] = [
+        {"file": _integer_file(i) if i in arrays.integers else _column_file(i), "rows": len(column)}
+        for i, column in enumerate(arrays.columns)
+    ]
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
     if not _is_unicode(text):
         text = json.dumps(document, allow_nan=False, indent=1)
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
         for i, column in enumerate(arrays.columns):
-            archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
+            if i in arrays.integers:
+                member = zipfile.ZipInfo(_integer_file(i), _EPOCH)
+                archive.writestr(member, integers.to_bytes(column), zipfile.ZIP_DEFLATED)
+            else:
+                archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
 
 
 def load(path: str | os.PathLike[str]) -> BayesianNetwork:
@@ -190,19 +200,22 @@ def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list[FloatArray]:
     entries = list_of(document, "columns", dict)
-    expected = {_DOCUMENT, *(_column_file(i) for i in range(len(entries)))}
+    names = [_file_of(i, entry) for i, entry in enumerate(entries)]
+    expected = {_DOCUMENT, *names}
     there = set(archive.namelist())
     unexpected = sorted(there - expected)
     if unexpected:
         refuse(f"it holds a file that does not belong there: {unexpected[0]!r}.")
     columns = []
+    _require_room(archive, [file for file in names if file.endswith(INTEGERS) and file in there])
     for i, entry in enumerate(entries):
-        file, rows = _column_file(i), entry.get("rows")
+        file, rows = names[i], entry.get("rows")
         if entry.get("file") != file or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
             refuse(f"the description of column {i} is wrong: {entry!r}.")
         if file not in there:
             refuse(f"it lacks {file}.")
-        column = _read_column(archive, file, rows)
+        read = _read_integers if file.endswith(INTEGERS) else _read_column
+        column = read(archive, file, rows)
         if not np.isfinite(column).all():
             refuse(f"{file} holds missing or infinite numbers.")
         columns.append(column)
@@ -221,6 +234,23 @@ def _read_column(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
     return np.frombuffer(content, dtype="<f8", offset=len(header)).astype(np.float64)
 
 
+def _read_integers(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
+    """Read whole numbers, byte by byte."""
+    info = archive.getinfo(file)
+    allowed = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    if info.compress_type not in allowed or info.file_size != 8 * rows:
+        refuse(f"{file} must hold {rows} integers, deflated or not. It has {info.file_size} bytes.")
+    return integers.from_bytes(archive.read(file))
+
+
+def _require_room(archive: zipfile.ZipFile, files: Sequence[str]) -> None:
+    """Refuse members that would take far more memory than their bytes in the file."""
+    infos = [archive.getinfo(file) for file in files]
+    most = max(SMALL_INFLATED, MOST_INFLATED * sum(info.compress_size for info in infos))
+    if sum(info.file_size for info in infos) > most:
+        refuse(f"its integers would take more than {most} bytes of memory, which is too much for their file.")
+
+
 def _read_cpd(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
     name = record.get("type")
     try:
@@ -232,6 +262,15 @@ def _read_cpd(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
 
 def _column_file(i: int) -> str:
     return f"columns/{i}.npy"
+
+
+def _integer_file(i: int) -> str:
+    return f"columns/{i}{INTEGERS}"
+
+
+def _file_of(i: int, entry: Mapping[str, Any]) -> str:
+    """Return the name that a column must have, of either kind."""
+    return _integer_file(i) if entry.get("file") == _integer_file(i) else _column_file(i)
 
 
 def _npy_header(rows: int) -> bytes:

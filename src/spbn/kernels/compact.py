@@ -35,7 +35,7 @@ from spbn.numerics.normal import mass as mass_of
 from spbn.numerics.threads import started_threads
 
 LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
-COEFFICIENTS_SHARE, ROWS_SHARE = 0.1, 0.5  # of the tolerance: for coefficients and for rows that are left out
+COEFFICIENTS_SHARE, ROWS_SHARE = 0.4, 0.5  # of the tolerance: for coefficients and for rows that are left out
 GRAIN = 2.0**-30  # to which outposts are rounded, in widths of a kernel
 FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay

@@ -17,6 +17,7 @@ from spbn.numerics.arrays import FloatArray
 #: How many numbers nodes may always have in total, and how often they may use a column on average:
 #: nodes that share columns must not turn a small file into gigabytes.
 SMALL, MOST_USES = 1 << 24, 256
+LARGEST_INTEGER = 2.0**62
 
 
 @final
@@ -26,10 +27,22 @@ class ArrayWriter:
     def __init__(self) -> None:
         self._places: dict[str, int] = {}  # by the hash of their bytes
         self.columns: list[FloatArray] = []
+        self.integers: set[int] = set()  # the columns of whole numbers, most of them small
 
     def add(self, column: FloatArray) -> int:
         """Add a column, and return the number by which it can be found again."""
-        digest = hashlib.sha256(np.ascontiguousarray(column, dtype="<f8").tobytes()).hexdigest()
+        return self._add(column, "")
+
+    def add_integers(self, column: FloatArray) -> int:
+        """Add a column of whole numbers, most of them small: they take fewer bytes."""
+        if np.abs(column).max(initial=0.0) >= LARGEST_INTEGER:
+            return self.add(column)
+        place = self._add(column, "integers")
+        self.integers.add(place)
+        return place
+
+    def _add(self, column: FloatArray, kind: str) -> int:
+        digest = kind + hashlib.sha256(np.ascontiguousarray(column, dtype="<f8").tobytes()).hexdigest()
         if digest not in self._places:
             self._places[digest] = len(self.columns)
             self.columns.append(column)

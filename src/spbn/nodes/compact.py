@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spbn.errors import FitError, SpbnError
-from spbn.kernels.compact import CompactKernels
+from spbn.kernels.compact import GRAIN, CompactKernels
 from spbn.kernels.prepared import PreparedKernels
 from spbn.kernels.spectral import DIMENSIONS
 from spbn.kernels.spectral.coefficients import Coefficients
@@ -150,7 +150,7 @@ def write(cpd: CompactCKDE, arrays: ArrayWriter) -> dict[str, Any]:
             "rows": kernels.rows,
             "centre": kernels.centre[:, 0].tolist(),
             "whitener": kernels.whitener.tolist(),
-            "outposts": [arrays.add(column) for column in kernels.outposts],
+            "outposts": [arrays.add_integers(column / GRAIN) for column in kernels.outposts],
             "joint": _write_table(kernels.joint, arrays),
             "parents": _write_table(kernels.parents, arrays),
         }
@@ -171,7 +171,7 @@ def read(record: Mapping[str, Any], arrays: ArrayReader) -> CompactCKDE:
     centre, whitener = numbers(document, "centre", (d,)), numbers(document, "whitener", (d, d))
     if (np.diagonal(whitener) <= 0.0).any() or np.triu(whitener, 1).any():
         refuse(f"the whitener of {node!r} must be lower triangular, with a positive diagonal.")
-    outposts = np.stack(arrays.columns(document, "outposts", d))
+    outposts = GRAIN * np.stack(arrays.columns(document, "outposts", d))
     joint = _read_table(document, "joint", d, rows, arrays)
     below = _read_table(document, "parents", d - 1, rows, arrays)
     if (below is None) != (joint is None or d == 1) or (
@@ -192,7 +192,8 @@ def _write_table(table: Coefficients | None, arrays: ArrayWriter) -> dict[str, A
         "low": table.low.tolist(),
         "high": table.high.tolist(),
         "cutoff": table.cutoff,
-        "coefficients": [arrays.add(table.numbers)],
+        "step": table.step,
+        "coefficients": [arrays.add_integers(table.integers)],
     }
 
 
@@ -205,11 +206,13 @@ def _read_table(
     if not isinstance(entry, dict) or d == 0:
         refuse(f"{key!r} of {node!r} must be a table or null. Got {entry!r:.200}.")
     low, high = numbers(entry, "low", (d,)), numbers(entry, "high", (d,))
-    cutoff = float(numbers(entry, "cutoff", ()))
+    cutoff, step = float(numbers(entry, "cutoff", ())), float(numbers(entry, "step", ()))
     if not (low <= high).all():
         refuse(f"the box of {node!r} ends before it begins.")
+    if not step > 0.0:
+        refuse(f"the step of the table of {node!r} must be positive. Got {step}.")
     values = arrays.columns({**entry, "node": node}, "coefficients", 1)[0]
     try:
-        return Coefficients(low, high, rows, cutoff, values)
+        return Coefficients.of_integers(low, high, rows, cutoff, step, values)
     except SpbnError as error:
         refuse(f"the table of {node!r} makes no sense: {error}")

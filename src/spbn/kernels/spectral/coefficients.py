@@ -2,7 +2,13 @@
 
 The kernel's transform exp(-ω²/2) leaves few coefficients that matter, fewer still where there are many rows:
 their sum is smooth, and what is left of it at high frequencies is noise. All coefficients up to one `cutoff`
-are kept, the least for which those that are left out sum to less than a given error.
+are kept, the least for which those that are left out make less than a given error. What is kept is rounded to
+multiples of a `step`: that is most of it at high frequencies, where numbers are many and small, so that they
+take few bytes.
+
+Both errors are sums of very many small ones of either sign, all over the box: seven standard deviations of
+them are allowed for. Those that are left out are of one sign at a row itself, where the transform of its own
+kernel lacks what is beyond the cutoff; that is allowed for, too.
 """
 
 from __future__ import annotations
@@ -18,12 +24,17 @@ from spbn.kernels.spectral import engine
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.gridding import ComplexArray
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity, readable
-from spbn.numerics.arrays import BoolArray, FloatArray, frozen
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray, frozen
 
 #: Cutoffs that a table can have, in radians per width of a kernel. A box may need a grid of many cells, and
 #: with the least cutoff the coefficients are still a good part of that.
 LEAST_CUTOFF, GREATEST_CUTOFF = 4.0, 16.0
 STEP = 0.05  # between cutoffs that are tried
+DEVIATIONS = 7.0  # of an error that is a sum of many
+LEFT_OUT = (
+    0.2  # share of the error that is due to coefficients beyond the cutoff; the rest is due to rounding
+)
+MOST = 2.0**62  # steps in a number
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +51,8 @@ class Coefficients:
         The greatest frequency that is kept.
     numbers
         Real and imaginary part of every coefficient in turn, in the order of a real transform.
+    step
+        What all numbers are multiples of.
     """
 
     low: FloatArray
@@ -47,6 +60,7 @@ class Coefficients:
     rows: int
     cutoff: float
     numbers: FloatArray
+    step: float
 
     def __post_init__(self) -> None:
         if not LEAST_CUTOFF <= self.cutoff <= GREATEST_CUTOFF:
@@ -67,9 +81,28 @@ class Coefficients:
             What a sum may be wrong by.
         """
         lattice = table.lattice
-        cutoff = _cutoff(spectrum, lattice.grid, error)
-        kept = spectrum[_within(lattice.grid, cutoff)]
-        return cls(lattice.low, lattice.high, table.rows, cutoff, kept.view(np.float64))
+        cutoff = _cutoff(spectrum, lattice.grid, LEFT_OUT * error)
+        kept = spectrum[_within(lattice.grid, cutoff)].view(np.float64)
+        step = _step(len(kept) // 2, lattice.grid, (1.0 - LEFT_OUT) * error)
+        step = max(step, float(np.abs(kept).max()) / MOST)
+        return cls(lattice.low, lattice.high, table.rows, cutoff, np.rint(kept / step) * step, step)
+
+    @classmethod
+    def of_integers(
+        cls, low: FloatArray, high: FloatArray, rows: int, cutoff: float, step: float, integers: FloatArray
+    ) -> Coefficients:
+        """Make coefficients of what `integers` returns."""
+        numbers = integers * step
+        unordered = cls(low, high, rows, cutoff, numbers, step)  # refuses what does not fit
+        pairs = np.empty((len(numbers) // 2, 2))
+        pairs[unordered._by_frequency] = numbers.reshape(-1, 2)
+        return cls(low, high, rows, cutoff, pairs.ravel(), step)
+
+    @property
+    def integers(self) -> FloatArray:
+        """The numbers in steps, those of low frequencies first: the greatest ones."""
+        integers: FloatArray = np.rint(self.numbers.reshape(-1, 2)[self._by_frequency].ravel() / self.step)
+        return integers
 
     @property
     def threshold(self) -> float:
@@ -95,13 +128,18 @@ class Coefficients:
         return self.density.heights(points) * self.rows
 
     @property
+    def _by_frequency(self) -> IntArray:
+        """The order of coefficients by the length of their frequency."""
+        return np.argsort(_squares(self.lattice.grid)[self._kept], kind="stable")
+
+    @property
     def _kept(self) -> BoolArray:
         return _within(self.lattice.grid, self.cutoff)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Coefficients)
-            and (self.rows, self.cutoff) == (other.rows, other.cutoff)
+            and (self.rows, self.cutoff, self.step) == (other.rows, other.cutoff, other.step)
             and np.array_equal(self.low, other.low)
             and np.array_equal(self.high, other.high)
             and np.array_equal(self.numbers, other.numbers)
@@ -125,7 +163,22 @@ def _cutoff(spectrum: ComplexArray, grid: Grid, error: float) -> float:
     """Return the least cutoff beyond which all coefficients together make no more than an error."""
     places = (np.sqrt(_squares(grid)) / STEP).astype(np.int64)
     sizes = 2.0 * np.abs(spectrum) / math.prod(grid.shape)  # most stand for two, of opposite frequencies
-    by_place = np.bincount(places.ravel(), weights=sizes.ravel())
+    by_place = np.bincount(places.ravel(), weights=0.5 * sizes.ravel() ** 2)
     beyond = np.cumsum(by_place[::-1])[::-1]  # with the place itself
-    enough = int(np.count_nonzero(beyond > error))
-    return float(np.clip(enough * STEP, LEAST_CUTOFF, GREATEST_CUTOFF))
+    enough = int(np.count_nonzero(DEVIATIONS * np.sqrt(beyond) > error))
+    cutoff = max(enough * STEP, _cutoff_of_one(len(grid.low), error))
+    return float(np.clip(cutoff, LEAST_CUTOFF, GREATEST_CUTOFF))
+
+
+def _cutoff_of_one(d: int, error: float) -> float:
+    """Return the cutoff beyond which the transform of a single kernel makes no more than an error."""
+    from scipy.special import gammaincc
+
+    cutoffs = np.arange(LEAST_CUTOFF, GREATEST_CUTOFF, STEP)
+    return float(cutoffs[np.argmax(gammaincc(0.5 * d, 0.5 * cutoffs**2) <= error)])
+
+
+def _step(count: int, grid: Grid, error: float) -> float:
+    """Return what so many coefficients may be rounded to multiples of for an error."""
+    deviation = 2.0 / math.prod(grid.shape) * math.sqrt(count / 12.0)  # for a step of 1
+    return error / (DEVIATIONS * deviation)

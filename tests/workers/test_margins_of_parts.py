@@ -1,0 +1,117 @@
+"""Margins over workers: those of the table in memory, and networks that have them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spbn
+from spbn import ArgumentError
+from spbn.distributed.holdings import Holdings
+from spbn.distributed.margins import fitted
+from spbn.distributed.passes import Deal
+from spbn.distributed.sources import opened
+from spbn.margins import Margins, YeoJohnson
+from spbn.tables.frames import as_table
+from workers.test_rows import CUTS, FRAME, labels_of, written
+
+DEAL = Deal(0, 1, 0.0)
+SKEWED = FRAME.assign(A=np.exp(FRAME["A"]), B=-np.exp(0.5 * FRAME["B"]), E=1e6 + FRAME["E"])
+
+
+def loss(transform, column):
+    """Minus the log-likelihood of the transformed column under the best normal density."""
+    moved = transform.forward(column)
+    return 0.5 * len(column) * np.log(moved.var()) - transform.log_slope(column).sum()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("parts") / "data", SKEWED)
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_transforms_are_those_of_the_table(folder, client, workers):
+    found = fitted(Holdings.of(opened(folder), DEAL, client if workers else None))
+    expected = Margins.fit(as_table(SKEWED))
+    for name, column in expected.columns.items():
+        ours = found.columns[name]
+        np.testing.assert_allclose([ours.centre, ours.scale], [column.centre, column.scale], rtol=1e-10)
+        np.testing.assert_allclose(ours.exponent, column.exponent, atol=2e-6)  # what is promised in memory
+        values = SKEWED[name].to_numpy()
+        assert loss(ours, values) <= loss(column, values) + 1e-9  # and no worse
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.floats(-2.0, 2.0), st.floats(0.2, 2.0))
+def test_no_other_exponent_is_better(seed, skew, tail):
+    rng = np.random.default_rng(seed)
+    column = np.sign(rng.normal(size=80)) * np.abs(rng.normal(size=80)) ** tail
+    column = np.exp(skew * column / column.std()) if abs(skew) > 0.1 else column
+    best = _one_column(column)
+    for exponent in np.linspace(0.0, 2.0, 81):
+        other = YeoJohnson(best.centre, best.scale, float(exponent))
+        assert loss(best, column) <= loss(other, column) + 1e-9 * len(column)
+
+
+def _one_column(column):
+    """Fit a column that is held in two parts, without files."""
+    from spbn.distributed.margins import spreads
+    from spbn.numerics.moments import Moments
+
+    class Block:
+        def __init__(self, part):
+            self.part = part
+
+        def rows(self, columns, labels):
+            return self.part[None]
+
+    class Held:
+        names, centre, every = ("x",), np.zeros(1), Moments.of(column[None])
+
+        def go_over(self, function, asked):
+            with pytest.MonkeyPatch.context() as patch:
+                parts = np.array_split(column, [17])
+                out = []
+                for part in parts:
+                    patch.setattr("spbn.distributed.margins.blocks", lambda *_, p=part: [Block(p)])
+                    out.append(spreads(type("Plan", (), {"deal": DEAL}), [0], asked))
+                return out
+
+    return fitted(Held()).columns["x"]
+
+
+def test_a_network_lives_in_the_transformed_columns(folder, client):
+    found = spbn.distributed.learn(
+        folder, client=client, model="gbn", score="cv", margins="yeo-johnson", folds=5
+    )
+    margins = Margins.fit(as_table(SKEWED))
+    table = margins.transformed(as_table(SKEWED))
+    moved = pd.DataFrame(table.columns.T, columns=table.names)
+    labels = labels_of(Deal(0, 5, 0.2))
+    train, test = moved[labels < 5], moved[labels == 5]
+    score = spbn.ValidatedLikelihood(train, folds=labels[labels < 5], validation=test)
+    start = spbn.Structure(FRAME.columns, types="lg")
+    expected = spbn.hill_climb(score, start, operators="arcs", max_parents=2)
+    assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
+    np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6 * len(train) * 5)
+    exact = spbn.BayesianNetwork.fit(expected.structure, SKEWED, margins="yeo-johnson")
+    np.testing.assert_allclose(found.logpdf(SKEWED[:50]), exact.logpdf(SKEWED[:50]), atol=1e-4)
+    assert found.record.settings["margins"] == "yeo-johnson"
+
+
+def test_so_do_blends(folder):
+    found = spbn.distributed.learn(
+        folder, model="blend", margins="yeo-johnson", columns=["A"], folds=3, max_parents=0
+    )
+    rows = SKEWED[["A"]]
+    assert found.margins is not None
+    plain = spbn.distributed.learn(folder, model="blend", columns=["A"], folds=3, max_parents=0)
+    assert found.logpdf(rows).mean() > plain.logpdf(rows).mean()
+    assert len(CUTS) == 8
+
+
+def test_unknown_margins_are_refused(folder):
+    with pytest.raises(ArgumentError, match="margins must be 'none' or 'yeo-johnson'"):
+        spbn.distributed.learn(folder, margins="box-cox")
