@@ -367,3 +367,9 @@ def test_it_is_drawn_with_widths_and_dashes():
     pyplot.close("all")
     with pytest.raises(ArgumentError, match="together with compare_to"):
         spbn.plots.plot_structure(found.structure(), compare_to=found.structure(), strengths={})
+
+
+@pytest.mark.parametrize("name", ["lags", "series", "time"])
+def test_rows_that_follow_each_other_are_refused(name):
+    with pytest.raises(ArgumentError, match="would tear apart rows that follow each other"):
+        spbn.confidence(FRAME, **QUICK, **{name: 2})

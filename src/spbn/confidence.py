@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 DRAWN = 0.5  # of the rows, for every replicate
 DRAWS = 100  # of rows, until no column is constant
 CLEAR_DIRECTION = 0.75  # of the replicates that join two nodes
+OVER_TIME = {"lags", "series", "time"}  # arguments of `learn_dynamic`
 EQUIVALENT = "the reverse is equivalent: it implies the same independences"
 DISPUTED = "replicates disagree"
 
@@ -308,6 +309,12 @@ def _require_settings(replicates: object, settings: Mapping[str, Any]) -> None:
     if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
         raise ArgumentError(f"replicates must be a whole number, 1 or more. Got {replicates!r} instead.")
     unknown = [name for name in settings if name not in signature(learn).parameters]
+    if OVER_TIME & set(unknown):
+        raise ArgumentError(
+            "confidence is for rows that do not depend on each other: halves drawn at random would tear "
+            "apart rows that follow each other. Learn from different stretches of time with learn_dynamic, "
+            "and see what their networks have in common."
+        )
     if unknown:
         raise TypeError(f"confidence() got an unexpected keyword argument {unknown[0]!r}: learn() has none.")
     if settings.get("max_seconds") is not None:

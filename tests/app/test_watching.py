@@ -256,11 +256,37 @@ def test_rows_over_time_are_watched(folder, run, stdin):
     code, out, err = run(*WATCH, "-", *REFERENCE, "--all")
     assert code == 0
     assert err.count("line 1 has no 'y': it is unknown, and what depends on it is not judged.") == 1
-    assert "line 8 is left out: column 't' has no time" in err
+    assert "line 8 is left out: column 't' has no time (six): times are numbers or dates" in err
     judged = ["not judged" not in line for line in out.splitlines()]
     assert judged == [False, True, False, False, True, True, True]
     assert "row 6 (line 7): ALARM" in out
     assert "because of x = 30" in out
+
+
+def test_dates_and_reference_rows_with_holes_over_time(folder, run, stdin):
+    """Times of rows that come one by one go on, also where they are dates."""
+    rng = np.random.default_rng(4)
+    times = pd.date_range("2024-03-30 22:00", periods=300, freq="10min").astype(str)
+    frame = pd.DataFrame({"when": times, "x": rng.standard_normal(300).cumsum()})
+    dynamic = spbn.learn_dynamic(
+        frame[:200], lags=1, time="when", model="gbn", required_arcs=[(("x", 1), "x")]
+    )
+    dynamic.save("m.spbn")
+    frame.loc[20, "x"] = np.nan
+    frame[:200].to_csv("normal.csv", index=False)
+    stdin(frame[200:].to_csv(index=False) + "2024-04-01 23:50,1\n")  # a time that was there
+    code, out, err = run(*WATCH, "-", *REFERENCE, "--all", "--state", "s.json")
+    assert code == 0, err
+    assert "1 of 200 reference rows have missing values" in err
+    assert ["not judged" in line for line in out.splitlines()] == [True] + 99 * [False]
+    assert "line 102 is left out: the times must ascend in steps of 600" in err
+    monitor = spbn.Monitor.load("s.json", dynamic)
+    for when, is_judged in (
+        ("2024-04-02 00:00", True),
+        ("2024-04-02 00:10", True),
+        ("2024-04-02 03:00", False),
+    ):
+        assert monitor.update({"when": when, "x": 0.0})["share"].notna().all() == is_judged
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

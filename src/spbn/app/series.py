@@ -64,7 +64,9 @@ def series_frame(
         return _with_keys(data, frame, axis.series, axis.time, axis.every)
 
 
-def series_of(network: DynamicNetwork, data: Source, *, every: float | None = None) -> pd.DataFrame:
+def series_of(
+    network: DynamicNetwork, data: Source, *, every: float | None = None, with_holes: bool = False
+) -> pd.DataFrame:
     """Read the rows that a dynamic network needs, with the columns of series and time."""
     keys = [name for name in (network.series, network.time) if name is not None]
     _require_keys(data, keys)
@@ -72,7 +74,8 @@ def series_of(network: DynamicNetwork, data: Source, *, every: float | None = No
         raise ArgumentError("--every is for models that were learned with --time.")
     with busy("reading the table"):
         frame = read_table(data, variables=network.variables)
-        require_complete(data, frame, "Fill what is missing, or leave such rows out.")
+        if not with_holes:
+            require_complete(data, frame, "Fill what is missing, or leave such rows out.")
         return _with_keys(data, frame, network.series, network.time, every)
 
 

@@ -165,7 +165,8 @@ class RowReader:
     def _from_csv(self, number: int, text: str) -> Row:
         fields = text.split(self._separator) if '"' not in text else _fields(text, self._separator)
         if len(fields) != self._width:
-            raise DataError(f"it has {len(fields)} fields, and the first line has {self._width} names")
+            found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+            raise DataError(f"it has {found}, and the first line has {self._width} names")
         values = [
             np.nan if place is None else _value(variable, fields[place].strip())
             for variable, place in zip(self._variables, self._places, strict=True)

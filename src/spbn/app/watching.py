@@ -179,7 +179,7 @@ def _monitor(
     if reference is None:
         raise ArgumentError(NO_REFERENCE)
     if isinstance(network, DynamicNetwork):
-        frame = series_of(network, reference)
+        frame = series_of(network, reference, with_holes=True)
     else:
         frame = frame_with_holes(network, reference)
     holes = int((~present(frame).all(axis=1)).sum())

@@ -40,6 +40,7 @@ PHRASES = {
     r"^a node type must be": "--start must be",
     r"^the arcs form a cycle": "the required arcs (--require) form a cycle",
     r"spbn\.resample\(data, time=.*, every=([^)]*)\)": r"--every \1",
+    r"\(series=\.\.\.\)": "(--series)",
     r"^evidence\b": "--given",
     r"^do\b(?=:| names| sets)": "--do",
     r"^the event\b": "--event",

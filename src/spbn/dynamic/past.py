@@ -74,7 +74,9 @@ class Past:
         """Do what `table` does with variables × rows and the columns of the `keys`."""
         network, count = self._network, columns.shape[1]
         series = [""] * count if network.series is None else [str(key) for key in keys[network.series]]
-        times = None if network.time is None else read_times(network.time, keys[network.time]).tolist()
+        times: list[float] | None = None
+        if network.time is not None:
+            times = read_times(network.time, keys[network.time], in_parts=True).tolist()
         steps: list[FloatArray] = []
         before = self._last.copy()
         try:

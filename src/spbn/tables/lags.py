@@ -157,21 +157,29 @@ def _require_there(columns: Collection[str], **names: str | None) -> None:
             )
 
 
-def read_times(name: str, values: Any) -> FloatArray:
-    """Return times as numbers: as they are, or in seconds if they are dates."""
+def read_times(name: str, values: Any, *, in_parts: bool = False) -> FloatArray:
+    """Return times as numbers: as they are, or in seconds if they are dates.
+
+    Parameters
+    ----------
+    in_parts
+        Whether times will be compared with others that are read later: dates are then counted from 1970, and
+        otherwise from the first of them, so that no digits are lost.
+    """
     array = values.to_numpy() if is_series(values) else np.asarray(values)
-    times = array.astype(np.float64) if array.dtype.kind in "iuf" else _dates(array)
+    times = array.astype(np.float64) if array.dtype.kind in "iuf" else _dates(array, in_parts)
     bad = np.flatnonzero(~np.isfinite(times))
     if len(bad):
-        shown = "" if array[bad[0]] is None else f" ({array[bad[0]]!s:.40})"
+        value = array[bad[0]]
+        shown = "" if value is None or not str(value) else f" ({value!s:.40})"
+        where = "" if len(times) == 1 else f" in row {bad[0] + 1}, counted from 1"
         raise DataError(
-            f"column {name!r} has no time in row {bad[0] + 1}, counted from 1{shown}: times are numbers or "
-            f"dates, and every row has one."
+            f"column {name!r} has no time{where}{shown}: times are numbers or dates, and every row has one."
         )
     return times
 
 
-def _dates(array: Any) -> FloatArray:
+def _dates(array: Any, in_parts: bool) -> FloatArray:
     """Return numbers or dates that are written as text, or dates, as numbers."""
     import pandas as pd
 
@@ -182,8 +190,8 @@ def _dates(array: Any) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the format is guessed
         found = pd.to_datetime(pd.Series(array), errors="coerce", utc=True)
-    # Since the first one, so that no digits are lost.
-    return (found - found.min()).dt.total_seconds().to_numpy(dtype=np.float64).astype(np.float64)
+    first = pd.Timestamp(0, tz="UTC") if in_parts else found.min()
+    return (found - first).dt.total_seconds().to_numpy(dtype=np.float64).astype(np.float64)
 
 
 def _is_dated(values: Any) -> bool:
@@ -227,7 +235,7 @@ def _require_ascending(
     where = f" of series {name!r}" if name else ""
     if steps[wrong[0]] == 0:
         raise DataError(
-            f"the time {array[after]!s} in column {time!r} appears twice{where}, in rows {before + 1} and "
+            f"the time {array[after]!s}{where} in column {time!r} appears twice, in rows {before + 1} and "
             f"{after + 1}, counted from 1: keep one of them"
             + (", or name the column that tells series apart (series=...)." if not name else ".")
         )
@@ -246,9 +254,10 @@ def _require_equal_steps(
     if not len(odd):
         return
     row, unit = order[odd[0] + 1] + 1, " seconds" if is_dated else ""
+    more = f", and {len(odd) - 1} more such steps" if len(odd) > 1 else ""
     raise DataError(
         f"the times in column {time!r} are not equally spaced: {steps[odd[0]]:.6g}{unit} before row {row}, "
-        f"counted from 1, where {step:.6g}{unit} are usual, and so are {len(odd)} in all. Resample the rows: "
+        f"counted from 1, instead of {step:.6g}{unit}{more}. Resample the rows: "
         f"spbn.resample(data, time={time!r}, every={step:.6g})."
     )
 
