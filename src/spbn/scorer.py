@@ -44,6 +44,16 @@ class RowScore:
     blame
         The nodes that make it unusual, the worst first: those whose log-density is at least 1 below what is
         typical of them. None if no node stands out.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> spbn.learn(data, model="gbn").save("model.spbn")
+    >>> scorer = spbn.load_scorer("model.spbn")
+    >>> score = scorer.score({"A": 6.0, "B": 2.0, "C": 12.0, "D": 90.0, "E": 1.0})
+    >>> print(score.blame[0].node)
+    D
     """
 
     logpdf: float
@@ -80,7 +90,7 @@ class RowScorer:
     >>> scorer = spbn.RowScorer(spbn.learn(data, model="gbn"))
     >>> row = {"A": 3.0, "B": 0.5, "C": 1.0, "D": 9.0, "E": 2.0}
     >>> score = scorer.score(row)
-    >>> score.logpdf == scorer.logpdf(row)[0] == scorer.logpdf_by_node(row).sum()
+    >>> bool(score.logpdf == scorer.logpdf(row)[0] == scorer.logpdf_by_node(row).sum())
     True
     """
 

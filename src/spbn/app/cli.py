@@ -84,7 +84,7 @@ def learn(
     lags: Annotated[
         int | None,
         typer.Option(
-            help="Rows follow each other in time: learn how one depends on so many before it.",
+            help="Rows follow each other in time: learn how each depends on this many rows before it.",
             show_default=False,
         ),
     ] = None,

@@ -56,7 +56,7 @@ def learn_dynamic(
         A data frame (pandas, polars, pyarrow, ...) or a dict of columns. Rows are in the order of time,
         within their series.
     lags
-        How many rows before have a say. The column x is called ``x[t-1]`` one row before.
+        How many earlier rows a row may depend on. The column x is called ``x[t-1]`` one row before.
     series
         The column that tells several series apart. None: all rows are one series.
     time

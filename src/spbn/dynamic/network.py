@@ -40,7 +40,7 @@ class DynamicNetwork:
     transition
         The network of a row, ``x``, given those before it, ``x[t-1]`` and so on, which are its inputs.
     lags
-        How many rows before have a say.
+        How many earlier rows a row may depend on.
     series, time
         The columns of data that tell series apart, and that hold the times of rows; None if there are none.
     step

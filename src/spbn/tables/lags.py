@@ -79,7 +79,7 @@ class Runs:
 
 
 def lag_name(name: str, lag: int) -> str:
-    """Return what a column is called so many rows before: x, x[t-1], x[t-2] and so on."""
+    """Return what a column is called a number of rows before: x, x[t-1], x[t-2] and so on."""
     return name if lag == 0 else f"{name}[t-{lag}]"
 
 
