@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from spbn import kernels
+from spbn.kernels import few
 from spbn.kernels.conditional import (
     choose_rows,
     choose_rows_between,
@@ -19,7 +20,7 @@ from spbn.kernels.conditional import (
 )
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.multiscale import SCALES
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.numerics.moments import centre_of
 
 PAIRS_TOGETHER = 1e7  # beyond which other engines make up for two passes over the kernels
@@ -65,6 +66,10 @@ class PreparedKernels:
 
     def conditional_log_density(self, queries: FloatArray) -> FloatArray:
         """Return the log-density of the last variable given those before it."""
+        if few.is_few(*self.rows.shape, queries.shape[1], self.engine):
+            found = few.conditional_log_density(self._frame, self._frozen_rows, queries)
+            if found is not None:
+                return found
         whitened = self.whitened(queries)
         joint = self._log_density(whitened)
         if len(queries) == 1:
@@ -78,6 +83,10 @@ class PreparedKernels:
 
     def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
         """Return the log-density of the last variable given those before it: scales × queries."""
+        if few.is_few(*self.rows.shape, queries.shape[1], self.engine):
+            found = few.conditional_log_density_by_scale(self._frame, self._frozen_rows, queries)
+            if found is not None:
+                return found
         whitened = self.whitened(queries)
         joint = self._log_density_by_scale(whitened)
         if len(queries) == 1:
@@ -148,6 +157,15 @@ class PreparedKernels:
             points, np.arange(d)[None], np.eye(d)[None, None], np.array([span]), engine=self.engine
         )
         return density[0, rows:] + log_volume
+
+    @cached_property
+    def _frame(self) -> FloatArray:
+        """Centre and whitener side by side."""
+        return frozen(np.hstack([self.centre, self.whitener]))
+
+    @cached_property
+    def _frozen_rows(self) -> FloatArray:
+        return frozen(self.rows)
 
     @cached_property
     def _log_volumes(self) -> list[float]:

@@ -259,7 +259,7 @@ class CompactBlend:
 
     def logpdf_of(self, columns: FloatArray) -> FloatArray:
         """Log-density of every row of the parents and, last, the node."""
-        parts = np.empty((len(self.parts), columns.shape[1]))
+        columns, parts = frozen(columns), np.empty((len(self.parts), columns.shape[1]))
         for k, part in enumerate(self.parts.values()):
             parts[k] = part.logpdf_of(columns)
         out = np.empty(columns.shape[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -156,7 +157,11 @@ class LinearGaussian:
         return (columns[-1] - self._mean(columns[:-1])) / math.sqrt(self.variance)
 
     def _mean(self, parents: FloatArray) -> FloatArray:
-        return self.intercept + np.asarray(self.coefficients) @ parents
+        return self.intercept + self._slopes @ parents
+
+    @cached_property
+    def _slopes(self) -> FloatArray:
+        return np.array(self.coefficients, dtype=np.float64)
 
     def __repr__(self) -> str:
         return self.describe().formula

@@ -13,11 +13,13 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a read-only view in C order, or a copy if the order is different.
+    """Return an array if it is read-only and in C order, else a view or a copy that is.
 
     Compiled code has a version for every kind of array, and each takes a second to compile. What
     is only read goes through here first, so one version is enough.
     """
+    if array.flags.c_contiguous and not array.flags.writeable:
+        return array
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
