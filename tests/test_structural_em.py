@@ -39,7 +39,7 @@ def test_kernels_fill_the_holes_of_a_parabola_and_lines_those_of_a_line():
     parabola = pd.DataFrame({"x": x, "y": x**2 + rng.normal(0, 0.02, 300)})
     assert chosen(holed(parabola, 0.1)) == "kernels"
     x = rng.normal(size=60)
-    line = pd.DataFrame({"x": x, **{f"y{k}": x + rng.normal(0, 0.1, 60) for k in range(4)}})
+    line = pd.DataFrame({"x": x, **{f"y{k}": x + rng.normal(0, 0.5, 60) for k in range(4)}})
     assert chosen(holed(line, 0.2)) == "lines"
 
 
@@ -106,7 +106,7 @@ def test_normal_draws_keep_a_line_of_which_no_row_is_whole(margins):
     for one in tables:
         np.testing.assert_array_equal(one.columns[~holes], table.columns[~holes])
         residuals = one.columns / np.arange(1, 7)[:, None] - x
-        assert np.abs(residuals).max() < 0.1
+        assert np.abs(residuals).max() < 0.2
     assert (tables[0].columns[holes] != tables[1].columns[holes]).all()
 
 
