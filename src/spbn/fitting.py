@@ -21,7 +21,7 @@ from spbn.tables.table import Table
 
 # Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
 FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500
-MOST_POOLED = 10_000  # rows of all fillings of a table
+MOST_POOLED = 2_000  # rows of all fillings of a table
 
 
 def fit_what_can_be(
