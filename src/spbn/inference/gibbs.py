@@ -19,6 +19,7 @@ from spbn.errors import FitError
 from spbn.inference import factors
 from spbn.inference.cases import Cases
 from spbn.network import BayesianNetwork
+from spbn.nodes.base import CPD
 from spbn.nodes.blend import Blend
 from spbn.nodes.ckde import CKDE
 from spbn.nodes.linear_gaussian import LinearGaussian
@@ -99,7 +100,7 @@ class _Line:
 
 def _line(cases: Cases, k: int) -> _Line | None:
     """Return the line through the rows that a node was fitted to; None if it is not known."""
-    cpd = cases.cpd(cases.nodes[k])
+    cpd: CPD | None = cases.cpd(cases.nodes[k])
     if isinstance(cpd, Blend):
         cpd = cpd.kernels if cpd.line is None else cpd.line
     if isinstance(cpd, CKDE):
