@@ -342,8 +342,8 @@ def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
     """Learn from what is there, with the arguments of `learn`.
 
     The holes of a Gaussian network are filled by Gaussian networks. For all others they are filled by
-    whichever predicts hidden values best: those, semiparametric networks, or, if all columns are continuous, a
-    normal distribution of them. Blends and KDE networks do not fill holes themselves: draws from narrow
+    whichever predicts hidden values best: those, semiparametric networks, or, if all columns are continuous,
+    a normal distribution of them. Blends and KDE networks do not fill holes themselves: draws from narrow
     kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
     began = time.perf_counter()
