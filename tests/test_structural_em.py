@@ -22,12 +22,14 @@ def fillers():
     }
 
 
+def by_networks(learn):
+    return structural_em.by_networks(learn, lambda filled: spbn.learn(filled, model="gbn"), "none")
+
+
 def chosen(frame):
-    ways = fillers()
+    ways = {name: by_networks(learn) for name, learn in fillers().items()}
     table = training_table_with_holes(frame)
-    found = structural_em.best_filler(
-        table, list(ways.values()), lambda filled: spbn.learn(filled, model="gbn"), generator(5)
-    )
+    found = structural_em.best_filler(table, list(ways.values()), generator(5))
     return next(name for name, way in ways.items() if way is found)
 
 
@@ -37,7 +39,7 @@ def test_kernels_fill_the_holes_of_a_parabola_and_lines_those_of_a_line():
     parabola = pd.DataFrame({"x": x, "y": x**2 + rng.normal(0, 0.02, 300)})
     assert chosen(holed(parabola, 0.1)) == "kernels"
     x = rng.normal(size=60)
-    line = pd.DataFrame({"x": x, **{f"y{k}": x + rng.normal(0, 0.1, 60) for k in range(4)}})
+    line = pd.DataFrame({"x": x, **{f"y{k}": x + rng.normal(0, 0.5, 60) for k in range(4)}})
     assert chosen(holed(line, 0.2)) == "lines"
 
 
@@ -63,10 +65,8 @@ def test_the_loss_is_that_of_two_loops():
 def test_completions_differ_only_in_the_holes():
     frame = holed(spbn.datasets.synthetic(80, seed=0), 0.2)
     table = training_table_with_holes(frame)
-    lines = fillers()["lines"]
-    found, scores = structural_em.fill_holes(
-        table, lines, lambda filled: lines(filled, None), generator(0), rounds=2, completions=3
-    )
+    lines = by_networks(fillers()["lines"])
+    found, scores = structural_em.fill_holes(table, lines, generator(0), rounds=2, completions=3)
     tables = [found.table, *found.others]
     holes = np.isnan(table.columns)
     assert len(tables) == 3
@@ -91,3 +91,51 @@ def test_the_search_averages_over_completions(monkeypatch):
     spbn.learn(frame, model="gbn", missing="impute")
     assert seen[-1] == "Averaged"
     assert set(seen[:-1]) == {"BIC"}
+
+
+@pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
+def test_normal_draws_keep_a_line_of_which_no_row_is_whole(margins):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=400)
+    frame = pd.DataFrame({f"y{k}": (k + 1) * x + rng.normal(0, 0.01, 400) for k in range(6)})
+    frame = frame.mask(np.eye(6, dtype=bool)[np.arange(400) % 6])
+    table = training_table_with_holes(frame)
+    tables, scores = structural_em.by_normal(margins)(table, generator(0), rounds=4, draws=2)
+    assert scores == []
+    holes = np.isnan(table.columns)
+    for one in tables:
+        np.testing.assert_array_equal(one.columns[~holes], table.columns[~holes])
+        residuals = one.columns / np.arange(1, 7)[:, None] - x
+        assert np.abs(residuals).max() < 0.2
+    assert (tables[0].columns[holes] != tables[1].columns[holes]).all()
+
+
+def test_draws_for_counts_are_counts_and_others_are_left_alone():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"count": rng.poisson(2, 200) * 1.0, "number": rng.normal(size=200)})
+    frame["zeros"] = np.where(np.arange(200) < 80, 0.0, 5 + rng.random(200))
+    table = training_table_with_holes(holed(frame, 0.2))
+    holes = np.isnan(table.columns)
+    drawn = np.where(holes, rng.normal(2, 2, table.columns.shape), table.columns)
+    moved = structural_em._like_the_columns(table.with_columns(drawn), holes).columns
+    np.testing.assert_array_equal(moved[~holes], drawn[~holes])
+    np.testing.assert_array_equal(moved[1], drawn[1])
+    counts = frame["count"].unique()
+    for before, after in zip(drawn[0, holes[0]], moved[0, holes[0]], strict=True):
+        assert abs(after - before) == pytest.approx(np.abs(counts - before).min())
+    zeros = moved[2, holes[2]] == 0.0
+    known = table.columns[2, ~holes[2]]
+    assert zeros.mean() == pytest.approx((known == 0.0).mean(), abs=0.5 / holes[2].sum() + 1e-9)
+    distances = np.abs(drawn[2, holes[2]])
+    assert distances[zeros].max() <= distances[~zeros].min()
+
+
+def test_the_network_is_fitted_to_all_fillings():
+    frame = holed(spbn.datasets.synthetic(60, seed=0), 0.2)
+    network = spbn.learn(frame, model="blend", missing="impute", patience=0)
+    assert network.record.rows == 60
+    for cpd in network.cpds.values():
+        kernels = cpd.kept_rows.columns.reshape(-1, structural_em.COMPLETIONS, 60)
+        known = network.transformed(training_table_with_holes(frame)).select(cpd.kept_rows.names).columns
+        for one in kernels.swapaxes(0, 1):
+            np.testing.assert_allclose(one[~np.isnan(known)], known[~np.isnan(known)])

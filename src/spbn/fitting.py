@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from spbn.errors import FitError
 from spbn.graphs.dag import Arc
 from spbn.margins import Margins
 from spbn.nodes.base import CPD, FitSettings
-from spbn.nodes.by_configuration import fit_node
+from spbn.nodes.by_configuration import fit_node, pooled_cpd
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
@@ -20,6 +21,7 @@ from spbn.tables.table import Table
 
 # Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
 FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500
+MOST_POOLED = 2_000  # rows of all fillings of a table
 
 
 def fit_what_can_be(
@@ -65,6 +67,23 @@ def fit_what_can_be(
                 structure = structure.with_dag(structure.dag.without_arc(*arc))
                 left_out.append((arc, str(error)))
     return structure, cpds, left_out
+
+
+def pooled_over(
+    fillings: Sequence[Table], structure: Structure, cpds: Mapping[str, CPD], settings: FitSettings
+) -> dict[str, CPD]:
+    """Pool the densities of a structure with those that are fitted to other fillings of the same table.
+
+    A filling to which a node cannot be fitted is left out for that node. So are the last ones if there are
+    many rows: what their holes were filled with hardly matters then, and every filling has its kernels.
+    """
+    rows = fillings[0].rows if fillings else 1
+    several = {node: [cpd] for node, cpd in cpds.items()}
+    for table in fillings[: max(0, MOST_POOLED // rows - 1)]:
+        for family in structure.families():
+            with suppress(FitError):
+                several[family.node].append(fitted(table, family, settings))
+    return {node: pooled_cpd(fits) for node, fits in several.items()}
 
 
 def typical_logpdf(

@@ -16,7 +16,7 @@ import numpy as np
 from spbn.app.progress import search_progress
 from spbn.errors import ArgumentError, SpbnError, quoted
 from spbn.files.checkpoint import Checkpoint, Notes
-from spbn.fitting import fit_what_can_be, typical_logpdf
+from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.graphs.dag import Arc
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.kernels.bandwidth import BandwidthRule
@@ -259,6 +259,7 @@ def learn_with(
         structure, cpds, left_out = fit_what_can_be(found, table, fit_settings, required_arcs=required_arcs)
         for (source, target), reason in left_out:
             warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=4)
+        cpds = pooled_over(completions, structure, cpds, fit_settings)
         record = Record(
             settings=settings,
             versions=current_versions(),
@@ -341,14 +342,14 @@ def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
     """Learn from what is there, with the arguments of `learn`.
 
     The holes of a Gaussian network are filled by Gaussian networks. For all others they are filled by
-    whichever predicts hidden values better: those, or semiparametric networks. Blends and KDE networks do not
-    fill holes themselves: draws from narrow kernels are nearly copies of other rows, for which a
-    cross-validated score would fall.
+    whichever predicts hidden values best: those, semiparametric networks, or, if all columns are continuous,
+    a normal distribution of them. Blends and KDE networks do not fill holes themselves: draws from narrow
+    kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
     began = time.perf_counter()
     require_seconds(given["max_seconds"])
     _refuse_with_holes(max_seconds=given["max_seconds"], checkpoint=given["checkpoint"])
-    from spbn.structural_em import Learn, best_filler, fill_holes, require_values
+    from spbn.structural_em import best_filler, by_networks, by_normal, fill_holes, require_values
 
     table = training_table_with_holes(given["data"], drop=given["drop"], discrete=given["discrete"])
     options = {**given, "missing": "error", "drop": (), "discrete": ()}
@@ -366,12 +367,15 @@ def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
         kept = ("max_parents", "required_arcs", "forbidden_arcs", "margins", "seed", "smoothing")
         return learn(filled, model="gbn", **{name: given[name] for name in kept})
 
-    fillers: list[Learn] = [learn_smooth] if given["model"] == "gbn" else [learn_smooth, learn_lines]
+    learned = [learn_smooth] if given["model"] == "gbn" else [learn_smooth, learn_lines]
+    fillers = [by_networks(way, learn_lines, given["margins"]) for way in learned]
+    if not table.discrete.any() and given["model"] != "gbn":
+        fillers.append(by_normal(given["margins"]))
     # Of its own: data that were drawn with the same seed would have to do with what is hidden and drawn.
     (rng,) = generator(given["seed"]).spawn(1)
     try:
-        filler = best_filler(table, fillers, learn_lines, rng)
-        filled, scores = fill_holes(table, filler, learn_lines, rng)
+        filler = best_filler(table, fillers, rng)
+        filled, scores = fill_holes(table, filler, rng)
         network = learn(filled, **options)
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None

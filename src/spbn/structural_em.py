@@ -1,11 +1,13 @@
 """Tables with holes, filled to be learned from: stochastic structural EM.
 
 The holes are first filled with draws from networks of the complete rows, if these are enough; otherwise with
-draws from the columns themselves and then from a Gaussian network. From there on a search, which begins at
-the last structure, and fresh draws for all holes take turns. At the end the holes are drawn several times, so
-that the network itself can be searched for by the mean of its score over all of these tables.
+draws from a normal distribution of the columns, which needs no complete rows. From there on a search, which
+begins at the last structure, and fresh draws for all holes take turns. At the end the holes are drawn several
+times, so that the network itself can be searched for by the mean of its score over all of these tables, and
+fitted to all of them.
 
-Which networks fill the holes is decided by hiding values that are known (`best_filler`).
+What fills the holes, networks of one kind or another or the normal distribution itself, is decided by hiding
+values that are known (`best_filler`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +23,10 @@ from spbn.errors import DataError, SpbnError, quoted
 from spbn.inference.gibbs import refreshed
 from spbn.inference.holes import imputed
 from spbn.inference.left_out import without_themselves
+from spbn.margins import YeoJohnson
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.numerics.incomplete import normal_of
 from spbn.structure import Structure
 from spbn.tables.completions import Completions
 from spbn.tables.table import Table
@@ -30,43 +34,76 @@ from spbn.tables.table import Table
 ROUNDS, COMPLETIONS = 4, 5
 HIDDEN, TRIAL_ROWS, TRIAL_ROUNDS, TRIAL_DRAWS = 0.1, 2_000, 2, 10  # to choose what fills the holes
 FEWEST_ROWS, ROWS_A_COLUMN = 30, 5  # without holes, for a first network of them alone
+NORMAL_ROWS, NORMAL_COLUMNS = 2_000, 100  # that a normal distribution is estimated from, at most
 LARGEST_SHARE = 0.5  # of a column, that may be missing without a warning
 
 #: Learns from a complete table, from a structure on if there is one.
 Learn = Callable[[Table, Structure | None], BayesianNetwork]
 
 
+class Filler(Protocol):
+    """Fills the holes of a table, NaN, several times."""
+
+    def __call__(
+        self, table: Table, rng: np.random.Generator, *, rounds: int, draws: int
+    ) -> tuple[list[Table], list[float]]:
+        """Return completed tables, and the score that every search reached."""
+
+
 def fill_holes(
     table: Table,
-    learn: Learn,
-    learn_lines: Callable[[Table], BayesianNetwork],
+    filler: Filler,
     rng: np.random.Generator,
     *,
     rounds: int = ROUNDS,
     completions: int = COMPLETIONS,
 ) -> tuple[Completions, list[float]]:
-    """Fill a table in which NaN is missing with draws from networks that are learned from it.
+    """Fill a table in which NaN is missing, and also return the score that every search reached."""
+    (first, *others), scores = filler(table, rng, rounds=rounds, draws=completions)
+    return Completions(first, tuple(others)), scores
+
+
+def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], margins: str) -> Filler:
+    """Return what fills holes with draws from networks, while these are being learned.
 
     Parameters
     ----------
     learn_lines
         Learns a Gaussian network from a complete table.
-
-    Returns
-    -------
-    Tables with the draws of the last round and of some more, and the score that every search reached.
+    margins
+        Of the normal distribution to begin with.
     """
-    network, filled, scores = _last_round(table, learn, learn_lines, rng, rounds)
-    first, *others = _drawn_again(network, filled, np.isnan(table.columns), rng, completions)
-    return Completions(first, tuple(others)), scores
+
+    def filler(
+        table: Table, rng: np.random.Generator, *, rounds: int, draws: int
+    ) -> tuple[list[Table], list[float]]:
+        holes = np.isnan(table.columns)
+        filled, structure = _first(table, holes, learn, learn_lines, margins, rng)
+        scores = []
+        for _ in range(rounds):
+            network = learn(filled, structure)
+            scores.append(_score(network))
+            filled, structure = _refreshed(network, filled, holes, rng), network.structure
+        tables = [filled]
+        while len(tables) < draws:
+            tables.append(_refreshed(network, tables[-1], holes, rng))
+        return tables, scores
+
+    return filler
 
 
-def best_filler(
-    table: Table,
-    fillers: Sequence[Learn],
-    learn_lines: Callable[[Table], BayesianNetwork],
-    rng: np.random.Generator,
-) -> Learn:
+def by_normal(margins: str) -> Filler:
+    """Return what fills the holes of continuous columns with draws from a normal distribution of them all."""
+
+    def filler(
+        table: Table, rng: np.random.Generator, *, rounds: int, draws: int
+    ) -> tuple[list[Table], list[float]]:
+        return _from_normal(table, margins, draws, rng), []
+
+    return filler
+
+
+def best_filler(table: Table, fillers: Sequence[Filler], rng: np.random.Generator) -> Filler:
     """Return the filler whose draws are nearest to values that are known, but hidden from it."""
     if len(fillers) == 1:
         return fillers[0]
@@ -80,8 +117,7 @@ def best_filler(
     losses = []
     for filler in fillers:
         try:
-            network, filled, _ = _last_round(masked, filler, learn_lines, rng, TRIAL_ROUNDS)
-            draws = _drawn_again(network, filled, np.isnan(masked.columns), rng, TRIAL_DRAWS)
+            draws, _ = filler(masked, rng, rounds=TRIAL_ROUNDS, draws=TRIAL_DRAWS)
         except SpbnError:  # too few values are left: the filler itself may still do
             losses.append(np.inf)
             continue
@@ -108,29 +144,12 @@ def _loss(table: Table, hidden: BoolArray, draws: FloatArray) -> float:
     return total / float(hidden.sum())
 
 
-def _last_round(
-    table: Table,
-    learn: Learn,
-    learn_lines: Callable[[Table], BayesianNetwork],
-    rng: np.random.Generator,
-    rounds: int,
-) -> tuple[BayesianNetwork, Table, list[float]]:
-    """Return the last network, a table with its draws, and the score that every search reached."""
-    holes = np.isnan(table.columns)
-    filled, structure = _first(table, holes, learn, learn_lines, rng)
-    scores = []
-    for _ in range(rounds):
-        network = learn(filled, structure)
-        scores.append(_score(network))
-        filled, structure = _refreshed(network, filled, holes, rng), network.structure
-    return network, filled, scores
-
-
 def _first(
     table: Table,
     holes: BoolArray,
     learn: Learn,
     learn_lines: Callable[[Table], BayesianNetwork],
+    margins: str,
     rng: np.random.Generator,
 ) -> tuple[Table, Structure | None]:
     """Fill the holes for the first time; also return a structure to begin with, if there is one."""
@@ -140,8 +159,35 @@ def _first(
             network = learn(table.take(whole), None)
             filled = imputed(learn_lines(table.take(whole)), table, seed=rng)[0]
             return _refreshed(network, filled, holes, rng), network.structure
-    filled = _from_columns(table, holes, rng)
-    return imputed(learn_lines(filled), table, seed=rng)[0], None
+    filled = _from_normal(_from_columns(table, holes & table.discrete[:, None], rng), margins, 1, rng)[0]
+    if table.discrete.any():
+        filled = _like_the_columns(imputed(learn_lines(filled), table, seed=rng)[0], holes)
+    return filled, None
+
+
+def _from_normal(table: Table, margins: str, draws: int, rng: np.random.Generator) -> list[Table]:
+    """Fill the holes of continuous columns with draws from a normal distribution of all of them."""
+    holes = np.isnan(table.columns)
+    numbers = np.flatnonzero(~table.discrete)
+    if len(numbers) > NORMAL_COLUMNS:  # it would take long, and hang on few rows for every number
+        return [_like_the_columns(_from_columns(table, holes, rng), holes) for _ in range(draws)]
+    moves = [
+        YeoJohnson.fit(column[~np.isnan(column)]) if margins == "yeo-johnson" else None
+        for column in table.columns[numbers]
+    ]
+    moved = np.stack(
+        [c if m is None else m.forward(c) for m, c in zip(moves, table.columns[numbers], strict=True)]
+    )
+    some = moved
+    if table.rows > NORMAL_ROWS:
+        some = moved[:, rng.choice(table.rows, NORMAL_ROWS, replace=False)]
+    tables = []
+    for drawn in normal_of(some).draw(moved, draws, rng):
+        columns = table.columns.copy()
+        for k, values, move in zip(numbers, drawn, moves, strict=True):
+            columns[k, holes[k]] = values[holes[k]] if move is None else move.inverse(values[holes[k]])
+        tables.append(_like_the_columns(table.with_columns(columns), holes))
+    return tables
 
 
 def _refreshed(network: BayesianNetwork, filled: Table, holes: BoolArray, rng: np.random.Generator) -> Table:
@@ -149,17 +195,28 @@ def _refreshed(network: BayesianNetwork, filled: Table, holes: BoolArray, rng: n
     columns = filled.columns.copy()
     for others, rows in without_themselves(network, filled):
         columns[:, rows] = refreshed(others, filled.take(rows), holes[:, rows], rng).columns
+    return _like_the_columns(filled.with_columns(columns), holes)
+
+
+def _like_the_columns(filled: Table, holes: BoolArray) -> Table:
+    """Let draws have as many values that occur several times as their columns have.
+
+    Counts, and measurements that were rounded, have such values, and networks of kernels see them. The draws
+    that are nearest to them are moved there.
+    """
+    columns = filled.columns.copy()
+    for column, hole, discrete in zip(columns, holes, filled.discrete, strict=True):
+        values, counts = np.unique(column[~hole], return_counts=True)
+        common = values[counts > 1]
+        if discrete or not hole.any() or not len(common):
+            continue
+        drawn = column[hole]
+        place = np.searchsorted(0.5 * (common[1:] + common[:-1]), drawn)
+        moved = round(len(drawn) * counts[counts > 1].sum() / counts.sum())
+        nearest = np.argsort(np.abs(drawn - common[place]), kind="stable")[:moved]
+        drawn[nearest] = common[place[nearest]]
+        column[hole] = drawn
     return filled.with_columns(columns)
-
-
-def _drawn_again(
-    network: BayesianNetwork, filled: Table, holes: BoolArray, rng: np.random.Generator, draws: int
-) -> list[Table]:
-    """Return a filled table and others with later draws in its holes."""
-    tables = [filled]
-    while len(tables) < draws:
-        tables.append(_refreshed(network, tables[-1], holes, rng))
-    return tables
 
 
 def _score(network: BayesianNetwork) -> float:
@@ -175,7 +232,8 @@ def _from_columns(table: Table, holes: BoolArray, rng: np.random.Generator) -> T
     """Fill holes with values of other rows."""
     columns = table.columns.copy()
     for column, hole in zip(columns, holes, strict=True):
-        column[hole] = rng.choice(column[~hole], size=int(hole.sum()))
+        if hole.any():
+            column[hole] = rng.choice(column[~hole], size=int(hole.sum()))
     return table.with_columns(columns)
 
 

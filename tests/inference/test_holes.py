@@ -154,6 +154,18 @@ def test_fresh_draws_leave_the_posterior_as_it_is():
     np.testing.assert_array_equal(moved.column("C"), 4.0)
 
 
+@pytest.mark.parametrize("types", ["lg", "ckde", "blend"])
+def test_fresh_draws_find_what_a_child_nearly_determines(types):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    frame = pd.DataFrame({"x": x, "y": 2 * x + rng.normal(0, 1e-3, 300)})
+    network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], types=types), frame)
+    filled = as_table(frame.assign(x=rng.permutation(x)))
+    holes = np.array([[True] * 300, [False] * 300])
+    moved = refreshed(network, filled, holes, rng)
+    assert np.quantile(np.abs(moved.column("x") - x), 0.9) < 0.02
+
+
 def test_learning_from_holes_is_better_than_dropping_rows():
     frame, test = synthetic(300, seed=3), synthetic(300, seed=4)
     holes = with_holes(frame, 0.3, seed=5)

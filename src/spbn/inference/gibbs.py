@@ -1,22 +1,34 @@
 """Fresh draws for holes that have been filled before: one node after the other, given everything else.
 
-A hole's new value is chosen among its present one and some draws given its parents, weighted by what its
-children say to them (iterated sampling importance resampling). That leaves the posterior of the holes as it
-is, whatever the number of candidates, and costs little: no row needs more than a few densities.
+A hole's new value is chosen among its present one and some candidates, weighted by what the node's density
+and its children say to them (iterated sampling importance resampling). That leaves the posterior of the holes
+as it is, whatever the number of candidates, and costs little: no row needs more than a few densities.
+
+Half of the candidates are drawn given the parents. That is hopeless if a child is nearly a function of the
+node, so the other half comes from what the node and its children would say together if they were lines.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
+from spbn.errors import FitError
 from spbn.inference import factors
 from spbn.inference.cases import Cases
 from spbn.network import BayesianNetwork
+from spbn.nodes.base import CPD
+from spbn.nodes.blend import Blend
+from spbn.nodes.ckde import CKDE
+from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.tables.table import Table
 
 CANDIDATES = 16
 SWEEPS = 5
+ROOT = math.sqrt(2.0 * math.pi)
 
 
 def refreshed(
@@ -41,6 +53,7 @@ def refreshed(
     values = network.transformed(filled).select(order).columns.copy()
     cases = Cases(network, values.T)
     children = [[c for c in range(len(order)) if k in cases.parents[c]] for k in range(len(order))]
+    lines = [_line(cases, k) for k in range(len(order))]
     missing = {k: np.flatnonzero(holes[filled.index(node)]) for k, node in enumerate(order)}
     for _ in range(sweeps):
         for k, rows in missing.items():
@@ -48,16 +61,75 @@ def refreshed(
                 continue
             tried = np.repeat(values[:, rows], candidates, axis=1)
             drawn = factors.draw(cases, k, tried, rng)
+            by_lines = _by_lines(lines, k, children[k], tried)
+            if by_lines is not None:
+                mean, deviation = by_lines
+                chosen = rng.random(len(drawn)) < 0.5
+                drawn = np.where(chosen, mean + deviation * rng.standard_normal(len(drawn)), drawn)
             drawn[::candidates] = values[k, rows]
             tried[k] = drawn
             log_weights = np.zeros(len(drawn))
             for child in children[k]:
                 log_weights += factors.log_density(cases, child, tried)
+            if by_lines is not None:
+                z = (drawn - mean) / deviation
+                own = factors.log_density(cases, k, tried)
+                log_weights -= np.logaddexp(0.0, -0.5 * z * z - math.log(deviation * ROOT) - own)
             values[k, rows] = drawn[_chosen(log_weights.reshape(-1, candidates), rng)]
     columns = filled.columns.copy()
     for k, rows in missing.items():
         columns[filled.index(order[k]), rows] = network.in_data_units(order[k], values[k, rows])
     return filled.with_columns(columns)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A node as a linear function of its parents, by their places."""
+
+    intercept: float
+    slopes: dict[int, float]
+    variance: float
+
+    def residual(self, k: int, values: FloatArray) -> FloatArray:
+        """Return how far a node is from its line, for nodes × rows."""
+        out: FloatArray = values[k] - self.intercept
+        for parent, slope in self.slopes.items():
+            out = out - slope * values[parent]
+        return out
+
+
+def _line(cases: Cases, k: int) -> _Line | None:
+    """Return the line through the rows that a node was fitted to; None if it is not known."""
+    cpd: CPD | None = cases.cpd(cases.nodes[k])
+    if isinstance(cpd, Blend):
+        cpd = cpd.kernels if cpd.line is None else cpd.line
+    if isinstance(cpd, CKDE):
+        try:
+            cpd = LinearGaussian.fit(cpd.kept_rows, cpd.node, cpd.parents)
+        except FitError:
+            return None
+    if not isinstance(cpd, LinearGaussian):
+        return None
+    return _Line(cpd.intercept, dict(zip(cases.parents[k], cpd.coefficients, strict=True)), cpd.variance)
+
+
+def _by_lines(
+    lines: list[_Line | None], k: int, children: list[int], values: FloatArray
+) -> tuple[FloatArray, float] | None:
+    """Return mean and standard deviation of a node given everything else, if all were lines.
+
+    None if the node has no children, so that nothing but its parents matters, or if it is not near a line.
+    """
+    line, said = lines[k], [(c, found) for c in children if (found := lines[c]) is not None]
+    if line is None or not said:
+        return None
+    precision = 1.0 / line.variance
+    shift = -line.residual(k, values) * precision
+    for child, other in said:
+        slope = other.slopes[k]
+        precision += slope * slope / other.variance
+        shift = shift + slope * other.residual(child, values) / other.variance
+    return values[k] + shift / precision, math.sqrt(1.0 / precision)
 
 
 def _chosen(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:

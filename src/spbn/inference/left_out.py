@@ -14,12 +14,14 @@ import numpy as np
 
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD
+from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.copies import NONE, KeepsRows
 from spbn.numerics.arrays import IntArray
 from spbn.tables.table import Table
 
 GROUPS = 10  # rows that are left out together are a tenth of those that are recognised
-#: A kernel that shares what is known of a row with more others than these says little about the row alone.
+#: A kernel that shares what is known of a row with more others than these says little about the row alone;
+#: times the number of fillings, if the network was fitted to several.
 MOST_ALIKE = 3
 
 #: For every row, the kernels that may be its own, by node.
@@ -37,12 +39,13 @@ def without_themselves(network: BayesianNetwork, table: Table) -> Iterator[tuple
     kernels = _kernels_on(network, network.transformed(table))
     recognised = _recognised(kernels, table.rows)
     others = np.setdiff1d(np.arange(table.rows), recognised)
+    copies = _copies(network)
     if len(others):
         yield network, others
     for number in range(min(GROUPS, len(recognised))):
         rows = recognised[number::GROUPS]
         cpds = dict(network.cpds) | {
-            node: _without(network.cpds[node], [found[row] for row in rows])
+            node: _without(network.cpds[node], [found[row] for row in rows], MOST_ALIKE * copies)
             for node, found in kernels.items()
         }
         yield BayesianNetwork(network.structure, cpds, margins=network.margins, record=network.record), rows
@@ -67,8 +70,20 @@ def _recognised(kernels: OwnKernels, rows: int) -> IntArray:
     return np.flatnonzero(known & ~strange)
 
 
-def _without(cpd: CPD, kernels: list[IntArray | None]) -> CPD:
-    """Leave kernels out that may be those of the rows themselves."""
-    own = [mine for mine in kernels if mine is not None and len(mine) <= MOST_ALIKE]
+def _copies(network: BayesianNetwork) -> int:
+    """Return how many kernels of a node a row has at most: one for every filling of its table."""
+    most = max(map(_kernels, network.cpds.values()), default=0)
+    return max(1, most // (network.record.rows or max(most, 1)))
+
+
+def _kernels(cpd: CPD) -> int:
+    if isinstance(cpd, ByConfiguration):
+        return sum(map(_kernels, cpd.densities))
+    return 0 if cpd.kept_rows is None else cpd.kept_rows.rows
+
+
+def _without(cpd: CPD, kernels: list[IntArray | None], most: int) -> CPD:
+    """Leave kernels out that may be those of the rows themselves, unless they are more than these."""
+    own = [mine for mine in kernels if mine is not None and len(mine) <= most]
     lacking: CPD = cpd.without(np.unique(np.concatenate([NONE, *own])))  # type: ignore[attr-defined]
     return lacking

@@ -269,6 +269,14 @@ class NodeType(ABC, metaclass=_Registered):
         compact: CPD = cpd
         return compact
 
+    def pooled(self, cpds: Sequence[Any]) -> CPD:
+        """Return one density for several of the same family, fitted to different fillings of its holes.
+
+        By default the first of them.
+        """
+        first: CPD = cpds[0]
+        return first
+
     @abstractmethod
     def write(self, cpd: Any, arrays: ArrayWriter) -> dict[str, Any]:
         """Describe a density of this type as plain data, without its node, type and parents."""

@@ -396,6 +396,17 @@ class BlendType(NodeType):
             require_few_dimensions(cpd.node, cpd.parents)
         return CompactBlend.of(cpd, tolerance)
 
+    def pooled(self, cpds: Sequence[Blend]) -> Blend:
+        """Return the blend of the pooled components, with the mean of the weights."""
+        lines = [cpd.line for cpd in cpds if cpd.line is not None]
+        kernels = [cpd.kernels for cpd in cpds if cpd.kernels is not None]
+        return replace(
+            cpds[0],
+            line=LG.pooled(lines) if lines else None,
+            kernels=KERNELS.pooled(kernels) if kernels else None,
+            mixture=tuple(np.mean([cpd.mixture for cpd in cpds], axis=0).tolist()),
+        )
+
     def write(self, cpd: Blend | CompactBlend, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the weights and the components."""
         if isinstance(cpd, CompactBlend):

@@ -253,6 +253,23 @@ def compact_cpd(cpd: CPD, tolerance: float) -> CPD:
     return replace(cpd, densities=densities, otherwise=otherwise)
 
 
+def pooled_cpd(cpds: Sequence[CPD]) -> CPD:
+    """Return one density for several of the same family, fitted to different fillings of its holes."""
+    node_type, several = cpds[0].type, [cpd for cpd in cpds if isinstance(cpd, ByConfiguration)]
+    if not several:
+        return node_type.pooled(cpds)
+    configurations = Configurations.union([cpd.configurations for cpd in several])
+    densities = []
+    for number in configurations.numbers:
+        parts = [
+            cpd.densities[k] for cpd in several for k in np.flatnonzero(cpd.configurations.numbers == number)
+        ]
+        densities.append(node_type.pooled(parts))
+    rest = [cpd.otherwise for cpd in several if cpd.otherwise is not None]
+    otherwise = node_type.pooled(rest) if rest else None
+    return replace(several[0], configurations=configurations, densities=tuple(densities), otherwise=otherwise)
+
+
 def write_cpd(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
     """Describe any density as plain data."""
     record: dict[str, Any] = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}

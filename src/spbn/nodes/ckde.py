@@ -239,6 +239,16 @@ class CKDEType(NodeType):
             raise FitError(f"the table of {cpd.node!r} would be too large: its rows are too far apart")
         return made
 
+    def pooled(self, cpds: Sequence[CKDE]) -> CKDE:
+        """Return the kernels of all, with their mean bandwidth: as wide as those of one table."""
+        joint = KDE(
+            cpds[0].joint.names,
+            np.concatenate([cpd.joint.points for cpd in cpds], axis=1),
+            np.mean([cpd.bandwidth for cpd in cpds], axis=0),
+            cpds[0].joint.engine,
+        )
+        return CKDE(cpds[0].node, cpds[0].parents, joint)
+
     def write(self, cpd: CKDE | CompactCKDE, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the bandwidth and the rows, or the tables."""
         if isinstance(cpd, CompactCKDE):

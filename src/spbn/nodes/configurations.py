@@ -44,6 +44,12 @@ class Configurations:
         numbers, places = np.unique(_numbered(variables, columns), return_inverse=True)
         return cls(tuple(variables), numbers), places
 
+    @classmethod
+    def union(cls, several: Sequence[Configurations]) -> Configurations:
+        """Return the configurations of the same variables that are in any of several."""
+        numbers = np.unique(np.concatenate([one.numbers for one in several]))
+        return cls(several[0].variables, numbers)
+
     @property
     def possible(self) -> int:
         """How many combinations of levels there are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -244,6 +244,17 @@ class DiscreteType(NodeType):
         bounds = np.cumsum(cpd.given(parents.select(cpd.parents).columns)[:, places], axis=1)
         wanted = rng.random(parents.rows) * bounds[:, -1]
         return np.array(places, dtype=np.float64)[(wanted[:, None] >= bounds[:, :-1]).sum(axis=1)]
+
+    def pooled(self, cpds: Sequence[ProbabilityTable]) -> ProbabilityTable:
+        """Return the mean probabilities, for every configuration that some of the tables know."""
+        configurations = Configurations.union([cpd.configurations for cpd in cpds])
+        codes = configurations.codes.T.astype(np.float64)
+        return replace(
+            cpds[0],
+            configurations=configurations,
+            probabilities=np.mean([cpd.given(codes) for cpd in cpds], axis=0),
+            otherwise=np.mean([cpd.otherwise for cpd in cpds], axis=0),
+        )
 
     def write(self, cpd: ProbabilityTable, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the levels and the probabilities."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -200,6 +200,15 @@ class LinearGaussianType(NodeType):
         mean = cpd._mean(parents.select(cpd.parents).columns)
         interval = require_interval(region)
         return np.clip(mean + math.sqrt(cpd.variance) * drawn, interval.low, interval.high)
+
+    def pooled(self, cpds: Sequence[LinearGaussian]) -> LinearGaussian:
+        """Return the mean line, with the mean variance around the single lines."""
+        return replace(
+            cpds[0],
+            intercept=float(np.mean([cpd.intercept for cpd in cpds])),
+            coefficients=tuple(np.mean([cpd.coefficients for cpd in cpds], axis=0).tolist()),
+            variance=float(np.mean([cpd.variance for cpd in cpds])),
+        )
 
     def write(self, cpd: LinearGaussian, arrays: ArrayWriter) -> dict[str, Any]:
         """Write the parameters."""
