@@ -778,7 +778,8 @@ def _(run):
     explored(run, "--samples", 300, samples=300)
     code, _, err = run("explore", "m.spbn", "--samples", 0, "--no-open")
     assert code == 2
-    assert "--samples must be a whole number" in err
+    assert "-n must be a whole number" in err
+    explored(run, "-n", 300, samples=300)
 
 
 @checks("explore", "--seed")
@@ -853,7 +854,7 @@ def check_classifying(option, value, **settings):
     """Make the test of an option that the classifier has as well."""
 
     def check(run):
-        found = classified(run, "--test", "new.csv", option, value, model=settings.get("model", "gbn"))
+        found = classified(run, "--new", "new.csv", option, value, model=settings.get("model", "gbn"))
         plain = {"model": settings["model"]} if "model" in settings and option != "--model" else {}
         assert not np.allclose(found, expected_classes(**plain), rtol=1e-4), "choose another value"
         np.testing.assert_allclose(found, expected_classes(**settings), rtol=1e-6)
@@ -877,9 +878,9 @@ for case in [
 
 @checks("classify", "--calibrate")
 def _(run):
-    found = classified(run, "--test", "new.csv", "--no-calibrate")
+    found = classified(run, "--new", "new.csv", "--no-calibrate")
     np.testing.assert_allclose(found, expected_classes(calibrate=False), rtol=1e-6)
-    assert not np.allclose(found, classified(run, "--test", "new.csv", "--calibrate"))
+    assert not np.allclose(found, classified(run, "--new", "new.csv", "--calibrate"))
 
 
 @checks("classify", "--missing")
@@ -895,7 +896,7 @@ def _(run):
         "kind",
         "--model",
         "gbn",
-        "--test",
+        "--new",
         "new.csv",
         "--out",
         "p.csv",
@@ -909,10 +910,10 @@ def _(run):
 
 
 @checks("classify", "--target")
-@checks("classify", "--test")
+@checks("classify", "--new")
 @checks("classify", "--out")
 def _(run):
-    np.testing.assert_allclose(classified(run, "--test", "new.csv"), expected_classes(), rtol=1e-6)
+    np.testing.assert_allclose(classified(run, "--new", "new.csv"), expected_classes(), rtol=1e-6)
 
 
 @checks("classify", "--folds")
@@ -924,7 +925,7 @@ def _(run):
 
 @checks("classify", "--report")
 def _(run):
-    classified(run, "--test", "new.csv", "--report", "r.html")
+    classified(run, "--new", "new.csv", "--report", "r.html")
     assert "Most uncertain rows" in Path("r.html").read_text()
 
 

@@ -84,7 +84,9 @@ def watch(
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Watch rows as they come, and print alarms with their reasons. Ctrl-C ends it.
+    """Watch rows as they come, and print alarms with reasons.
+
+    Ctrl-C ends it.
 
     [dim]tail -f sensors.csv | spbn watch model.spbn - --reference normal.csv --alarm 0.001[/]
     """

@@ -23,7 +23,7 @@ OPTIONS = {
     "forbidden_arcs": "--forbid",
     **{name: f"--{name}" for name in ("columns", "sep", "decimal", "encoding")},  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
-    "samples": "--samples",  # of `write_explorer`
+    "samples": "-n",  # of `write_explorer`
     **{name: f"--{name}" for name in ("lags", "series", "time", "every")},  # of `learn_dynamic`, `resample`
     "client": "--workers",
     "tolerance": "--tolerance",  # of `compact`
