@@ -189,7 +189,7 @@ def _forecast(asked):
     for row in found["rows"]:
         where = (row["machine"], row["step"])
         assert row["variables"]["b"]["mean"] == means.loc[where, "b"]
-        assert row["variables"]["a"]["low"] == quantiles.loc[where, ("a", 0.05)]
+        assert row["variables"]["a"]["low"] == pytest.approx(quantiles.loc[where, ("a", 0.05)])
     chances = {name: ahead.probability({"a": (0, None)}, series=name) for name in ahead.series}
     assert found["event"]["probability"] == chances
 
