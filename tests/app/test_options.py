@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import contextmanager
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -1248,6 +1249,56 @@ def check_reading(command, option):
         assert code == 0, err
 
     return check
+
+
+def watched_oddly(run, text, *options, encoding="utf-8"):
+    """Watch a file of rows that are written in an odd way; return the shares of the rows, and complaints."""
+    many(300)
+    Path("odd.csv").write_bytes(text.encode(encoding))
+    command = ("watch", "m.spbn", "odd.csv", "--reference", "many.csv", "--all", "--json", *options)
+    code, out, err = run(*command)
+    return [json.loads(line)["share"] for line in out.splitlines()], err
+
+
+@checks("watch", "--sep")
+def _(run):
+    text = FRAME.to_csv(index=False)
+    expected, _ = watched_oddly(run, text)
+    assert len(expected) == len(FRAME)
+    found, err = watched_oddly(run, text.replace(",", "|"))
+    assert (found, "the first line must hold the names" in err) == ([], True)
+    Path("many.csv").unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        # The reference is written in the same way.
+        patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, sep="|"))
+        found, err = watched_oddly(run, text.replace(",", "|"), "--sep", "|")
+    assert found == expected
+
+
+@checks("watch", "--decimal")
+def _(run):
+    text = FRAME.to_csv(index=False, sep=";")
+    expected, _ = watched_oddly(run, text)
+    found, err = watched_oddly(run, text.replace(".", ","))
+    assert (found, "if that is a decimal comma, use --decimal ," in err) == ([], True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, sep=";", decimal=","))
+        found, err = watched_oddly(run, text.replace(".", ","), "--decimal", ",")
+    assert found == expected
+
+
+@checks("watch", "--encoding")
+def _(run):
+    rows = FRAME.assign(name="é")
+    text = rows.to_csv(index=False)
+    expected, _ = watched_oddly(run, text, "--label", "name")
+    found, err = watched_oddly(run, text, encoding="latin-1")
+    assert (found, "--encoding cp1252" in err) == ([], True)
+    for encoding in ("latin-1", "utf-16"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, encoding=encoding))
+            found, err = watched_oddly(run, text, "--encoding", encoding, encoding=encoding)
+        assert found == expected, err
 
 
 for command in READERS:

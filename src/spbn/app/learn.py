@@ -151,7 +151,7 @@ def demo(
     answer: Answer,
     folder: Annotated[Path, typer.Option(help="Where to write the model and the report.")] = Path("."),
 ) -> None:
-    """Learn the paper's synthetic network, and compare with what it says.
+    """Learn the paper's synthetic network, and compare the figures.
 
     [dim]spbn demo[/]
     """

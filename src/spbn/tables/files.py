@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from spbn.errors import DataError, PackageError, quoted
 from spbn.files.atomic import replacing
 from spbn.tables.decimals import comma_columns, with_points
+from spbn.tables.excel import require_extent
 from spbn.tables.levels import categories, level_of, seems_dated, seems_named
 from spbn.tables.sources import EXCEL, GZIP, MARKS, PARQUET, SEPARATORS, Source, as_source, ending, kind_of
 
@@ -324,9 +325,12 @@ def _read_excel(source: Source) -> pd.DataFrame:
 
     _require_openpyxl()
     try:
+        require_extent(source)
         with pd.ExcelFile(source.path, engine="openpyxl") as book:
             sheets = [str(name) for name in book.sheet_names]
             cells = pd.read_excel(book, header=None, dtype=object)
+    except DataError:
+        raise
     except Exception as error:  # there is one for every kind of damage
         raise DataError(f"{source} is not an Excel file, or it is damaged ({error}).") from None
     cells = cells.dropna(how="all").dropna(how="all", axis=1)
