@@ -1256,7 +1256,7 @@ def watched_oddly(run, text, *options, encoding="utf-8"):
     many(300)
     Path("odd.csv").write_bytes(text.encode(encoding))
     command = ("watch", "m.spbn", "odd.csv", "--reference", "many.csv", "--all", "--json", *options)
-    code, out, err = run(*command)
+    _, out, err = run(*command)
     return [json.loads(line)["share"] for line in out.splitlines()], err
 
 

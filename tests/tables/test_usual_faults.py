@@ -92,7 +92,7 @@ def test_what_people_have_is_read(folder, name, content, options):
             "r.csv",
             b"a\n1,5\n2,5\n",
             {},
-            "more fields than there are column names. If they have decimal commas",
+            "more fields than there are column names.* If the rows have decimal commas",
         ),
         (
             "zip.csv",
@@ -281,3 +281,25 @@ def test_arrays_are_learned_from_and_scored():
     assert network.nodes == ("0", "1")
     assert network == spbn.learn(named, model="gbn") == spbn.learn(pd.DataFrame(rows), model="gbn")
     np.testing.assert_array_equal(network.logpdf(rows), network.logpdf(named))
+
+
+def test_holes_of_arrays_are_filled():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    rows[:, 1] += rows[:, 0]
+    network = spbn.learn(rows, model="gbn")
+    rows[3, 0] = np.nan
+    expected = network.impute(pd.DataFrame(rows, columns=["0", "1"]))
+    assert expected.notna().all(axis=None)
+    pd.testing.assert_frame_equal(network.impute(rows), expected)
+    numbered = network.impute(pd.DataFrame(rows))
+    assert numbered.columns.tolist() == [0, 1]  # as they were
+    np.testing.assert_array_equal(numbered, expected)
+
+
+def test_an_array_for_columns_with_names_is_refused_with_what_to_pass():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    network = spbn.learn(pd.DataFrame(rows, columns=["a", "b"]), model="gbn")
+    remedy = r"An array has no names: pass pandas.DataFrame\(array, columns=\['a', 'b'\]\)"
+    for work in (network.logpdf, network.impute, lambda data: network.predict(data, ["a"])):
+        with pytest.raises(DataError, match=remedy):
+            work(rows)

@@ -94,6 +94,11 @@ def complete_rows(data: Source, frame: pd.DataFrame, missing: Missing, *, remedy
     """Leave out rows with missing values if that is asked for; otherwise refuse them, with a remedy."""
     from spbn.tables.files import present, require_complete
 
+    there = present(frame)
+    empty = [str(name) for place, name in enumerate(frame) if not there[:, place].any()]
+    if empty:
+        have = "has no value at all: leave it" if len(empty) == 1 else "have no value at all: leave them"
+        raise DataError(f"{data}: {_columns(empty)} {have} out with drop={empty!r}.")
     if missing == "drop":
         whole: BoolArray = present(frame).min(axis=1)
         if not whole.all():

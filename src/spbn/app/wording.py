@@ -41,6 +41,7 @@ PHRASES = {
     r"^the arcs form a cycle": "the required arcs (--require) form a cycle",
     r"spbn\.resample\(data, time=.*, every=([^)]*)\)": r"--every \1",
     r"\(series=\.\.\.\)": "(--series)",
+    r"\(\w+=[^,()]+, (--[\w-]+ [^,()]+)\)": r"(\1)",  # where reports give both
     r"^evidence\b": "--given",
     r"^do\b(?=:| names| sets)": "--do",
     r"^the event\b": "--event",

@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -29,6 +30,19 @@ LOOKED_AT = 50  # rows from which the separator is recognised
 #: packed to a half or a tenth; what is packed far better is rather made to fill the memory.
 MOST_TIMES, MOST_BYTES = 100, 1 << 26
 _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
+#: Text that is not a table: how it begins, what it is, and what to do.
+_OTHER_TEXTS = (
+    (
+        re.compile(rb"\s*<(!doctype|html|\?xml)", re.IGNORECASE),
+        "a page, or XML",
+        "look at it in an editor, and fetch the table itself",
+    ),
+    (
+        re.compile(rb'\s*(\[\s*[\[{]|\{\s*")'),
+        "JSON",
+        "write it as CSV, for example with pandas.read_json",
+    ),
+)
 _GZIP_MAGIC, _ZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
 
@@ -155,6 +169,9 @@ class Source:
             if start.startswith(magic):
                 remedy = "write it to a file first" if self.is_standard else f"name it {name}"
                 raise DataError(f"{self} is not a text file: it is {what}. Please {remedy}.")
+        for pattern, what, remedy in _OTHER_TEXTS:
+            if pattern.match(start.removeprefix(codecs.BOM_UTF8)):
+                raise DataError(f"{self} is not a table: it holds {what}. Please {remedy}.")
         if b"\x00" in start and not self._codec.startswith("utf-16") and self.encoding is None:
             raise DataError(f"{self} is not a text file: it holds binary data.")
 
