@@ -76,9 +76,9 @@ class Strengths:
             numbers = pd.to_numeric(frame[name], errors="coerce")
             wrong = np.flatnonzero(~numbers.between(0.0, 1.0))
             if len(wrong):
+                value = frame[name].tolist()[wrong[0]]
                 raise DataError(
-                    f"{name!r} must be a share between 0 and 1. Got {frame[name].iloc[wrong[0]]!r} in row "
-                    f"{wrong[0] + 1}."
+                    f"{name!r} must be a share between 0 and 1. Got {value!r} in row {wrong[0] + 1}."
                 )
             frame[name] = numbers.astype(float)
         pairs = [frozenset(pair) for pair in zip(frame["source"], frame["target"], strict=True)]
