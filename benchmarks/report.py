@@ -110,6 +110,11 @@ def main() -> None:
     many, most = (12, 40) if given.small else (60, 200)
     print(machine())
     heading(f"{'report':24} {'written, s':>12} {'size, MB':>10} {'opens, s':>12} {'slowest':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        blank = Path(folder, "blank.html")
+        blank.write_text("<!doctype html><title>Blank</title><p>Nothing.")
+        seconds = opening(blank, None)
+    print(f"{'a page with one word':48} {statistics.median(seconds):12.2f} {max(seconds):10.2f}")
     data = frame(many)
     network = spbn.learn(data, max_parents=2, patience=0, start="lg")
     measured(f"{many} variables", network, data, given.pictures)
