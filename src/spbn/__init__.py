@@ -1,47 +1,52 @@
 """Semiparametric Bayesian networks: learned from data, fitted, evaluated, sampled."""
 
 from importlib import import_module
+from os import environ
 
-from spbn import datasets, metrics, moved
-from spbn.confidence import Confidence, confidence
-from spbn.dynamic.forecast import Forecast
-from spbn.dynamic.learning import learn_dynamic
-from spbn.dynamic.network import DynamicNetwork
-from spbn.errors import (
-    ArgumentError,
-    CheckpointError,
-    ClusterError,
-    DataError,
-    FitError,
-    GraphError,
-    KnowledgeError,
-    ModelFileError,
-    PackageError,
-    SpbnError,
-)
-from spbn.graphs.dag import DAG, PDAG
-from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
-from spbn.learn import LearningInterrupted, learn
-from spbn.network import BayesianNetwork
-from spbn.nodes import (
-    CKDE,
-    KDE,
-    Blend,
-    ByConfiguration,
-    CompactBlend,
-    CompactCKDE,
-    Family,
-    LinearGaussian,
-    NodeType,
-    ProbabilityTable,
-)
-from spbn.pc import PCResult, pc
-from spbn.record import Record
-from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
-from spbn.search import SearchResult, hill_climb
-from spbn.structure import Structure
-from spbn.tables.lags import resample
-from spbn.tables.table import Variable
+from spbn import moved
+
+# While a shell completes a command it waits for names of options only: nothing that computes is needed.
+if "_SPBN_COMPLETE" not in environ:
+    from spbn import datasets, metrics
+    from spbn.confidence import Confidence, confidence
+    from spbn.dynamic.forecast import Forecast
+    from spbn.dynamic.learning import learn_dynamic
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.errors import (
+        ArgumentError,
+        CheckpointError,
+        ClusterError,
+        DataError,
+        FitError,
+        GraphError,
+        KnowledgeError,
+        ModelFileError,
+        PackageError,
+        SpbnError,
+    )
+    from spbn.graphs.dag import DAG, PDAG
+    from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
+    from spbn.learn import LearningInterrupted, learn
+    from spbn.network import BayesianNetwork
+    from spbn.nodes import (
+        CKDE,
+        KDE,
+        Blend,
+        ByConfiguration,
+        CompactBlend,
+        CompactCKDE,
+        Family,
+        LinearGaussian,
+        NodeType,
+        ProbabilityTable,
+    )
+    from spbn.pc import PCResult, pc
+    from spbn.record import Record
+    from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
+    from spbn.search import SearchResult, hill_climb
+    from spbn.structure import Structure
+    from spbn.tables.lags import resample
+    from spbn.tables.table import Variable
 
 __version__ = "0.2.0"
 

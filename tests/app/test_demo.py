@@ -33,4 +33,4 @@ def test_the_demo_tells_what_it_found(tmp_path, run, monkeypatch):
     assert f"{fitted:.2f}" in out
     right = network.structure == spbn.datasets.synthetic_structure()
     assert ("This is the true one" in out) == right
-    assert f"the report in {tmp_path / 'spbn-demo.html'}" in out
+    assert f"report written to {tmp_path / 'spbn-demo.html'}" in out

@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import contextmanager
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -42,13 +43,19 @@ def checks(command, option):
     return register
 
 
+#: What typer adds: see test_overview.py.
+COMPLETION = ("--install-completion", "--show-completion")
+
+
 def every_option():
-    """Return the options of all commands, as the parser knows them."""
+    """Return the options of all commands, as the parser knows them; --json has a test file of its own."""
     group = typer.main.get_command(app)
     for name, command in [("", group), *group.commands.items()]:
         for parameter in command.params:
-            if parameter.param_type_name == "option" and parameter.name != "help":
-                yield name, max(parameter.opts, key=len)
+            option = max(parameter.opts, key=len)
+            has_own_tests = option in COMPLETION or (option == "--json" and name != "watch")
+            if parameter.param_type_name == "option" and option != "--help" and not has_own_tests:
+                yield name, option
 
 
 def test_every_option_has_a_test():
@@ -64,6 +71,7 @@ def tables(folder):
     holes.to_csv("holes.csv", index=False)
     FRAME.assign(name="Bob").to_csv("named.csv", index=False)
     SERIES.to_csv("series.csv", index=False)
+    labelled_frame().rename(columns={"few": "d"}).to_csv("labelled.csv", index=False)
     spbn.learn(FRAME).save("m.spbn")
     return folder
 
@@ -512,8 +520,7 @@ def _(run):
     assert Path("again.svg").read_text() == drawn
 
 
-@checks("query", "--json")
-def _(run):
+def test_an_answer_in_json(run, tables):
     posterior = spbn.learn(FRAME).query({"b": 0.5})
     printed = answered(run, "--given", "b=0.5")
     assert printed["method"] == posterior.method
@@ -643,6 +650,52 @@ def _(run):
     assert found[2] != found[3]
 
 
+def given_to(run, name, *arguments):
+    """Return what a command gives to a function of the library, which then does nothing."""
+    found = {}
+
+    def take(*_, **options):
+        found.update(options)
+        raise spbn.SpbnError("taken")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(name, take)
+        err = run(*arguments)[2]
+        assert err.endswith("spbn: taken\n"), err
+    return found
+
+
+def check_passing(name, function, *arguments, called=None):
+    """Make the test of an option that reaches `learn` through another function, perhaps by another name."""
+    value, called = CASES[name][0], called or name
+
+    def check(run):
+        without = given_to(run, function, *arguments)
+        found = given_to(run, function, *arguments, *as_options({name: value}))
+        assert found[called] == value != without[called]
+        assert {key for key in found if found[key] != without[key]} == {called}
+
+    return check
+
+
+OWN = ("types", "max_seconds", "model", "folds", "margins", "discrete", "seed")
+for name in CASES:
+    if name not in OWN:
+        function = "spbn.app.comparison.compare_models"
+        checks("compare", OPTIONS[name])(check_passing(name, function, "compare", "frame.csv"))
+    if name not in (*OWN, "max_parents", "patience"):
+        function = "spbn.interop.classifier.SPBNClassifier"
+        command = ("classify", "labelled.csv", "--target", "kind")
+        called = "score_function" if name == "score" else name
+        checks("classify", OPTIONS[name])(check_passing(name, function, *command, called=called))
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "types"])
+def test_the_options_of_learning_reach_models_over_time(name, run, tables):
+    command = ("learn", "frame.csv", "--lags", "1")
+    check_passing(name, "spbn.dynamic.learning.learn_dynamic", *command)(run)
+
+
 @checks("compare", "--workers")
 def _(run):
     with workers_as_threads() as started:
@@ -751,10 +804,28 @@ def _(run):
 
 @checks("report", "--data")
 def _(run):
-    assert run("report", "m.spbn", "--data", "frame.csv", "--out", "r.html")[0] == 0
     network = spbn.BayesianNetwork.load("m.spbn")
-    assert Path("r.html").read_text() == render(network, data=read_table("frame.csv"), title="m")
-    assert "no rows were given" not in Path("r.html").read_text()
+    expected = render(network, data=read_table("frame.csv"), title="m")
+    assert "no rows were given" not in expected
+    for rows in (["frame.csv"], ["--data", "frame.csv"]):  # the second as in version 0.1
+        assert run("report", "m.spbn", *rows, "--out", "r.html")[0] == 0
+        assert Path("r.html").read_text() == expected
+    code, _, err = run("report", "m.spbn", "frame.csv", "--data", "holes.csv", "--out", "r.html")
+    assert (code, "one table can be given. Got frame.csv and --data holes.csv" in err) == (2, True)
+
+
+@checks("report", "--confidence")
+def _(run):
+    assert run("confidence", "frame.csv", "--model", "gbn", "--replicates", 4, "--out", "arcs.csv")[0] == 0
+    assert run("report", "m.spbn", "--confidence", "arcs.csv", "--out", "r.html")[0] == 0
+    network = spbn.BayesianNetwork.load("m.spbn")
+    found = spbn.confidence(FRAME, model="gbn", replicates=4)
+    strengths = spbn.explain.Strengths.from_table(found.arcs, network.nodes)
+    page = Path("r.html").read_text()
+    assert page == render(network, title="m", confidence=strengths)
+    assert "Which arcs to believe" in page
+    code, _, err = run("report", "m.spbn", "--confidence", "frame.csv", "--out", "r.html")
+    assert (code, "frame.csv: a table of arcs has the columns 'source', 'target'" in err) == (2, True)
 
 
 def explored(run, *arguments, **settings):
@@ -778,7 +849,8 @@ def _(run):
     explored(run, "--samples", 300, samples=300)
     code, _, err = run("explore", "m.spbn", "--samples", 0, "--no-open")
     assert code == 2
-    assert "--samples must be a whole number" in err
+    assert "-n must be a whole number" in err
+    explored(run, "-n", 300, samples=300)
 
 
 @checks("explore", "--seed")
@@ -853,7 +925,7 @@ def check_classifying(option, value, **settings):
     """Make the test of an option that the classifier has as well."""
 
     def check(run):
-        found = classified(run, "--test", "new.csv", option, value, model=settings.get("model", "gbn"))
+        found = classified(run, "--new", "new.csv", option, value, model=settings.get("model", "gbn"))
         plain = {"model": settings["model"]} if "model" in settings and option != "--model" else {}
         assert not np.allclose(found, expected_classes(**plain), rtol=1e-4), "choose another value"
         np.testing.assert_allclose(found, expected_classes(**settings), rtol=1e-6)
@@ -877,9 +949,9 @@ for case in [
 
 @checks("classify", "--calibrate")
 def _(run):
-    found = classified(run, "--test", "new.csv", "--no-calibrate")
+    found = classified(run, "--new", "new.csv", "--no-calibrate")
     np.testing.assert_allclose(found, expected_classes(calibrate=False), rtol=1e-6)
-    assert not np.allclose(found, classified(run, "--test", "new.csv", "--calibrate"))
+    assert not np.allclose(found, classified(run, "--new", "new.csv", "--calibrate"))
 
 
 @checks("classify", "--missing")
@@ -895,7 +967,7 @@ def _(run):
         "kind",
         "--model",
         "gbn",
-        "--test",
+        "--new",
         "new.csv",
         "--out",
         "p.csv",
@@ -909,10 +981,10 @@ def _(run):
 
 
 @checks("classify", "--target")
-@checks("classify", "--test")
+@checks("classify", "--new")
 @checks("classify", "--out")
 def _(run):
-    np.testing.assert_allclose(classified(run, "--test", "new.csv"), expected_classes(), rtol=1e-6)
+    np.testing.assert_allclose(classified(run, "--new", "new.csv"), expected_classes(), rtol=1e-6)
 
 
 @checks("classify", "--folds")
@@ -924,7 +996,7 @@ def _(run):
 
 @checks("classify", "--report")
 def _(run):
-    classified(run, "--test", "new.csv", "--report", "r.html")
+    classified(run, "--new", "new.csv", "--report", "r.html")
     assert "Most uncertain rows" in Path("r.html").read_text()
 
 
@@ -1143,7 +1215,7 @@ READERS = {
     "score": ["m.spbn", "odd.csv"],
     "impute": ["m.spbn", "odd.csv", "--out", "full.csv"],
     "predict": ["m.spbn", "odd.csv", "--target", "a"],
-    "report": ["m.spbn", "--data", "odd.csv", "--out", "r.html"],
+    "report": ["m.spbn", "odd.csv", "--out", "r.html"],
     "forecast": ["time.spbn", "odd.csv", "--steps", "2", "-n", "5"],
 }
 #: How tables are written that need an option: the sign between fields, the encoding, the complaint.
@@ -1177,6 +1249,56 @@ def check_reading(command, option):
         assert code == 0, err
 
     return check
+
+
+def watched_oddly(run, text, *options, encoding="utf-8"):
+    """Watch a file of rows that are written in an odd way; return the shares of the rows, and complaints."""
+    many(300)
+    Path("odd.csv").write_bytes(text.encode(encoding))
+    command = ("watch", "m.spbn", "odd.csv", "--reference", "many.csv", "--all", "--json", *options)
+    _, out, err = run(*command)
+    return [json.loads(line)["share"] for line in out.splitlines()], err
+
+
+@checks("watch", "--sep")
+def _(run):
+    text = FRAME.to_csv(index=False)
+    expected, _ = watched_oddly(run, text)
+    assert len(expected) == len(FRAME)
+    found, err = watched_oddly(run, text.replace(",", "|"))
+    assert (found, "the first line must hold the names" in err) == ([], True)
+    Path("many.csv").unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        # The reference is written in the same way.
+        patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, sep="|"))
+        found, err = watched_oddly(run, text.replace(",", "|"), "--sep", "|")
+    assert found == expected
+
+
+@checks("watch", "--decimal")
+def _(run):
+    text = FRAME.to_csv(index=False, sep=";")
+    expected, _ = watched_oddly(run, text)
+    found, err = watched_oddly(run, text.replace(".", ","))
+    assert (found, "if that is a decimal comma, use --decimal ," in err) == ([], True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, sep=";", decimal=","))
+        found, err = watched_oddly(run, text.replace(".", ","), "--decimal", ",")
+    assert found == expected
+
+
+@checks("watch", "--encoding")
+def _(run):
+    rows = FRAME.assign(name="é")
+    text = rows.to_csv(index=False)
+    expected, _ = watched_oddly(run, text, "--label", "name")
+    found, err = watched_oddly(run, text, encoding="latin-1")
+    assert (found, "--encoding cp1252" in err) == ([], True)
+    for encoding in ("latin-1", "utf-16"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, encoding=encoding))
+            found, err = watched_oddly(run, text, "--encoding", encoding, encoding=encoding)
+        assert found == expected, err
 
 
 for command in READERS:

@@ -26,9 +26,9 @@ def refused(run, files, monkeypatch):
     def working(*args, **options):
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr("spbn.app.cli.training_frame", working)
     monkeypatch.setattr("spbn.app.learning.training_frame", working)
-    monkeypatch.setattr("spbn.app.cli.load_any_model", working)
+    for module in ("looking", "sampling", "scoring"):
+        monkeypatch.setattr(f"spbn.app.{module}.load_any_model", working)
     monkeypatch.setattr("spbn.app.demo.run", working)
 
     def check(*arguments, message):

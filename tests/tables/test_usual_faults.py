@@ -3,6 +3,7 @@
 import gzip
 import io
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 import spbn
 from spbn.errors import ArgumentError, DataError, PackageError
+from spbn.tables.excel import _extent
 from spbn.tables.files import place, read_as_written, read_table, write_table
 from spbn.tables.sources import Source
 
@@ -90,7 +92,7 @@ def test_what_people_have_is_read(folder, name, content, options):
             "r.csv",
             b"a\n1,5\n2,5\n",
             {},
-            "more fields than there are column names. If they have decimal commas",
+            "more fields than there are column names.* If the rows have decimal commas",
         ),
         (
             "zip.csv",
@@ -203,6 +205,74 @@ def test_standard_input_is_read_once_and_looked_at_often(monkeypatch, content):
         read_table("-")
 
 
+def test_packed_tables_that_would_fill_the_memory_are_refused(folder, monkeypatch):
+    text = TEXT.encode() + b"1,2\n" * 1000
+    (folder / "t.csv.gz").write_bytes(gzip.compress(text))
+    assert len(read_table("t.csv.gz")) == 1003
+    monkeypatch.setattr("spbn.tables.sources.MOST_BYTES", 0)
+    monkeypatch.setattr("spbn.tables.sources.MOST_TIMES", 2)
+    with pytest.raises(DataError, match=r"holds more than 2 times its own size.* with gunzip, and give that"):
+        read_table("t.csv.gz")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(text))))
+    with pytest.raises(DataError, match=r"standard input holds more than .* write what it holds to a file"):
+        read_table("-")
+
+
+def test_a_packed_table_is_not_unpacked_beyond_the_limit(folder, monkeypatch):
+    """Of a megabyte of nothing only some is ever unpacked."""
+    monkeypatch.setattr("spbn.tables.sources.MOST_BYTES", 0)
+    (folder / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"0" * (1 << 20)))
+    seen = 0
+
+    def read_all():
+        nonlocal seen
+        with Source("t.csv.gz").opened() as stream:
+            while piece := stream.read(1000):
+                seen += len(piece)
+
+    with pytest.raises(DataError, match="holds more than 100 times its own size"):
+        read_all()
+    assert seen <= 100 * (folder / "t.csv.gz").stat().st_size
+
+
+def sheet(*rows):
+    """Write an Excel file whose sheet has this XML."""
+    pd.DataFrame({"a": [1.0], "b": [2.0]}).to_excel("plain.xlsx", index=False)
+    with zipfile.ZipFile("plain.xlsx") as plain, zipfile.ZipFile("t.xlsx", "w", zipfile.ZIP_DEFLATED) as book:
+        for part in plain.infolist():
+            content = plain.read(part)
+            if part.filename == "xl/worksheets/sheet1.xml":
+                start, end = content.index(b"<sheetData>") + 11, content.index(b"</sheetData>")
+                content = content[:start] + "".join(rows).encode() + content[end:]
+            book.writestr(part.filename, content)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ['<row r="1"><c r="A1"><v>1</v></c></row>', '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'],
+        ['<row r="1048576">' + "<c><v>1</v></c>" * 16384 + "</row>"],  # cells need not say where they are
+    ],
+)
+def test_sheets_that_reach_far_out_are_refused(rows):
+    sheet(*rows)
+    with pytest.raises(DataError, match=r"reaches to row 1,048,576 and column 16,384, .* delete what lies"):
+        read_table("t.xlsx")
+
+
+def test_sheets_that_unpack_to_far_more_are_refused(monkeypatch):
+    sheet('<row r="1"><c r="A1"><v>1</v></c></row>' + " " * 1_000_000)
+    monkeypatch.setattr("spbn.tables.sources.MOST_BYTES", 0)
+    with pytest.raises(DataError, match=r"holds more than 100 times its own size.* save the table as CSV"):
+        read_table("t.xlsx")
+
+
+def test_ordinary_sheets_are_measured():
+    write_table(pd.DataFrame(np.ones((30, 28))), "t.xlsx")
+    with zipfile.ZipFile("t.xlsx") as book, book.open("xl/worksheets/sheet1.xml") as stream:
+        assert _extent(stream) == (31, 28)
+
+
 def test_arrays_are_learned_from_and_scored():
     rows = np.random.default_rng(0).normal(size=(60, 2))
     rows[:, 1] += rows[:, 0]
@@ -211,3 +281,25 @@ def test_arrays_are_learned_from_and_scored():
     assert network.nodes == ("0", "1")
     assert network == spbn.learn(named, model="gbn") == spbn.learn(pd.DataFrame(rows), model="gbn")
     np.testing.assert_array_equal(network.logpdf(rows), network.logpdf(named))
+
+
+def test_holes_of_arrays_are_filled():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    rows[:, 1] += rows[:, 0]
+    network = spbn.learn(rows, model="gbn")
+    rows[3, 0] = np.nan
+    expected = network.impute(pd.DataFrame(rows, columns=["0", "1"]))
+    assert expected.notna().all(axis=None)
+    pd.testing.assert_frame_equal(network.impute(rows), expected)
+    numbered = network.impute(pd.DataFrame(rows))
+    assert numbered.columns.tolist() == [0, 1]  # as they were
+    np.testing.assert_array_equal(numbered, expected)
+
+
+def test_an_array_for_columns_with_names_is_refused_with_what_to_pass():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    network = spbn.learn(pd.DataFrame(rows, columns=["a", "b"]), model="gbn")
+    remedy = r"An array has no names: pass pandas.DataFrame\(array, columns=\['a', 'b'\]\)"
+    for work in (network.logpdf, network.impute, lambda data: network.predict(data, ["a"])):
+        with pytest.raises(DataError, match=remedy):
+            work(rows)

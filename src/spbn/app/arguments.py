@@ -10,8 +10,12 @@ from typing import Annotated, Literal
 import typer
 
 from spbn.errors import ArgumentError, quoted
-from spbn.tables.frames import Missing
 from spbn.tables.sources import Source, as_source
+
+#: What `spbn.learn` knows, written out: help and completion must not wait for it to be imported.
+MODELS = ("spbn", "gbn", "kdebn", "blend")
+SCORES = ("cv", "bic", "bge")
+TESTS = ("plc", "rcot", "cmiknn")
 
 A_TABLE = "A table: .csv, .tsv, .parquet or .xlsx; .csv.gz; or - for standard input."
 Data = Annotated[Source, typer.Argument(metavar="DATA", parser=as_source, help=A_TABLE, show_default=False)]
@@ -25,7 +29,8 @@ Model = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 MissingRows = Annotated[
-    Missing, typer.Option(help="Rows with missing values: refuse the table, or drop those rows.")
+    Literal["error", "drop"],
+    typer.Option(help="Rows with missing values: refuse the table, or drop those rows."),
 ]
 MissingValues = Annotated[
     Literal["error", "drop", "impute"],

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import math
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 import typer
 
+from spbn.app import documents
+from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Data, Model, Seed
 from spbn.app.conditions import EXAMPLES, conditions_in, in_words
 from spbn.app.inputs import busy, frame_with_holes, load_model
-from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
+from spbn.app.tables import in_file, reading_tables, shown, write_or_print, write_rows, writing_rows
 from spbn.app.targets import require_targets
-from spbn.app.terminal import note, print_posterior, say, write_or_print
+from spbn.app.terminal import note, print_posterior, say
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError, quoted
-from spbn.network import BayesianNetwork
-from spbn.tables.files import read_as_written
 from spbn.tables.sources import STANDARD, Source, ending
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.inference import Posterior
+    from spbn.network import BayesianNetwork
 
 SHARE = 0.9  # of the interval that is shown
 
 
+@answering
 @writing_rows
 def query(
     model: Model,
+    answer: Answer,
     given: Annotated[
         list[str] | None,
         typer.Option(help=f"What is known, such as {EXAMPLES}. May be repeated.", show_default=False),
@@ -63,7 +63,6 @@ def query(
         Path | None,
         typer.Option(help="Draw every variable before and after: .png, .svg or .pdf.", show_default=False),
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Ask what is likely, given what is known.
 
@@ -85,27 +84,32 @@ def query(
     with busy("asking the network"):
         posterior = network.query(known, do=set_to, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
-    if json_:
-        sys.stdout.write(json.dumps(_as_json(posterior, asked, probability), indent=2) + "\n")
-    else:
+    error = 0.0 if probability is None else _error(posterior, asked, probability)
+
+    def show() -> None:
         print_posterior(posterior, SHARE)
         if probability is not None:
-            say(f"P({in_words(asked)}) = {probability:.4g}{_plus_minus(posterior, asked, probability)}")
+            plus_minus = f" ± {error:.2g}" if error else ""
+            say(f"P({in_words(asked)}) = {probability:.4g}{plus_minus}")
+
+    answer.give(show, partial(documents.of_posterior, posterior, SHARE, asked, probability, error))
     if out_ is not None:
         write_rows(posterior.sample(n, seed=seed), out_)
-        note_written(f"{n} draws written to {shown(out_)}", aside=json_)
+        answer.wrote("out", out_, f"{n} draws written to {shown(out_)}")
     if plot is not None:
         from spbn.drawing.posteriors import save_posterior
 
         save_posterior(posterior, plot)
-        note_written(f"picture written to {plot}", aside=json_)
+        answer.wrote("plot", plot, f"picture written to {plot}")
 
 
+@answering
 @reading_tables
 @writing_rows
 def impute(
     model: Model,
     data: Data,
+    answer: Answer,
     out_: Annotated[
         Path, typer.Option("--out", help="Write the table without holes: full.csv.", show_default=False)
     ],
@@ -118,9 +122,10 @@ def impute(
     ] = 1,
     seed: Seed = 0,
 ) -> None:
-    """Fill holes in a table with what is likely given the rest of the row.
+    """Fill holes in a table with what is likely.
 
-    Columns that the network does not know stay as they are, as do all values that are there.
+    A hole is filled with a draw given the rest of the row. Columns that the network does not know stay as
+    they are, as do all values that are there.
 
     [dim]spbn impute wine.spbn holes.csv --out full.csv[/]
     """
@@ -137,21 +142,34 @@ def impute(
         filled = network.impute(frame, draws=draws, seed=seed)
     for table, target in zip([filled] if draws == 1 else filled, targets, strict=True):
         write_rows(_merged(data, table, holes), target)
-    count, rows = int(holes.to_numpy().sum()), int(holes.any(axis=1).sum())
-    if count:
-        by_column = ", ".join(f"{name} {k}" for name, k in holes.sum().items() if k)
+    by_column = {str(name): int(k) for name, k in holes.sum().items() if k}
+
+    def show() -> None:
+        count, rows = sum(by_column.values()), int(holes.any(axis=1).sum())
+        if not count:
+            say("no value is missing: nothing was filled in")
+            return
         values, of = ("value", "row") if count == 1 else ("values", "rows" if rows > 1 else "row")
-        say(f"{count} missing {values} in {rows} {of} filled in: {by_column}")
-    else:
-        say("no value is missing: nothing was filled in")
-    say(f"{len(frame)} rows written to {shown(targets[0])}{f' ... {targets[-1].name}' if draws > 1 else ''}")
+        columns = ", ".join(f"{name} {k}" for name, k in by_column.items())
+        say(f"{count} missing {values} in {rows} {of} filled in: {columns}")
+
+    answer.give(show, lambda: {"rows": len(frame), "draws": draws, "filled": by_column})
+    through = f" ... {targets[-1].name}" if draws > 1 else ""
+    answer.wrote(
+        "out",
+        out_ if draws == 1 else targets,
+        f"{len(frame)} rows written to {shown(targets[0])}{through}",
+        apart=False,
+    )
 
 
+@answering
 @reading_tables
 @writing_rows
 def predict(
     model: Model,
     data: Data,
+    answer: Answer,
     target: Annotated[
         list[str], typer.Option(help="A variable to predict. May be repeated.", show_default=False)
     ],
@@ -164,7 +182,9 @@ def predict(
         Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)
     ] = None,
 ) -> None:
-    """Predict columns, row by row, from the others. Values that are missing are unknown, too.
+    """Predict columns, row by row, from the others.
+
+    Values that are missing are unknown, too.
 
     [dim]spbn predict wine.spbn new.csv --target proline --out predictions.csv[/]
     """
@@ -182,15 +202,7 @@ def predict(
         note(f"{data} has no column {quoted(absent)}: the predictions do without.")
     with busy("predicting"):
         found = network.predict(frame, targets, statistic=statistic, seed=seed)
-    write_or_print(found, out_)
-
-
-def note_written(line: str, *, aside: bool) -> None:
-    """Say that a file was written, on the error stream if what is printed is for a program."""
-    if aside:
-        note(line)
-    else:
-        say(line)
+    write_or_print(answer, found, out_)
 
 
 def _require_event(network: BayesianNetwork, event: dict[str, Any]) -> None:
@@ -204,45 +216,11 @@ def _require_event(network: BayesianNetwork, event: dict[str, Any]) -> None:
             )
 
 
-def _plus_minus(posterior: Posterior, event: dict[str, Any], probability: float) -> str:
-    error = _error(posterior, event, probability)
-    return f" ± {error:.2g}" if error else ""
-
-
 def _error(posterior: Posterior, event: dict[str, Any], probability: float) -> float:
     """Return the standard error of a probability; 0 if it was computed exactly."""
     if len(event) == 1 and all(map(posterior.is_exact, event)):
         return 0.0
-    return math.sqrt(probability * (1.0 - probability) / max(posterior.effective_size, 1.0))
-
-
-def _as_json(posterior: Posterior, event: dict[str, Any], probability: float | None) -> dict[str, Any]:
-    variables: dict[str, Any] = {}
-    means, deviations, medians = posterior.mean(), posterior.std(), posterior.median()
-    intervals = posterior.interval(SHARE)
-    for variable in posterior.variables:
-        name = variable.name
-        if variable.is_discrete:
-            shares = posterior.probabilities(name)
-            variables[name] = {"probabilities": {str(level): float(p) for level, p in shares.items()}}
-        else:
-            low, high = intervals.T[name]
-            numbers = {"mean": means[name], "std": deviations[name], "median": medians[name]}
-            variables[name] = {key: float(x) for key, x in {**numbers, "low": low, "high": high}.items()}
-    answer: dict[str, Any] = {
-        "given": dict(posterior.evidence),
-        "do": dict(posterior.do),
-        "variables": variables,
-        "share": SHARE,
-        "method": posterior.method,
-        "effective_size": posterior.effective_size,
-        "log_evidence": posterior.log_evidence,
-        "log_evidence_error": posterior.log_evidence_error,
-    }
-    if probability is not None:
-        error = _error(posterior, event, probability)
-        answer["event"] = {"conditions": event, "probability": probability, "standard_error": error}
-    return answer
+    return documents.chance_error(probability, posterior.effective_size)
 
 
 def _numbered(path: Path, number: int) -> Path:
@@ -252,6 +230,10 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataFrame:
     """Return a table as it is in its file, but without holes."""
+    import numpy as np
+
+    from spbn.tables.files import read_as_written
+
     written = read_as_written(data, discrete=filled.select_dtypes("category").columns)
     for name in holes.columns[holes.any()]:
         values = filled[name].to_numpy()

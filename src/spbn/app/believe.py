@@ -6,25 +6,30 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from spbn.app import documents
+from spbn.app.answers import Answer, answering
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
-from spbn.app.terminal import print_confidence, say
+from spbn.app.terminal import print_confidence
 from spbn.app.workers import Scheduler, client_of
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError
 
 
+@answering
 @reading_tables
 @writing_rows
 @with_learning_options
 def confidence(
     lesson: Lesson,
+    answer: Answer,
     replicates: Annotated[int, typer.Option(help="How many searches, each on half of the rows.")] = 100,
     workers: Annotated[int, typer.Option(help="Processes that search at the same time.")] = 1,
     scheduler: Scheduler = None,
@@ -56,7 +61,7 @@ def confidence(
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     if workers < 1:
         raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
-    frame, settings = lesson.read(None)
+    frame, settings = lesson.read()
     with client_of(None, scheduler) if scheduler else _processes(workers) as client:
         found = find_confidence(
             frame,
@@ -66,17 +71,15 @@ def confidence(
             progress=sys.stderr.isatty(),
             **settings,
         )
-    print_confidence(found)
-    if out_ is not None or report is not None:
-        say()
+    answer.give(partial(print_confidence, found), partial(documents.of_confidence, found))
     if out_ is not None:
         write_rows(found.arcs, out_)
-        say(f"arcs written to {shown(out_)}")
+        answer.wrote("out", out_, f"arcs written to {shown(out_)}")
     if report is not None:
         from spbn.report.confidence import write_confidence_report
 
         write_confidence_report(found, report, title=f"Which arcs of {lesson.data.stem} to believe")
-        say(f"report written to {report}")
+        answer.wrote("report", report, f"report written to {report}")
 
 
 @contextmanager

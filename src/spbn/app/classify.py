@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
-import numpy.typing as npt
 import typer
 
-from spbn.app.arguments import Columns, Data, Drop, MissingRows, Seed, names_in
+from spbn.app import documents
+from spbn.app.answers import Answer, answering
+from spbn.app.arguments import MODELS, Data, MissingRows
 from spbn.app.inputs import busy, complete_rows
+from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.progress import counting_progress
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
-from spbn.app.terminal import note, print_assessment, say
+from spbn.app.terminal import note, print_assessment
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.explain.classification import Predictions
-from spbn.learn import MODELS
-from spbn.tables.files import column_names, read_table
-from spbn.tables.frames import Missing
 from spbn.tables.sources import Source, as_source
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
+    from spbn.explain.classification import Predictions
     from spbn.interop.classifier import SPBNClassifier
+    from spbn.tables.frames import Missing
 
 
+@answering
 @reading_tables
 @writing_rows
+@with_learning_options
 def classify(
+    lesson: Lesson,
+    answer: Answer,
     data: Data,
     target: Annotated[str, typer.Option(help="The column with the classes.", show_default=False)],
-    test: Annotated[
+    new: Annotated[
         Source | None,
         typer.Option(
             parser=as_source,
@@ -57,22 +62,8 @@ def classify(
     calibrate: Annotated[
         bool, typer.Option(help="Make probabilities as confident as cross-validation says.")
     ] = True,
-    max_parents: Annotated[
-        int | None,
-        typer.Option(help="Maximum number of parents of a column; no limit by default.", show_default=False),
-    ] = None,
-    patience: Annotated[
-        int, typer.Option(help="Steps to go on without progress on the validation rows.")
-    ] = 5,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation without --test.")] = 5,
-    discrete: Annotated[
-        str | None,
-        typer.Option(help="Columns of numbers that stand for categories: a,b.", show_default=False),
-    ] = None,
-    columns: Columns = None,
-    drop: Drop = None,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation without --new.")] = 5,
     missing: MissingRows = "error",
-    seed: Seed = 0,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the predictions: predictions.csv.", show_default=False)
     ] = None,
@@ -82,59 +73,54 @@ def classify(
 ) -> None:
     """Predict a class from the other columns, with probabilities.
 
-    [dim]spbn classify train.csv --target class --test new.csv --out predictions.csv[/]
+    [dim]spbn classify train.csv --target class --new new.csv --out predictions.csv[/]
     """
     from spbn.interop.classifier import SPBNClassifier
 
-    require_targets(in_file(out_), report, inputs=[data, test])
-    categories = names_in("--discrete", discrete) or []
-    if target in categories:
+    require_targets(in_file(out_), report, inputs=[data, new])
+    if target in lesson.discrete:
         raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
-    chosen = names_in("--columns", columns)
+    chosen = lesson.columns
     if chosen is not None and target not in chosen:
         chosen.append(target)
-    frame = _rows(data, chosen, names_in("--drop", drop) or [], [target, *categories], missing)
+    frame = _rows(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
     if target not in frame.columns:
         raise DataError(f"{data} has no column {target!r} to use. Its columns are {quoted(frame.columns)}.")
     features, classes = frame.drop(columns=target), _classes(frame[target])
     if features.shape[1] == 0:
         raise DataError(f"{data} has no column beside {target!r} to predict it from.")
+    settings = lesson.settings(list(map(str, features.columns)))
+    # Of the search inside, folds stay as they are; and rows with holes have been dealt with.
+    settings = {name: value for name, value in settings.items() if name not in ("folds", "missing")}
     classifier = SPBNClassifier(
-        model=model,
-        margins=margins,
-        structure=structure,
-        calibrate=calibrate,
-        max_parents=max_parents,
-        patience=patience,
-        discrete=categories,
-        seed=seed,
+        structure=structure, calibrate=calibrate, score_function=settings.pop("score"), **settings
     )
-    if test is None:
-        found = cross_validated(classifier, features, classes, folds, seed)
+    if new is None:
+        found = cross_validated(classifier, features, classes, folds, lesson.given["seed"])
         how = f"Rows of {data.name}, predicted in a cross-validation with {folds} folds."
     else:
         with busy("learning"):
             classifier.fit(features, classes)
-        found = predicted(classifier, *_test_rows(test, features, target, categories, missing))
+        found = predicted(classifier, *_test_rows(new, features, target, lesson.discrete, missing))
         _note_unknown(found)
-        how = f"Rows of {test.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
-    print_assessment(found)
-    if out_ is not None or report is not None:
-        say()
+        how = f"Rows of {new.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
+    answer.give(partial(print_assessment, found), partial(documents.of_predictions, found))
     if out_ is not None:
         write_rows(found.frame, out_)
-        say(f"predictions written to {shown(out_)}")
+        answer.wrote("out", out_, f"predictions written to {shown(out_)}")
     if report is not None:
         from spbn.report.classification import write_classification_report
 
         write_classification_report(found, report, title=f"{target} of {data.stem}", how=how)
-        say(f"report written to {report}")
+        answer.wrote("report", report, f"report written to {report}")
 
 
 def predicted(
     classifier: SPBNClassifier, features: pd.DataFrame, truth: npt.NDArray[Any] | None
 ) -> Predictions:
     """Predict rows, and say which features speak for the predictions; `truth` may be unknown."""
+    from spbn.explain.classification import Predictions
+
     return Predictions(
         classifier.classes_, classifier.predict_proba(features), classifier.explain(features), truth
     )
@@ -144,9 +130,12 @@ def cross_validated(
     classifier: SPBNClassifier, features: pd.DataFrame, classes: npt.NDArray[Any], folds: int, seed: int
 ) -> Predictions:
     """Predict every row by a model that was learned without its fold."""
+    import numpy as np
     import pandas as pd
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedKFold
+
+    from spbn.explain.classification import Predictions
 
     names, counts = np.unique(classes, return_counts=True)
     if not 2 <= folds <= counts.max():
@@ -190,6 +179,8 @@ def _rows(
     source: Source, columns: list[str] | None, drop: list[str], discrete: list[str], missing: Missing
 ) -> pd.DataFrame:
     """Read a table; rows with holes are refused or left out."""
+    from spbn.tables.files import read_table
+
     with busy("reading the table"):
         frame = read_table(source, columns, drop=drop, discrete=discrete)
     return complete_rows(source, frame, missing)
@@ -199,6 +190,8 @@ def _test_rows(
     source: Source, features: pd.DataFrame, target: str, discrete: list[str], missing: Missing
 ) -> tuple[pd.DataFrame, npt.NDArray[Any] | None]:
     """Read the columns to predict from, and the classes if they are there."""
+    from spbn.tables.files import column_names
+
     names = list(features.columns)
     has_classes = target in column_names(source)
     columns, categories = ([*names, target], [*discrete, target]) if has_classes else (names, discrete)

@@ -7,14 +7,16 @@ from typing import Annotated, Literal
 
 import typer
 
+from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Model
 from spbn.app.inputs import busy, load_any_model
 from spbn.app.targets import require_targets
-from spbn.app.terminal import say
 
 
+@answering
 def compact(
     model: Model,
+    answer: Answer,
     out_: Annotated[
         Path, typer.Option("--out", help="Write the compact model: small.spbn.", show_default=False)
     ],
@@ -28,7 +30,9 @@ def compact(
         ),
     ] = "error",
 ) -> None:
-    """Replace the training rows in a model by tables: rows are scored faster, and most are not in the file.
+    """Replace the training rows in a model by small tables.
+
+    Rows are then scored faster, and most training rows are not in the file.
 
     [dim]spbn compact wine.spbn --out small.spbn[/]
     """
@@ -37,7 +41,8 @@ def compact(
     with busy("making tables"):
         small = network.compact(tolerance, others=others)
     small.save(out_)
-    say(f"compact model written to {out_}: {_size(out_)} instead of {_size(model)}")
+    answer.add(tolerance=tolerance, bytes=out_.stat().st_size, bytes_before=model.stat().st_size)
+    answer.wrote("out", out_, f"compact model written to {out_}: {_size(out_)} instead of {_size(model)}")
 
 
 def _size(path: Path) -> str:

@@ -10,11 +10,12 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spbn.errors import ArgumentError, quoted
-from spbn.tables.levels import level_of
-from spbn.tables.table import Variable
+
+if TYPE_CHECKING:
+    from spbn.tables.table import Variable
 
 _ORDER = "<=|>=|<|>|≤|≥"  # people copy these from texts
 _LEFT = re.compile(rf"\s*(?P<number>[^\s<>=≤≥]+)\s*(?P<sign>{_ORDER})\s*")
@@ -67,6 +68,8 @@ def _levels(option: str, text: str, variable: Variable, left: str, right: str) -
         wanted = [value.strip() for value in next(csv.reader([among["values"]], skipinitialspace=True), [])]
     else:
         return None
+    from spbn.tables.levels import level_of
+
     chosen = [level_of(value, variable.levels) for value in wanted]
     unknown = [value for value, level in zip(wanted, chosen, strict=True) if level not in variable.levels]
     if unknown or not chosen:

@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
+from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Model, Seed
 from spbn.app.inputs import busy, load_model
 from spbn.app.targets import require_targets
 from spbn.app.terminal import say
 
 
+@answering
 def explore(
     model: Model,
+    answer: Answer,
     out_: Annotated[
         Path | None,
         typer.Option(
@@ -25,6 +28,8 @@ def explore(
     samples: Annotated[
         int | None,
         typer.Option(
+            "-n",
+            "--samples",
             help="How many rows to draw from the network. Default: what a small page holds, up to 20,000.",
             show_default=False,
         ),
@@ -32,7 +37,9 @@ def explore(
     seed: Seed = 0,
     open_: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
 ) -> None:
-    """Write a page in which "what if" questions are asked with the mouse, and open it.
+    """Ask "what if" with the mouse, in a browser.
+
+    A page is written that works without a connection, and opened.
 
     [dim]spbn explore wine.spbn[/]
     """
@@ -43,6 +50,6 @@ def explore(
     network = load_model(model)
     with busy("drawing rows"):
         write_explorer(network, target, samples=samples, seed=seed, title=model.stem)
-    say(f"explorer written to {target}")
+    answer.wrote("out", target, f"explorer written to {target}")
     if open_ and not webbrowser.open(target.resolve().as_uri()):
         say("No browser was found: open the file in one.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spbn.app import documents
+from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Seed
 from spbn.app.conditions import EXAMPLES, conditions_in, in_words
 from spbn.app.inputs import busy, load_any_model
@@ -16,20 +18,23 @@ from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_
 from spbn.app.targets import require_targets
 from spbn.app.terminal import print_forecast, say
 from spbn.drawing.packages import require_plot_packages
-from spbn.dynamic.forecast import Forecast
-from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, ModelFileError, quoted
 from spbn.tables.sources import Source, as_source
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from spbn.dynamic.forecast import Forecast
+    from spbn.dynamic.network import DynamicNetwork
+
 SHARE = 0.9  # of the interval that is shown and written
 
 
+@answering
 @reading_tables
 @writing_rows
 def forecast(
+    answer: Answer,
     model: Annotated[
         Path,
         typer.Argument(
@@ -82,6 +87,8 @@ def forecast(
 
     [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
     """
+    from spbn.dynamic.network import DynamicNetwork
+
     require_targets(in_file(out_), in_file(paths), plot, inputs=[model, history])
     if plot is not None:
         from spbn.drawing.pictures import require_picture_name
@@ -101,26 +108,30 @@ def forecast(
         ahead = network.forecast(rows, steps, n=n, seed=seed)
     if plot is not None and len(ahead.series) > 1:
         raise ArgumentError(f"--plot draws one series: say which (--only), of {quoted(ahead.series)}.")
-    summary = summarised(ahead)
-    print_forecast(ahead, SHARE)
-    if asked:
-        say()
-        for name in ahead.series:
-            probability = ahead.probability(asked, series=name)
-            error = math.sqrt(probability * (1.0 - probability) / n)
-            where = f"{name}: " if ahead.series_name else ""
-            say(f"{where}P({in_words(asked)} within {steps} steps) = {probability:.4g} ± {error:.2g}")
+
+    def show() -> None:
+        print_forecast(ahead, SHARE)
+        if asked:
+            say()
+            for name in ahead.series:
+                probability = ahead.probability(asked, series=name)
+                error = documents.chance_error(probability, n)
+                where = f"{name}: " if ahead.series_name else ""
+                say(f"{where}P({in_words(asked)} within {steps} steps) = {probability:.4g} ± {error:.2g}")
+
+    answer.give(show, partial(documents.of_forecast, ahead, SHARE, asked))
     if out_ is not None:
+        summary = summarised(ahead)
         write_rows(summary, out_)
-        say(f"{len(summary)} rows written to {shown(out_)}")
+        answer.wrote("out", out_, f"{len(summary)} rows written to {shown(out_)}")
     if paths is not None:
         write_rows(ahead.paths, paths)
-        say(f"{len(ahead.paths)} rows written to {shown(paths)}")
+        answer.wrote("paths", paths, f"{len(ahead.paths)} rows written to {shown(paths)}")
     if plot is not None:
         from spbn.drawing.forecasts import save_forecast
 
         save_forecast(ahead, plot)
-        say(f"picture written to {plot}")
+        answer.wrote("plot", plot, f"picture written to {plot}")
 
 
 def summarised(ahead: Forecast) -> pd.DataFrame:

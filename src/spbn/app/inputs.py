@@ -8,22 +8,18 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spbn.app.arguments import names_in
 from spbn.app.progress import working
 from spbn.app.terminal import note, say
-from spbn.app.wording import joined
-from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import DataError, ModelFileError, quoted
-from spbn.files.model import load_any
-from spbn.network import BayesianNetwork
-from spbn.numerics.arrays import BoolArray
-from spbn.tables.files import column_names, present, read_table, require_complete
-from spbn.tables.frames import Missing, mixed_table
-from spbn.tables.peculiar import few_valued, identifiers
 from spbn.tables.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.network import BayesianNetwork
+    from spbn.numerics.arrays import BoolArray
+    from spbn.tables.frames import Missing
 
 
 def busy(title: str) -> AbstractContextManager[None]:
@@ -33,6 +29,8 @@ def busy(title: str) -> AbstractContextManager[None]:
 
 def load_model(path: Path) -> BayesianNetwork:
     """Read a network of single rows."""
+    from spbn.dynamic.network import DynamicNetwork
+
     network = load_any_model(path)
     if isinstance(network, DynamicNetwork):
         raise ModelFileError(
@@ -44,6 +42,8 @@ def load_model(path: Path) -> BayesianNetwork:
 
 def load_any_model(path: Path) -> BayesianNetwork | DynamicNetwork:
     """Read a network, of single rows or over time."""
+    from spbn.files.model import load_any
+
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")
     if path.is_dir():
@@ -54,8 +54,8 @@ def load_any_model(path: Path) -> BayesianNetwork | DynamicNetwork:
 
 def training_frame(
     data: Source,
-    columns: str | None,
-    drop: str | None,
+    columns: Sequence[str] | None,
+    drop: Sequence[str],
     discrete: Sequence[str],
     missing: Missing,
     *,
@@ -66,9 +66,11 @@ def training_frame(
 
 
 def training_frame_with_holes(
-    data: Source, columns: str | None, drop: str | None, discrete: Sequence[str]
+    data: Source, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
 ) -> pd.DataFrame:
     """Read the rows to learn from, and say how many values are missing."""
+    from spbn.tables.files import present
+
     frame = _training_frame(data, columns, drop, discrete)
     there = present(frame)
     if not there.all():
@@ -80,15 +82,23 @@ def training_frame_with_holes(
 
 
 def _training_frame(
-    data: Source, columns: str | None, drop: str | None, discrete: Sequence[str]
+    data: Source, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
 ) -> pd.DataFrame:
-    chosen, dropped = names_in("--columns", columns), names_in("--drop", drop)
+    from spbn.tables.files import read_table
+
     with busy("reading the table"):
-        return read_table(data, chosen, drop=dropped or (), discrete=discrete)
+        return read_table(data, columns, drop=drop, discrete=discrete)
 
 
 def complete_rows(data: Source, frame: pd.DataFrame, missing: Missing, *, remedy: str = "") -> pd.DataFrame:
     """Leave out rows with missing values if that is asked for; otherwise refuse them, with a remedy."""
+    from spbn.tables.files import present, require_complete
+
+    there = present(frame)
+    empty = [str(name) for place, name in enumerate(frame) if not there[:, place].any()]
+    if empty:
+        have = "has no value at all: leave it" if len(empty) == 1 else "have no value at all: leave them"
+        raise DataError(f"{data}: {_columns(empty)} {have} out with drop={empty!r}.")
     if missing == "drop":
         whole: BoolArray = present(frame).min(axis=1)
         if not whole.all():
@@ -104,6 +114,8 @@ def frame_for(
     network: BayesianNetwork, data: Source, *, remedy: str = "Fill what is missing, or leave such rows out."
 ) -> pd.DataFrame:
     """Read the columns that a network needs; the remedy says what to do if values are missing."""
+    from spbn.tables.files import read_table, require_complete
+
     with busy("reading the table"):
         frame = read_table(data, variables=network.variables)
     require_complete(data, frame, remedy)
@@ -117,6 +129,8 @@ def frame_with_holes(
 
     All must be there; or, if some are left out, as many of the others as there are.
     """
+    from spbn.tables.files import column_names, read_table
+
     with busy("reading the table"):
         variables = list(network.variables)
         if without is not None:
@@ -132,6 +146,9 @@ def frame_with_holes(
 
 def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
     """Mention columns that can be learned from, but may not be what they seem."""
+    from spbn.tables.frames import mixed_table
+    from spbn.tables.peculiar import few_valued, identifiers
+
     table = mixed_table(frame, discrete=discrete)
     numbering, categories = identifiers(table), few_valued(table)
     if numbering:
@@ -155,4 +172,6 @@ def _columns(names: list[str]) -> str:
 
 
 def _option(option: str, names: list[str]) -> str:
+    from spbn.app.wording import joined
+
     return f"{option} {joined(names)}" if len(names) <= 12 else option

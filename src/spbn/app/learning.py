@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from glob import has_magic
 from inspect import Parameter, Signature, signature
@@ -11,51 +11,31 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from spbn.app.arguments import Columns, Discrete, Drop, MissingValues, Seed, Tables, arc_in, names_in
+from spbn.app.arguments import (
+    MODELS,
+    SCORES,
+    TESTS,
+    Columns,
+    Discrete,
+    Drop,
+    MissingValues,
+    Seed,
+    Tables,
+    arc_in,
+    names_in,
+)
 from spbn.app.inputs import note_peculiar_columns, training_frame, training_frame_with_holes
 from spbn.app.series import Axis, names_with_lags, series_frame
 from spbn.errors import ArgumentError, quoted
-from spbn.learn import MODELS, SCORES, TESTS
-from spbn.numerics.arrays import BoolArray
-from spbn.tables.files import present, require_complete
 from spbn.tables.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-@dataclass(frozen=True, eq=False)
-class Lesson:
-    """What to learn from and how: read only when it is asked for, after other options were checked.
-
-    Attributes
-    ----------
-    files
-        What was given as the table.
-    read
-        Takes how rows follow each other, or None if they do not; returns the table, and the settings of
-        `spbn.learn`.
-    read_later
-        Returns the settings of `spbn.distributed.learn` instead, and leaves the rows to others.
-    """
-
-    files: tuple[Source, ...]
-    read: Callable[[Axis | None], tuple[pd.DataFrame, dict[str, Any]]]
-    read_later: Callable[[], dict[str, Any]]
-
-    @property
-    def data(self) -> Source:
-        """The file, or the first of several."""
-        return self.files[0]
-
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether it is several Parquet files: a list, a folder, or a pattern that no shell has filled in."""
-        is_pattern = has_magic(str(self.data)) and not self.data.path.exists()
-        return len(self.files) > 1 or self.data.path.is_dir() or is_pattern
+    from spbn.numerics.arrays import BoolArray
 
 
-def _lesson(
+def _options(
     data: Tables,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "spbn",
     algorithm: Annotated[str, typer.Option(help="hc (hill climbing) or pc.")] = "hc",
@@ -103,89 +83,141 @@ def _lesson(
     ] = 1.0,
     missing: MissingValues = "error",
     seed: Seed = 0,
-) -> Lesson:
-    """Return the table to learn from, and the settings of `spbn.learn`."""
+) -> dict[str, Any]:
+    return dict(locals())
 
-    def common(names: Collection[str]) -> dict[str, Any]:
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What to learn from and how; tables are read only when asked for, after other options were checked.
+
+    Attributes
+    ----------
+    files
+        What was given as the table.
+    given
+        The options, as they were given.
+    can_impute
+        Whether the command can learn from a table with holes.
+    """
+
+    files: tuple[Source, ...]
+    given: Mapping[str, Any]
+    can_impute: bool = True
+
+    @property
+    def data(self) -> Source:
+        """The file, or the first of several."""
+        return self.files[0]
+
+    @property
+    def table(self) -> Source:
+        """The file, where there can be one only."""
+        if len(self.files) > 1:
+            raise ArgumentError(
+                f"one table can be given. Got {len(self.files)}: {quoted(map(str, self.files))}."
+            )
+        return self.data
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether it is several Parquet files: a list, a folder, or a pattern that no shell has filled in."""
+        is_pattern = has_magic(str(self.data)) and not self.data.path.exists()
+        return len(self.files) > 1 or self.data.path.is_dir() or is_pattern
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The columns to use; None if all."""
+        return names_in("--columns", self.given["columns"])
+
+    @property
+    def drop(self) -> list[str]:
+        """The columns to leave out."""
+        return names_in("--drop", self.given["drop"]) or []
+
+    @property
+    def discrete(self) -> list[str]:
+        """The columns that hold categories, whatever they look like."""
+        return names_in("--discrete", self.given["discrete"]) or []
+
+    def settings(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the settings of `spbn.learn`; arcs are between columns of these names."""
+        given = self.given
         return {
-            "model": model,
-            "score": score,
-            "start": start,
-            "folds": folds,
-            "validation": validation,
-            "patience": patience,
-            "epsilon": epsilon,
-            "required_arcs": [arc_in("--require", text, names) for text in require or ()],
-            "forbidden_arcs": [arc_in("--forbid", text, names) for text in forbid or ()],
-            "bandwidth": bandwidth,
-            "missing": missing,
-            "seed": seed,
+            "model": given["model"],
+            "algorithm": given["algorithm"],
+            "score": given["score"],
+            "start": given["start"],
+            "folds": given["folds"],
+            "validation": given["validation"],
+            "patience": given["patience"],
+            "epsilon": given["epsilon"],
+            "max_parents": given["max_parents"],
+            "test": given["test"],
+            "alpha": given["alpha"],
+            "required_arcs": [arc_in("--require", text, names) for text in given["require"] or ()],
+            "forbidden_arcs": [arc_in("--forbid", text, names) for text in given["forbid"] or ()],
+            "bandwidth": given["bandwidth"],
+            "margins": given["margins"],
+            "discrete": self.discrete,
+            "smoothing": given["smoothing"],
+            "missing": given["missing"],
+            "seed": given["seed"],
         }
 
-    def read(axis: Axis | None) -> tuple[pd.DataFrame, dict[str, Any]]:
-        if len(data) > 1:
-            raise ArgumentError(f"one table can be given. Got {len(data)}: {quoted(map(str, data))}.")
-        categories = names_in("--discrete", discrete) or []
+    def read(self, axis: Axis | None = None) -> tuple[pd.DataFrame, dict[str, Any]]:
+        """Return the table and the settings of `spbn.learn`; `axis` says how rows follow each other."""
+        from spbn.tables.files import present, require_complete
+
+        data, missing, categories = self.table, self.given["missing"], self.discrete
         if axis is not None:
-            chosen, dropped = names_in("--columns", columns), names_in("--drop", drop) or []
-            frame = series_frame(data[0], axis, columns=chosen, drop=dropped, discrete=categories)
+            frame = series_frame(data, axis, columns=self.columns, drop=self.drop, discrete=categories)
             if missing == "error":
                 require_complete(
-                    data[0],
+                    data,
                     frame.drop(columns=axis.keys),
                     "Fill what is missing, or pass --missing drop to leave out rows that look back on it.",
                 )
         elif missing == "impute":
-            frame = training_frame_with_holes(data[0], columns, drop, categories)
+            frame = training_frame_with_holes(data, self.columns, self.drop, categories)
         else:
             remedy = "With --missing impute, a network is learned from the values that are there."
-            frame = training_frame(data[0], columns, drop, categories, missing, remedy=remedy)
+            frame = training_frame(
+                data, self.columns, self.drop, categories, missing, remedy=remedy if self.can_impute else ""
+            )
         variables = frame if axis is None else frame.drop(columns=axis.keys)
         names = [str(name) for name in variables.columns]
         whole: BoolArray = present(variables).min(axis=1)
         if whole.any():
             note_peculiar_columns(variables.loc[whole], categories)
-        return frame, {
-            **common(names if axis is None else names_with_lags(names, axis.lags)),
-            "algorithm": algorithm,
-            "max_parents": max_parents,
-            "test": test,
-            "alpha": alpha,
-            "margins": margins,
-            "discrete": categories,
-            "smoothing": smoothing,
-        }
+        return frame, self.settings(names if axis is None else names_with_lags(names, axis.lags))
 
-    def read_later() -> dict[str, Any]:
+    def read_later(self) -> dict[str, Any]:
+        """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
+        given = self.given
         _refuse_for_parts(
             {
-                "--algorithm": algorithm != "hc",
-                "--test": test != "rcot",
-                "--alpha": alpha != 0.05,
-                "--discrete": discrete is not None,
-                "--smoothing": smoothing != 1.0,
-                "--missing impute": missing == "impute",
-                "--bandwidth cv": bandwidth == "cv",
-                "--sep": data[0].sep is not None,
-                "--decimal": data[0].decimal is not None,
-                "--encoding": data[0].encoding is not None,
+                "--algorithm": given["algorithm"] != "hc",
+                "--test": given["test"] != "rcot",
+                "--alpha": given["alpha"] != 0.05,
+                "--discrete": given["discrete"] is not None,
+                "--smoothing": given["smoothing"] != 1.0,
+                "--missing impute": given["missing"] == "impute",
+                "--bandwidth cv": given["bandwidth"] == "cv",
+                "--sep": self.data.sep is not None,
+                "--decimal": self.data.decimal is not None,
+                "--encoding": self.data.encoding is not None,
             }
         )
         from spbn.distributed.sources import opened
 
-        left_out = names_in("--drop", drop) or []
-        names = opened(
-            [source.path for source in data], drop=left_out, only=names_in("--columns", columns)
-        ).names
-        return {
-            **common(names),
-            **({} if max_parents is None else {"max_parents": max_parents}),
-            "margins": margins,
-            "drop": left_out,
-            "columns": names_in("--columns", columns),
-        }
-
-    return Lesson(tuple(data), read, read_later)
+        paths = [source.path for source in self.files]
+        settings = self.settings(opened(paths, drop=self.drop, only=self.columns).names)
+        for name in ("algorithm", "test", "alpha", "discrete", "smoothing"):
+            del settings[name]
+        if settings["max_parents"] is None:
+            del settings["max_parents"]
+        return {**settings, "drop": self.drop, "columns": self.columns}
 
 
 def _refuse_for_parts(given: dict[str, bool]) -> None:
@@ -198,21 +230,44 @@ def _refuse_for_parts(given: dict[str, bool]) -> None:
         )
 
 
-def with_learning_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above: they reach it as its first argument, a `Lesson`."""
-    ours = signature(_lesson).parameters
+def with_learning_options(
+    command: Callable[..., None] | None = None, *, but: Collection[str] = ()
+) -> Callable[..., Any]:
+    """Give a command the options above: they reach it as its first argument, a `Lesson`.
+
+    An option that the command declares itself has the help and the default that it has there.
+
+    Parameters
+    ----------
+    but
+        Options that the command does not have.
+    """
+    if command is None:
+        return functools.partial(with_learning_options, but=but)
     (first, *own) = signature(command).parameters.values()
-    hints = get_type_hints(_lesson, include_extras=True) | get_type_hints(command, include_extras=True)
+    redeclared = {parameter.name: parameter for parameter in own if parameter.name in _declared()}
+    ours = {name: redeclared.get(name, p) for name, p in _declared().items() if name not in but}
+    others = [parameter for parameter in own if parameter.name not in redeclared]
+    hints = get_type_hints(_options, include_extras=True) | get_type_hints(command, include_extras=True)
     parameters = [
         parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
-        for parameter in (*ours.values(), *own)
+        for parameter in (*ours.values(), *others)
     ]
+    function = command
 
-    @functools.wraps(command)
+    @functools.wraps(function)
     def called(**given: Any) -> None:
-        lesson = _lesson(**{name: given.pop(name) for name in ours})
-        command(**{first.name: lesson}, **given)
+        options = _options(**{name: given[name] for name in ours})
+        data = options.pop("data")
+        files = (data,) if isinstance(data, Source) else tuple(data)
+        lesson = Lesson(files, options, can_impute="missing" not in redeclared)
+        rest = {name: value for name, value in given.items() if name not in ours or name in redeclared}
+        function(**{first.name: lesson}, **rest)
 
     called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
+
+
+def _declared() -> Mapping[str, Parameter]:
+    return signature(_options).parameters

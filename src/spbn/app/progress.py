@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spbn.app.escaping import printable
-from spbn.numerics.compiling import watching_compilation
-from spbn.search import Step
+
+if TYPE_CHECKING:
+    from spbn.search import Step
 
 COMPILING = "compiling, on the first run only"
 NOTHING = {"text/html": "", "text/plain": ""}
@@ -61,6 +62,8 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
     if not shown:
         yield None
         return
+    from spbn.numerics.compiling import watching_compilation
+
     if in_notebook():
         with (
             notebook_line("scoring the first candidates") as show,

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from spbn.app import documents
+from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Data, Model, Seed
 from spbn.app.inputs import busy, frame_for, frame_with_holes, load_any_model
 from spbn.app.series import series_of
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
-from spbn.app.terminal import print_observed, print_unusual, say
-from spbn.dynamic.network import DynamicNetwork
+from spbn.app.terminal import print_observed, print_unusual
 from spbn.errors import ArgumentError
-from spbn.numerics.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from spbn.numerics.arrays import FloatArray
 
 
+@answering
 @reading_tables
 @writing_rows
 def score(
     model: Model,
     data: Data,
+    answer: Answer,
     by_node: Annotated[
         bool, typer.Option("--by-node", help="Every node's contribution, on screen and in --out.")
     ] = False,
@@ -43,13 +49,14 @@ def score(
         ),
     ] = None,
 ) -> None:
-    """Score rows: how unusual each one is, and which nodes are to blame.
+    """Tell how unusual rows are, and which nodes are to blame.
 
     [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
     """
     require_targets(in_file(out_), inputs=[model, data])
     if top < 0:
         raise ArgumentError(f"--top must be 0 or more. Got {top}.")
+    from spbn.dynamic.network import DynamicNetwork
     from spbn.explain import unusual_rows
     from spbn.explain.series import unusual_in_time
 
@@ -74,14 +81,21 @@ def score(
             )
         with busy("scoring the rows"):
             logpdf = network.logpdf(frame, missing="integrate", seed=seed)
-        print_observed(logpdf, frame, top=top)
+        answer.give(
+            partial(print_observed, logpdf, frame, top=top),
+            partial(documents.of_observed, logpdf, frame, top=top),
+        )
     else:
         with busy("scoring the rows"):
             if isinstance(network, DynamicNetwork):
                 found = unusual_in_time(network, frame, top=top)
             else:
                 found = unusual_rows(network, frame, top=top)
-        print_unusual(found, frame.index.tolist(), by_node=by_node)
+        labels = frame.index.tolist()
+        answer.give(
+            partial(print_unusual, found, labels, by_node=by_node),
+            partial(documents.of_unusual, found, labels, by_node=by_node),
+        )
         logpdf = found.logpdf
         by_name = dict(zip(network.nodes, found.contributions, strict=True)) if by_node else {}
     if out_ is not None:
@@ -89,8 +103,7 @@ def score(
 
         scores = pd.DataFrame({_name_of_total(network.nodes): logpdf, **by_name}, index=frame.index)
         write_rows(scores, out_)
-        say()
-        say(f"scores written to {shown(out_)}")
+        answer.wrote("out", out_, f"scores written to {shown(out_)}")
 
 
 def _name_of_total(nodes: Collection[str]) -> str:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spbn.app.inputs import busy
-from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.tables.files import column_names, read_as_written, read_table, require_complete
-from spbn.tables.lags import lag_name, resample
 from spbn.tables.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from spbn.dynamic.network import DynamicNetwork
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,8 @@ def series_frame(
     discrete: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read the rows to learn from, with the columns of series and time as they are written."""
+    from spbn.tables.files import read_table
+
     _require_keys(data, axis.keys)
     with busy("reading the table"):
         chosen = None if columns is None else [name for name in columns if name not in axis.keys]
@@ -68,6 +69,8 @@ def series_of(
     network: DynamicNetwork, data: Source, *, every: float | None = None, with_holes: bool = False
 ) -> pd.DataFrame:
     """Read the rows that a dynamic network needs, with the columns of series and time."""
+    from spbn.tables.files import read_table, require_complete
+
     keys = [name for name in (network.series, network.time) if name is not None]
     _require_keys(data, keys)
     if every is not None and network.time is None:
@@ -81,6 +84,8 @@ def series_of(
 
 def names_with_lags(names: Sequence[str], lags: int) -> list[str]:
     """Return the names of columns now and before."""
+    from spbn.tables.lags import lag_name
+
     return [lag_name(name, lag) for lag in range(lags + 1) for name in names]
 
 
@@ -88,6 +93,9 @@ def _with_keys(
     data: Source, frame: pd.DataFrame, series: str | None, time: str | None, every: float | None
 ) -> pd.DataFrame:
     import pandas as pd
+
+    from spbn.tables.files import read_as_written
+    from spbn.tables.lags import resample
 
     keys = [name for name in (series, time) if name is not None]
     if not keys:
@@ -102,6 +110,8 @@ def _with_keys(
 
 
 def _require_keys(data: Source, keys: Sequence[str]) -> None:
+    from spbn.tables.files import column_names
+
     names = column_names(data)
     absent = [name for name in keys if name not in names]
     if absent:

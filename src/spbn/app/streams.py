@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, final
@@ -21,6 +23,7 @@ AT_A_TIME = 1 << 16  # bytes that are read at once, if there are so many
 LONGEST_LINE = 1 << 20  # bytes: what is longer is not a row
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
 SEPARATORS = (",", "\t", ";")
+_NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
 
 
 class Line(NamedTuple):
@@ -39,12 +42,18 @@ class Row(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-def lines_of(stream: BinaryIO) -> Iterator[list[Line]]:
-    """Yield lines as they come: all that are there already, or else the next one when it is there."""
+def lines_of(stream: BinaryIO, *, encoding: str | None = None) -> Iterator[list[Line]]:
+    """Yield lines as they come: all that are there already, or else the next one when it is there.
+
+    Parameters
+    ----------
+    encoding
+        UTF-8 if nothing is said. What cannot be decoded makes a line that is not a row.
+    """
     number = 0
     rest = b""
     skipping = False  # the rest of a line that is too long
-    for chunk in _chunks(stream):
+    for chunk in _in_utf8(_chunks(stream), encoding):
         *whole, rest = (rest + chunk).split(b"\n")
         found = []
         for content in whole:
@@ -69,6 +78,17 @@ def _chunks(stream: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
+def _in_utf8(chunks: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
+    """Write what comes in another encoding in UTF-8, so that a line ends where it ends in any encoding."""
+    if encoding is None or codecs.lookup(encoding).name == "utf-8":
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk).encode("utf-8")
+    yield decoder.decode(b"", final=True).encode("utf-8")
+
+
 def _text(content: bytes, number: int) -> str | None:
     if len(content) > LONGEST_LINE:
         return None
@@ -90,6 +110,9 @@ class RowReader:
         Columns that say which series a row belongs to, and when it was.
     on_absent
         Is told the variables that the stream lacks, when that shows: their values are missing.
+    sep, decimal
+        What is between the fields of CSV, and before the decimals of a number. The first is recognised in
+        the line of names, and the second is a point, if nothing is said.
     """
 
     def __init__(
@@ -99,6 +122,8 @@ class RowReader:
         label: str | None = None,
         keys: Sequence[str] = (),
         on_absent: Callable[[int, list[str]], None] = lambda number, names: None,
+        sep: str | None = None,
+        decimal: str | None = None,
     ) -> None:
         self._variables = variables
         self._label = label
@@ -106,6 +131,8 @@ class RowReader:
         self._key_places: list[int] = []
         self._on_absent = on_absent
         self._is_json: bool | None = None
+        self._given_separator = sep
+        self._decimal = decimal or "."
         self._separator = ","
         self._width = 0
         self._places: list[int | None] = []
@@ -121,7 +148,10 @@ class RowReader:
             The line is not a row; the message says why.
         """
         if line.text is None:
-            raise DataError("it is too long, or not text in UTF-8")
+            raise DataError(
+                "it is too long, or not text in UTF-8: if it is in another encoding, say so, as in "
+                "--encoding cp1252"
+            )
         text = line.text.strip()
         if not text:
             return None
@@ -139,7 +169,8 @@ class RowReader:
         def names(separator: str) -> list[str]:
             return [name.strip() for name in _fields(text, separator)]
 
-        self._separator = max(SEPARATORS, key=lambda separator: len(wanted & set(names(separator))))
+        candidates = SEPARATORS if self._given_separator is None else (self._given_separator,)
+        self._separator = max(candidates, key=lambda separator: len(wanted & set(names(separator))))
         found = names(self._separator)
         if not wanted & set(found):
             self._is_json = None
@@ -168,7 +199,7 @@ class RowReader:
             found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
             raise DataError(f"it has {found}, and the first line has {self._width} names")
         values = [
-            np.nan if place is None else _value(variable, fields[place].strip())
+            np.nan if place is None else _value(variable, fields[place].strip(), self._decimal)
             for variable, place in zip(self._variables, self._places, strict=True)
         ]
         label = "" if self._label_place is None else fields[self._label_place].strip()
@@ -211,17 +242,21 @@ def _fields(text: str, separator: str) -> list[str]:
     return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
 
 
-def _value(variable: Variable, field: str) -> float:
+def _value(variable: Variable, field: str, decimal: str = ".") -> float:
     """Read a field."""
     if variable.levels:
         known = field in variable.levels
         return number_of(variable, field if known or field.lower() not in MISSING else None)
     if field.lower() in MISSING:
         return np.nan
+    other = "," if decimal == "." else "."
+    written = field.replace(decimal, ".") if other not in field else ""
     value: Any = None
-    if "_" not in field:  # which Python allows in numbers
+    if "_" not in written:  # which Python allows in numbers
         with suppress(ValueError):
-            value = float(field)
+            value = float(written)
     if value is None:
-        raise DataError(f"{variable.name!r} must be a number. Got {field!r:.60}")
+        has_other = _NUMBER.fullmatch(field.replace(other, ".", 1)) is not None
+        remedy = f": if that is a decimal {'comma' if other == ',' else 'point'}, use --decimal {other}"
+        raise DataError(f"{variable.name!r} must be a number. Got {field!r:.60}{remedy if has_other else ''}")
     return number_of(variable, value)

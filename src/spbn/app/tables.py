@@ -8,16 +8,19 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, get_type_hints
 
 import typer
 
+from spbn.app import documents
+from spbn.app.answers import Answer
 from spbn.app.targets import is_same
+from spbn.app.terminal import print_rows
 from spbn.errors import ArgumentError
-from spbn.tables.files import require_table_name, write_table
-from spbn.tables.sources import STANDARD, Source
+from spbn.tables.sources import STANDARD, Source, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +93,7 @@ def writing_rows(command: Callable[..., None]) -> Callable[..., None]:
         for path in targets:
             is_read_too = sum(is_same(path, source) for source in read) > 1
             if not is_read_too:  # which the command refuses with better words
-                require_table_name(path)
+                kind_of(path)
         if targets.count(STANDARD) > 1:
             raise ArgumentError("only one table can go to standard output (-): give a file for the other.")
         if STANDARD not in targets:
@@ -111,7 +114,18 @@ def write_rows(rows: pd.DataFrame, path: Path) -> None:
     if path == STANDARD:
         (_for_rows.get() or sys.stdout).write(rows.to_csv(index=False))
     else:
+        from spbn.tables.files import write_table
+
         write_table(rows, path)
+
+
+def write_or_print(answer: Answer, rows: pd.DataFrame, path: Path | None) -> None:
+    """Write rows to a file, or answer with them."""
+    if path is None:
+        answer.give(partial(print_rows, rows), partial(documents.of_rows, rows))
+    else:
+        write_rows(rows, path)
+        answer.wrote("out", path, f"{len(rows)} rows written to {shown(path)}")
 
 
 def shown(path: Path) -> str:

@@ -10,29 +10,24 @@ import math
 import sys
 from collections.abc import Collection, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from spbn.app.escaping import printable
-from spbn.app.tables import shown, write_rows
-from spbn.app.wording import in_options
-from spbn.confidence import Confidence
-from spbn.dynamic.forecast import Forecast
-from spbn.dynamic.network import DynamicNetwork
-from spbn.explain.classification import Predictions
-from spbn.explain.unusual import UnusualRows
-from spbn.network import BayesianNetwork
-from spbn.nodes.base import Description
-from spbn.numerics.arrays import FloatArray
-from spbn.pc import PCResult
-from spbn.search import SearchResult
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from spbn.confidence import Confidence
+    from spbn.dynamic.forecast import Forecast
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.explain.classification import Predictions
+    from spbn.explain.unusual import UnusualRows
     from spbn.inference import Posterior
+    from spbn.network import BayesianNetwork
+    from spbn.nodes.base import Description
+    from spbn.numerics.arrays import FloatArray
 
 SHOWN_CASES = 24
 _PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
@@ -51,6 +46,8 @@ def complain(message: str) -> None:
 
 def warn(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning of the library; this can take the place of `warnings.showwarning`."""
+    from spbn.app.wording import in_options
+
     complain(f"warning: {in_options(str(message))}")
 
 
@@ -61,6 +58,10 @@ def note(message: str) -> None:
 
 def show_network(network: BayesianNetwork | DynamicNetwork, *, details: bool = False) -> None:
     """Print the nodes, parents first, with their types and densities; and how they were found."""
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.pc import PCResult
+    from spbn.search import SearchResult
+
     if isinstance(network, DynamicNetwork):
         say(f"a row given the {'row' if network.lags == 1 else f'{network.lags} rows'} before it:")
         show_network(network.transition, details=details)
@@ -119,12 +120,8 @@ def _show_details(description: Description, indent: str) -> None:
         say(f"{indent}and {len(description.cases) - len(shown)} more")
 
 
-def write_or_print(rows: pd.DataFrame, path: Path | None) -> None:
-    """Write rows to a file, or to the screen as CSV."""
-    if path is not None:
-        write_rows(rows, path)
-        say(f"{len(rows)} rows written to {shown(path)}")
-        return
+def print_rows(rows: pd.DataFrame) -> None:
+    """Print rows as CSV."""
     if sys.stdout.isatty():  # what goes into a pipe or a file stays as it is
         rows = rows.rename(columns=printable)
     sys.stdout.write(rows.to_csv(index=False))

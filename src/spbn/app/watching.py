@@ -10,23 +10,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, final
 
-import numpy as np
 import typer
 
+from spbn.app.answers import plain
 from spbn.app.arguments import Model, Seed
 from spbn.app.escaping import printable
 from spbn.app.inputs import busy, frame_with_holes, load_any_model
 from spbn.app.series import series_of
-from spbn.app.streams import Line, Row, RowReader, is_fatal, lines_of
+from spbn.app.tables import reading_tables
 from spbn.app.targets import require_targets
 from spbn.app.terminal import complain, note
-from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.tables.files import present
-from spbn.tables.sources import EXCEL, GZIP, PARQUET, Source, as_source
+from spbn.tables.sources import EXCEL, GZIP, PARQUET, STANDARD, Source, as_source
 
 if TYPE_CHECKING:
+    from spbn.app.streams import Line, Row, RowReader
     from spbn.dynamic.monitor import Monitor
+    from spbn.dynamic.network import DynamicNetwork
     from spbn.dynamic.verdicts import Drift, Verdicts
     from spbn.explain import Reason
     from spbn.network import BayesianNetwork
@@ -39,16 +39,18 @@ NO_REFERENCE = (
 )
 
 
+@reading_tables
 def watch(
     model: Model,
     rows: Annotated[
-        str,
+        Source,
         typer.Argument(
             metavar="ROWS",
+            parser=as_source,
             help="Where rows come from: a file, or - for standard input. CSV below a line of names, or "
             "a JSON object in every line.",
         ),
-    ] = "-",
+    ] = Source(STANDARD),  # noqa: B008  (a value that never changes)
     reference: Annotated[
         Source | None,
         typer.Option(
@@ -84,21 +86,22 @@ def watch(
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Watch rows as they come, and print alarms with their reasons. Ctrl-C ends it.
+    """Watch rows as they come, and print alarms with reasons.
+
+    Ctrl-C ends it.
 
     [dim]tail -f sensors.csv | spbn watch model.spbn - --reference normal.csv --alarm 0.001[/]
     """
-    source = None if rows == "-" else Path(rows)
-    require_targets(state, inputs=[model, reference, source])
+    require_targets(state, inputs=[model, reference, rows])
     if reference is not None and reference.is_standard:
         raise ArgumentError("--reference must be a file: standard input is for the rows to watch.")
-    if source is not None:
-        _require_text(source)
+    if not rows.is_standard:
+        _require_text(rows.path)
     network = load_any_model(model)
     monitor = _monitor(network, reference, state, alarm, drift, seed)
-    printer = _Printer(monitor, every=all_, as_json=json_, name="standard input" if source is None else rows)
-    with _opened(source) as stream:
-        _watch(monitor, stream, printer, state, label)
+    printer = _Printer(monitor, every=all_, as_json=json_, name=str(rows))
+    with _opened(rows) as stream:
+        _watch(monitor, rows, stream, printer, state, label)
     if not json_:
         printer.summarise()
     if printer.lines and not monitor.rows:
@@ -106,13 +109,27 @@ def watch(
 
 
 def _watch(
-    monitor: Monitor, stream: BinaryIO, printer: _Printer, state: Path | None, label: str | None
+    monitor: Monitor,
+    source: Source,
+    stream: BinaryIO,
+    printer: _Printer,
+    state: Path | None,
+    label: str | None,
 ) -> None:
     """Judge rows until there are no more, or Ctrl-C; the state is saved in any case."""
-    reader = RowReader(monitor.variables, label=label, keys=monitor.keys, on_absent=printer.absent)
+    from spbn.app.streams import RowReader, lines_of
+
+    reader = RowReader(
+        monitor.variables,
+        label=label,
+        keys=monitor.keys,
+        on_absent=printer.absent,
+        sep=source.sep,
+        decimal=source.decimal,
+    )
     saved = time.monotonic()
     try:
-        for lines in lines_of(stream):
+        for lines in lines_of(stream, encoding=source.encoding):
             found = list(_rows(reader, lines, printer))
             for batch in _judged(monitor, found, printer):
                 printer.show(*batch)
@@ -128,6 +145,8 @@ def _watch(
 
 
 def _rows(reader: RowReader, lines: list[Line], printer: _Printer) -> Iterator[Row]:
+    from spbn.app.streams import is_fatal
+
     for line in lines:
         try:
             row = reader.row(line)
@@ -144,6 +163,8 @@ def _judged(monitor: Monitor, rows: list[Row], printer: _Printer) -> Iterator[tu
     """Judge rows together or, if one of them cannot be judged, one by one without it."""
     if not rows:
         return
+    import numpy as np
+
     try:
         keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
         verdicts = monitor.take(np.stack([row.values for row in rows], axis=1), keys)
@@ -167,6 +188,8 @@ def _monitor(
 ) -> Monitor:
     """Make a monitor, or go on with one that was saved."""
     from spbn.dynamic.monitor import ALARM, DRIFT, Monitor
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.tables.files import present
 
     for option, value in (("--alarm", alarm), ("--drift", drift)):
         if value is not None and not 0.0 < value < 1.0:
@@ -196,11 +219,11 @@ def _monitor(
 
 
 @contextmanager
-def _opened(source: Path | None) -> Iterator[BinaryIO]:
-    if source is None:
+def _opened(source: Source) -> Iterator[BinaryIO]:
+    if source.is_standard:
         yield sys.stdin.buffer
         return
-    with source.open("rb") as stream:
+    with source.path.open("rb") as stream:
         yield stream
 
 
@@ -223,6 +246,8 @@ class _Printer:
     def absent(self, number: int, names: list[str]) -> None:
         """Say which variables a stream lacks."""
         it = "it is" if len(names) == 1 else "they are"
+        from spbn.dynamic.network import DynamicNetwork
+
         what = f"{self._name}, line {number} has no {quoted(names)}: {it} unknown"
         if isinstance(self._monitor.network, DynamicNetwork):
             it = "it" if len(names) == 1 else "them"
@@ -274,7 +299,7 @@ class _Printer:
         if row.label:
             found["label"] = row.label
         found |= {
-            "share": None if np.isnan(verdicts.shares[k]) else float(verdicts.shares[k]),
+            "share": plain(verdicts.shares[k]),
             "alarm": bool(verdicts.alarms[k]),
             "blame": [
                 {"variable": reason.node, "value": reason.value, "drop": reason.drop}

@@ -23,7 +23,7 @@ OPTIONS = {
     "forbidden_arcs": "--forbid",
     **{name: f"--{name}" for name in ("columns", "sep", "decimal", "encoding")},  # of `read_table`
     "replicates": "--replicates",  # of `confidence`
-    "samples": "--samples",  # of `write_explorer`
+    "samples": "-n",  # of `write_explorer`
     **{name: f"--{name}" for name in ("lags", "series", "time", "every")},  # of `learn_dynamic`, `resample`
     "client": "--workers",
     "tolerance": "--tolerance",  # of `compact`
@@ -41,6 +41,7 @@ PHRASES = {
     r"^the arcs form a cycle": "the required arcs (--require) form a cycle",
     r"spbn\.resample\(data, time=.*, every=([^)]*)\)": r"--every \1",
     r"\(series=\.\.\.\)": "(--series)",
+    r"\(\w+=[^,()]+, (--[\w-]+ [^,()]+)\)": r"(\1)",  # where reports give both
     r"^evidence\b": "--given",
     r"^do\b(?=:| names| sets)": "--do",
     r"^the event\b": "--event",

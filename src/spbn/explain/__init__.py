@@ -6,6 +6,8 @@
     Log-densities of training rows under parameters that were fitted without them.
 `check_data`
     How columns are read, what is missing, and what to look at twice.
+`Strengths`
+    How often replicates of a search have an arc, from `spbn.confidence` or the table that it wrote.
 `early_stop`
     Why a search ended with less than it could have found, and what to try.
 """
@@ -13,6 +15,7 @@
 from spbn.explain.data_check import ColumnCheck, DataCheck, check_data
 from spbn.explain.early_stops import EarlyStop, FarRow, early_stop
 from spbn.explain.out_of_sample import leave_one_out, out_of_fold
+from spbn.explain.strengths import Strengths
 from spbn.explain.unusual import (
     Reason,
     Scoring,
@@ -30,6 +33,7 @@ __all__ = [
     "FarRow",
     "Reason",
     "Scoring",
+    "Strengths",
     "UnusualRow",
     "UnusualRows",
     "check_data",

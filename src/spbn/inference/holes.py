@@ -21,6 +21,7 @@ from spbn.inference.tempering import resampled, tempered
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
+from spbn.tables.columns import named_by_text
 from spbn.tables.frames import frame_index, table_with_holes
 from spbn.tables.levels import as_text
 from spbn.tables.table import Table
@@ -252,7 +253,8 @@ def _frame(network: BayesianNetwork, table: Table, holes: BoolArray, data: Any) 
     """Return the data as a frame in which the holes are filled, and everything else is as it was."""
     import pandas as pd
 
-    frame = data.copy() if isinstance(data, pd.DataFrame) else pd.DataFrame(_as_frame(data))
+    given = named_by_text(data)
+    frame = given.copy() if isinstance(given, pd.DataFrame) else pd.DataFrame(_as_frame(given))
     for variable, column, hole in zip(network.variables, table.columns, holes, strict=True):
         if hole.any():
             drawn: Any = column[hole]
@@ -267,7 +269,7 @@ def _frame(network: BayesianNetwork, table: Table, holes: BoolArray, data: Any) 
             frame[variable.name] = pd.Series(
                 values, index=frame.index, dtype=kind if kind == "category" else None
             )
-    return frame
+    return frame.set_axis(data.columns, axis=1) if isinstance(data, pd.DataFrame) else frame
 
 
 def _as_frame(data: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from spbn.confidence import Confidence
 from spbn.drawing.packages import require_plot_packages
 from spbn.dynamic.network import DynamicNetwork
+from spbn.explain.strengths import Strengths
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
 from spbn.report.content import describe
@@ -27,7 +28,7 @@ def render(
     *,
     data: Any = None,
     title: str | None = None,
-    confidence: Confidence | None = None,
+    confidence: Confidence | Strengths | None = None,
 ) -> str:
     """Return the report as the text of an HTML page; the same input gives the same text.
 
@@ -42,8 +43,8 @@ def render(
     title
         The heading; by default it names the kind of network.
     confidence
-        How often replicates of the search agree, from `spbn.confidence`: the report then says which arcs
-        to believe.
+        How often replicates of the search agree, from `spbn.confidence` or from the table of arcs that it
+        gave (`spbn.explain.Strengths.from_table`): the report then says which arcs to believe.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def write_report(
     *,
     data: Any = None,
     title: str | None = None,
-    confidence: Confidence | None = None,
+    confidence: Confidence | Strengths | None = None,
 ) -> None:
     """Write the report to a file, which appears whole or not at all; see `render`.
 

@@ -15,6 +15,7 @@ from spbn.explain.early_stops import EarlyStop, early_stop
 from spbn.explain.evidence import Evidence, Source, gather
 from spbn.explain.importance import Importance
 from spbn.explain.joint_sample import JointSample, joint_sample
+from spbn.explain.strengths import Strengths
 from spbn.explain.unusual import UnusualRows
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, registered
@@ -64,7 +65,7 @@ class Content:
     early_stop: EarlyStop | None
     sample: JointSample | None
     data: DataCheck | None = None
-    confidence: Confidence | None = None
+    confidence: Strengths | None = None
 
     @property
     def types(self) -> dict[NodeType, int]:
@@ -78,9 +79,11 @@ def describe(
     *,
     data: Any = None,
     title: str | None = None,
-    confidence: Confidence | None = None,
+    confidence: Confidence | Strengths | None = None,
 ) -> Content:
     """Compute everything that the report on a network says."""
+    if isinstance(confidence, Confidence):
+        confidence = Strengths.of(confidence)
     if confidence is not None and set(confidence.nodes) != set(network.nodes):
         raise ArgumentError(
             f"confidence must be about the nodes of the network, {quoted(network.nodes)}. It is about "

@@ -64,6 +64,7 @@ class Reader:
             if absent:
                 raise DataError(
                     f"the data lacks {named(absent, verb=False)}. Its columns are {quoted(series)}."
+                    f"{name_them(series, names)}"
                 )
             series = {name: series[name] for name in names}
         levels: dict[str, tuple[str, ...]] = {}
@@ -89,6 +90,15 @@ class Reader:
             require_categories(name, found)
         levels[name] = found.levels
         return found.codes
+
+
+def name_them(found: Iterable[str], names: Sequence[str]) -> str:
+    """Say how to give names to columns that have none, if that is the case: those of an array."""
+    numbered = list(found)
+    if numbered != [str(place) for place in range(len(numbered))]:
+        return ""
+    are = f"columns={list(names)!r}" if len(numbered) == len(names) <= 12 else "columns=[...]"
+    return f" An array has no names: pass pandas.DataFrame(array, {are})."
 
 
 def columns_of(data: Any) -> dict[str, Any]:

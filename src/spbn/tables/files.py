@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from spbn.errors import DataError, PackageError, quoted
 from spbn.files.atomic import replacing
 from spbn.tables.decimals import comma_columns, with_points
-from spbn.tables.levels import categories, level_of, seems_dated, seems_named
+from spbn.tables.excel import require_extent
+from spbn.tables.levels import categories, level_of, seems_dated, seems_dressed, seems_named
 from spbn.tables.sources import EXCEL, GZIP, MARKS, PARQUET, SEPARATORS, Source, as_source, ending, kind_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from spbn.tables.table import Variable
 
 MISSING = "?"  # how missing values are written, beside everything that pandas knows
+TEXT_AMONG_NUMBERS = "text among numbers"
 MOSTLY = 0.5  # share of numbers from which on text in a column is out of place
 
 
@@ -218,9 +221,15 @@ def _chosen(
     if "" in frame.columns:
         raise DataError(
             f"{source}: column {names.index('') + 1} has no name. Give it one, or leave it out with "
-            f"drop=['']. (pandas writes its index like this, unless to_csv is told index=False.)"
+            f"drop=['']. {_why_nameless(names)}"
         )
     return frame
+
+
+def _why_nameless(names: Sequence[str]) -> str:
+    if names.index("") == len(names) - 1:
+        return "(There is one if every line ends with what separates fields.)"
+    return "(pandas writes its index like this, unless to_csv is told index=False.)"
 
 
 def _read(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -246,17 +255,21 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(stream, low_memory=False, dtype=written, index_col=False, **options)
     except pd.errors.ParserWarning:
-        remedy = (
-            " If they have decimal commas, put another mark between fields, such as a semicolon."
-            if source.separator == ","
-            else ""
-        )
-        raise DataError(f"{source} has rows with more fields than there are column names.{remedy}") from None
+        raise DataError(
+            f"{source} has rows with more fields than there are column names.{_surplus(source, names)}"
+        ) from None
     except pd.errors.EmptyDataError:
         raise DataError(f"{source} has no columns.") from None
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise DataError(f"{source} is not a table: {reason}.") from None
+        open_quote = _OPEN_QUOTE.fullmatch(reason)
+        if open_quote:
+            line = int(open_quote[1]) + 1
+            raise DataError(
+                f"{source} is not a table: a quotation mark that opens in line {line} or so is never closed. "
+                f"Close it, or take it out."
+            ) from None
+        raise DataError(f"{source} is not a table: {reason}.{_surplus(source, names)}") from None
     if _looks_like_data(names):
         shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
         warnings.warn(
@@ -265,6 +278,22 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
             stacklevel=4,
         )
     return frame.set_axis(names, axis=1)
+
+
+_OPEN_QUOTE = re.compile(r"EOF inside string starting at row (\d+)")
+
+
+def _surplus(source: Source, names: Sequence[str]) -> str:
+    """Say what to do about rows with more fields than there are names."""
+    if len(names) == 1:
+        return (
+            f" The first line must hold the names, and it is {names[0]!r:.60}: if that is a title or a "
+            f"comment, delete what is above the names. If the rows have decimal commas, put another mark "
+            f"between fields, such as a semicolon."
+        )
+    if source.separator == ",":
+        return " If they have decimal commas, put another mark between fields, such as a semicolon."
+    return ""
 
 
 def _require_distinct(source: Source, names: Sequence[str]) -> None:
@@ -298,6 +327,18 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
                 f"by {shown}, use sep={'tab' if other == chr(9) else other!r}, and see to it that all rows "
                 f"have as many."
             )
+        if " " in names[0].strip() and source.sep is None and _has_spaces(source, len(names[0].split())):
+            raise DataError(
+                f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
+                f"by spaces, use sep='space'."
+            )
+
+
+def _has_spaces(source: Source, width: int) -> bool:
+    """Tell whether the first rows have as many words as the line of names."""
+    with source.opened() as stream:
+        lines = [line.split() for line in islice(stream, 20) if line.strip()]
+    return len(lines) > 1 and all(len(words) == width for words in lines)
 
 
 _OPENPYXL = "Excel files need the package openpyxl: pip install 'spbn[excel]', or save the table as CSV."
@@ -324,9 +365,12 @@ def _read_excel(source: Source) -> pd.DataFrame:
 
     _require_openpyxl()
     try:
+        require_extent(source)
         with pd.ExcelFile(source.path, engine="openpyxl") as book:
             sheets = [str(name) for name in book.sheet_names]
             cells = pd.read_excel(book, header=None, dtype=object)
+    except DataError:
+        raise
     except Exception as error:  # there is one for every kind of damage
         raise DataError(f"{source} is not an Excel file, or it is damaged ({error}).") from None
     cells = cells.dropna(how="all").dropna(how="all", axis=1)
@@ -386,6 +430,7 @@ def _mixed(source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_dro
         )
     converted: dict[str, pd.Series[Any]] = {}
     wrong: dict[str, str] = {}  # columns, and what is wrong with them
+    where: set[int] = set()  # the rows with what is wrong
     for name, values in frame.items():
         column = _without_marks(values)
         numbers = column if name in discrete or column.dtype == "category" else _numbers(column)
@@ -394,6 +439,7 @@ def _mixed(source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_dro
         trouble = _trouble(column, numbers) if bad.any() else ""
         if trouble:
             row = int(bad.to_numpy().argmax())
+            where.update(bad.to_numpy().nonzero()[0].tolist())
             wrong[str(name)] = (
                 f"column {name!r} holds {trouble}: {_shown(column.iloc[row])} in {place(source, row + 1)}"
             )
@@ -404,10 +450,19 @@ def _mixed(source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_dro
             f" leave {it} out with drop={names!r}," if can_drop and len(wrong) < len(frame.columns) else ""
         )
         raise DataError(
-            f"{source}: {'; '.join(wrong.values())}. Convert {it} to numbers,{dropping} or treat {it} as "
-            f"categories with discrete={names!r}."
+            f"{source}: {'; '.join(wrong.values())}.{_odd_row(source, where, wrong)} Convert {it} to numbers,"
+            f"{dropping} or treat {it} as categories with discrete={names!r}."
         )
     return pd.DataFrame(converted, index=frame.index)
+
+
+def _odd_row(source: Source, rows: Collection[int], wrong: Mapping[str, str]) -> str:
+    """Say what to do if one row is to blame: names again, units, a sum, or a word for a missing value."""
+    if len(rows) != 1 or any(TEXT_AMONG_NUMBERS not in trouble for trouble in wrong.values()):
+        return ""
+    (row,) = rows
+    missing = " If it stands for a missing value, leave the field empty." if len(wrong) == 1 else ""
+    return f" If {place(source, row + 1)} is not a row of data, delete it.{missing}"
 
 
 def _trouble(column: pd.Series[Any], numbers: pd.Series[Any]) -> str:
@@ -419,7 +474,10 @@ def _trouble(column: pd.Series[Any], numbers: pd.Series[Any]) -> str:
     if odd is not None:
         return f"values of type {type(odd).__name__}"
     if numbers.notna().sum() >= MOSTLY * len(there):
-        return "text among numbers"
+        return TEXT_AMONG_NUMBERS
+    dressed = seems_dressed(there)
+    if dressed:
+        return dressed
     return seems_named(categories(there.to_numpy(dtype=object)))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of
-from spbn.tables.columns import Reader, columns_of, how_to_drop, named, named_by_text
+from spbn.tables.columns import Reader, columns_of, how_to_drop, name_them, named, named_by_text
 from spbn.tables.levels import Categories, codes_among, is_categorical
 from spbn.tables.table import Table, Variable
 
@@ -117,7 +117,8 @@ def table_with_holes(data: Any, variables: Sequence[Variable], *, may_be_absent:
     columns = columns_of(data)
     there = [v for v in variables if not may_be_absent or v.name in columns]
     if not there:
-        raise DataError(f"the data has none of the columns {quoted(v.name for v in variables)}.")
+        names = [variable.name for variable in variables]
+        raise DataError(f"the data has none of the columns {quoted(names)}.{name_them(columns, names)}")
     levels = {variable.name: variable.levels for variable in variables if variable.levels}
     found = Reader(data, can_drop=False, levels=levels).table([variable.name for variable in there])
     if np.isinf(found.columns).any():

@@ -26,6 +26,11 @@ WHOLE = 2.0**53  # greater numbers have no digits after the point
 #: 2024-01-31, 31/1/24, 31.01.2024, each perhaps with a time of day; 12:30 and 12:30:15.5 alone
 _TIME = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([AaPp][Mm])?"
 _DATE = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}([T ]\s*{_TIME}\S*)?|{_TIME}")
+#: A number with signs or a unit around it, such as $5, 12 % or 7.5 kg, or with spaces between digits
+_DRESSED = re.compile(
+    r"(?P<before>[^\d\s.,+-]{0,3})\s*[-+]?\d[\d.,\s\u00a0\u202f']*(?P<after>([^\d\s.,][^\d]{0,7})?)"
+)
+_SPACED = re.compile(r"\d[\s\u00a0\u202f']\d{3}\b")
 
 
 class Categories(NamedTuple):
@@ -120,6 +125,25 @@ def seems_named(found: Categories) -> str:
     if levels <= MOST_LEVELS and levels <= LARGEST_SHARE * rows:
         return ""
     return f"text with {levels} different values in {rows} rows, which looks like names, not categories"
+
+
+def seems_dressed(values: Iterable[Any]) -> str:
+    """Say that text holds numbers with something around them or between their digits; nothing otherwise.
+
+    With the same sign or unit in every value, and as many different values as numbers have.
+    """
+    texts = [text.strip() for text in values if isinstance(text, str)]
+    found = [_DRESSED.fullmatch(text) for text in texts]
+    if not texts or not all(found):
+        return ""
+    around = {(match["before"], match["after"].strip()) for match in found if match}
+    (before, after), *others = around
+    if others:
+        return ""
+    if (before, after) == ("", ""):
+        return "numbers with spaces between their digits" if any(map(_SPACED.search, texts)) else ""
+    few = len(set(texts)) <= min(MOST_LEVELS, LARGEST_SHARE * len(texts))
+    return "" if few else f"numbers with {before or after!r} {'before' if before else 'after'} them"
 
 
 def seems_dated(values: Iterable[Any]) -> bool:

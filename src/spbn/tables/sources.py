@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from spbn.errors import ArgumentError, DataError
 
@@ -25,7 +26,23 @@ KINDS = (*SEPARATORS, *(f"{kind}{GZIP}" for kind in SEPARATORS), PARQUET, EXCEL)
 STANDARD = Path("-")  # standard input or output
 MARKS = ",;\t|"  # what may separate fields without being asked for
 LOOKED_AT = 50  # rows from which the separator is recognised
+#: How much a packed table may hold: so many times its own size, and some bytes more. Tables of numbers are
+#: packed to a half or a tenth; what is packed far better is rather made to fill the memory.
+MOST_TIMES, MOST_BYTES = 100, 1 << 26
 _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
+#: Text that is not a table: how it begins, what it is, and what to do.
+_OTHER_TEXTS = (
+    (
+        re.compile(rb"\s*<(!doctype|html|\?xml)", re.IGNORECASE),
+        "a page, or XML",
+        "look at it in an editor, and fetch the table itself",
+    ),
+    (
+        re.compile(rb'\s*(\[\s*[\[{]|\{\s*")'),
+        "JSON",
+        "write it as CSV, for example with pandas.read_json",
+    ),
+)
 _GZIP_MAGIC, _ZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
 
@@ -152,6 +169,9 @@ class Source:
             if start.startswith(magic):
                 remedy = "write it to a file first" if self.is_standard else f"name it {name}"
                 raise DataError(f"{self} is not a text file: it is {what}. Please {remedy}.")
+        for pattern, what, remedy in _OTHER_TEXTS:
+            if pattern.match(start.removeprefix(codecs.BOM_UTF8)):
+                raise DataError(f"{self} is not a table: it holds {what}. Please {remedy}.")
         if b"\x00" in start and not self._codec.startswith("utf-16") and self.encoding is None:
             raise DataError(f"{self} is not a text file: it holds binary data.")
 
@@ -173,15 +193,27 @@ class Source:
     def _binary(self) -> Iterator[BinaryIO]:
         """Open a text file as bytes, decompressed."""
         if self.is_standard:
-            content = self._standard_input
-            unpacked = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
-            yield io.BytesIO(unpacked)
+            content = io.BytesIO(self._standard_input)
+            if not self._standard_input.startswith(_GZIP_MAGIC):
+                yield content
+                return
+            with gzip.GzipFile(fileobj=content) as packed:
+                yield self._bounded(packed, len(self._standard_input))
         elif self.path.suffix.lower() == GZIP:
-            with gzip.open(self.path) as stream:
-                yield stream  # type: ignore[misc]  # reads as any other
+            with gzip.open(self.path) as packed:
+                yield self._bounded(packed, self.path.stat().st_size)
         else:
             with self.path.open("rb") as file:
                 yield file
+
+    def _bounded(self, packed: gzip.GzipFile, size: int) -> BinaryIO:
+        """Return what reads a packed file, but not without end."""
+        remedy = "write what it holds to a file" if self.is_standard else "unpack it first, with gunzip,"
+        message = (
+            f"{self} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is meant "
+            f"to, {remedy} and give that."
+        )
+        return io.BufferedReader(_Bounded(packed, most_unpacked(size), message))
 
     def _about_encoding(self) -> str:
         """Say which line is not in the encoding, and what to do."""
@@ -202,6 +234,28 @@ class Source:
                         f"use encoding='cp1252'; otherwise save the table in UTF-8."
                     )
         return f"{self} is not a text file in UTF-8: save it in that encoding, or give encoding='cp1252'."
+
+
+class _Bounded(io.RawIOBase):
+    """Reads what another file holds, up to so many bytes."""
+
+    def __init__(self, packed: gzip.GzipFile, most: int, message: str) -> None:
+        self._packed, self._left, self._message = packed, most, message
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._packed.readinto(buffer)
+        self._left -= found
+        if self._left < 0:
+            raise DataError(self._message)
+        return found
+
+
+def most_unpacked(size: int) -> int:
+    """Return how many bytes a packed table of a size may hold."""
+    return MOST_TIMES * size + MOST_BYTES
 
 
 def as_source(

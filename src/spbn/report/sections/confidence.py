@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from spbn.confidence import CLEAR_DIRECTION, DISPUTED, EQUIVALENT, Confidence
+from spbn.confidence import CLEAR_DIRECTION, DISPUTED, EQUIVALENT
 from spbn.drawing.markup import Html, join, tag
+from spbn.explain.strengths import Strengths
 from spbn.graphs.dag import Arc
 from spbn.report.content import Content
 from spbn.report.numbers import count, plural
@@ -28,10 +29,9 @@ def confidence_section(content: Content) -> Html:
     notes = direction_notes(content)
     believed = sum(shares.get(arc, (0.0, 0.0))[0] > found.threshold for arc in arcs)
     hint = (
-        f"The search was repeated on {plural(len(found.structures), 'replicate')}, each with half of the "
-        f"{count(found.rows)} rows. Strength: the share of replicates that join the two nodes; above "
-        f"{percent(found.threshold)} an arc is believed, as {count(believed)} of the {count(len(arcs))} here "
-        "are. Direction: the share of these in which the arc points this way."
+        f"The search was repeated on {_replicates(found)}. Strength: the share of replicates that join the "
+        f"two nodes; above {percent(found.threshold)} an arc is believed, as {count(believed)} of the "
+        f"{count(len(arcs))} here are. Direction: the share of these in which the arc points this way."
     )
     heads = [("Arc", ""), ("Strength", "num"), ("", "meter"), ("Direction", "num"), ("", "")]
     rows = [_row(content, arc, shares.get(arc, (0.0, 0.0)), found, notes.get(arc, "")) for arc in arcs]
@@ -42,7 +42,7 @@ def confidence_section(content: Content) -> Html:
     return join(heading("confidence", TITLE, hint), tag("div", *parts, class_="card"))
 
 
-def arc_shares(found: Confidence) -> dict[Arc, tuple[float, float]]:
+def arc_shares(found: Strengths) -> dict[Arc, tuple[float, float]]:
     """Return strength and direction of every arc that a replicate has, in both directions."""
     shares: dict[Arc, tuple[float, float]] = {}
     for source, target, strength, direction in found.arcs.itertuples(index=False):
@@ -62,12 +62,19 @@ def direction_notes(content: Content) -> dict[Arc, str]:
     return notes
 
 
+def _replicates(found: Strengths) -> str:
+    """Say how many replicates there were, as far as it is known."""
+    if found.replicates is None or found.rows is None:
+        return "halves of the rows"
+    return f"{plural(found.replicates, 'replicate')}, each with half of the {count(found.rows)} rows"
+
+
 def percent(share: float) -> str:
     """Write a share."""
     return f"{100 * share:.0f} %"
 
 
-def _row(content: Content, arc: Arc, shares: tuple[float, float], found: Confidence, note: str) -> Html:
+def _row(content: Content, arc: Arc, shares: tuple[float, float], found: Strengths, note: str) -> Html:
     strength, direction = shares
     bar = tag("div", tag("i", style=f"width:{100 * strength:.1f}%"), class_="track")
     return tag(

@@ -1,0 +1,198 @@
+"""The commands ``spbn learn`` and ``spbn demo``: a network from a table."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spbn.app import documents
+from spbn.app.answers import Answer, answering
+from spbn.app.learning import Lesson, with_learning_options
+from spbn.app.looking import write_report_to
+from spbn.app.series import Axis, axis_of
+from spbn.app.tables import reading_tables
+from spbn.app.targets import require_targets
+from spbn.app.terminal import say, show_network, warn
+from spbn.app.workers import Scheduler, Workers, client_of
+from spbn.drawing.packages import require_plot_packages
+from spbn.errors import ArgumentError
+from spbn.tables.sources import Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.learn import LearningInterrupted
+    from spbn.network import BayesianNetwork
+    from spbn.numerics.arrays import BoolArray
+
+
+@answering
+@reading_tables
+@with_learning_options
+def learn(
+    lesson: Lesson,
+    answer: Answer,
+    lags: Annotated[
+        int | None,
+        typer.Option(
+            help="Rows follow each other in time: learn how each depends on this many rows before it.",
+            show_default=False,
+        ),
+    ] = None,
+    series: Annotated[
+        str | None,
+        typer.Option(help="With --lags: the column that tells several series apart.", show_default=False),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="With --lags: the column with the times of rows. Gaps in them begin a new series.",
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            help="With --time: resample the rows to this step, in seconds if times are dates.",
+            show_default=False,
+        ),
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop hc with the first step that ends after this many seconds; the best network is kept.",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Note every step of hc in this file, and go on from what it has: run.jsonl.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
+    ] = None,
+) -> None:
+    """Learn a network from a table.
+
+    Ctrl-C offers to save the best one so far. Of several Parquet files the rows are read a part at a time,
+    so they need not fit into memory.
+
+    [dim]spbn learn wine.csv --out wine.spbn --report wine.html[/]
+
+    [dim]spbn learn data/*.parquet --workers 2 --out model.spbn[/]
+    """
+    from spbn.distributed import learn as learn_from_parts
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.learn import LearningInterrupted
+    from spbn.learn import learn as learn_network
+    from spbn.tables.files import present
+
+    data = lesson.data
+    require_targets(out_, report, checkpoint, inputs=lesson.files)
+    if report is not None:
+        require_plot_packages()
+    frame: pd.DataFrame | None = None
+    axis = axis_of(lags, series, time, every)
+    if lesson.is_in_parts:
+        if checkpoint is not None:
+            raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
+        if axis is not None:
+            raise ArgumentError("--lags cannot be used with several files: put them into one table.")
+        settings = lesson.read_later()
+    else:
+        frame, settings = lesson.read(axis)
+        settings["checkpoint"] = checkpoint
+    common = {"max_seconds": max_seconds, "progress": sys.stderr.isatty(), **settings}
+    network: BayesianNetwork | DynamicNetwork
+    with client_of(workers, scheduler) as client:
+        try:
+            if frame is None:
+                network = learn_from_parts([source.path for source in lesson.files], client=client, **common)
+            elif axis is not None:
+                network = _learn_over_time(axis, frame, common | {"client": client})
+            else:
+                network = learn_network(frame, client=client, **common)
+        except LearningInterrupted as stop:
+            if out_ is None or not _wants_to_save(stop, out_):
+                raise
+            stop.network().save(out_)
+            say(f"best network after {len(stop.search.steps)} steps written to {out_}")
+            raise typer.Exit(130) from None
+    answer.give(partial(show_network, network), partial(documents.of_network, network))
+    if frame is not None:
+        whole: BoolArray = present(frame).min(axis=1)
+        if isinstance(network, DynamicNetwork):
+            frame = frame if whole.all() else None  # leaving some out would join others
+        elif whole.all():
+            _warn_of_far_rows(network, frame, data)
+    if out_ is not None:
+        network.save(out_)
+        answer.wrote("out", out_, f"model written to {out_}")
+    if report is not None:
+        write_report_to(report, network, frame, data.stem)
+        answer.wrote("report", report, f"report written to {report}")
+
+
+@answering
+def demo(
+    answer: Answer,
+    folder: Annotated[Path, typer.Option(help="Where to write the model and the report.")] = Path("."),
+) -> None:
+    """Learn the paper's synthetic network, and compare the figures.
+
+    [dim]spbn demo[/]
+    """
+    from spbn.app.demo import files_in, run
+
+    require_targets(*files_in(folder))
+    require_plot_packages()
+    run(folder, answer, progress=sys.stderr.isatty())
+
+
+def _learn_over_time(axis: Axis, frame: pd.DataFrame, settings: dict[str, Any]) -> DynamicNetwork:
+    from spbn.dynamic.learning import learn_dynamic
+
+    return learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
+
+
+def _wants_to_save(stop: LearningInterrupted, path: Path) -> bool:
+    """Ask whether to save what was found; without a terminal nobody can be asked, and nothing is lost."""
+    if not _is_terminal():
+        return True
+    return typer.confirm(
+        f"\nInterrupted after {len(stop.search.steps)} steps. Save the best network so far to {path}?",
+        default=True,
+        err=True,
+    )
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
+    from spbn.explain import early_stop
+    from spbn.tables.files import place
+    from spbn.tables.frames import as_table
+
+    settings = network.record.settings
+    labels = [str(row) for row in frame.index]
+    rows = network.transformed(as_table(frame, variables=network.variables))
+    found = early_stop(network.search, rows, settings=settings, labels=labels)
+    if found is not None:
+        places = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
+        look = f" A few rows far from all others can cause this. Look at {places}." if places else ""
+        warn(f"{found.what}{look} {found.remedy}")

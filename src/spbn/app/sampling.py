@@ -1,0 +1,36 @@
+"""The command ``spbn sample``: rows drawn from a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spbn.app.answers import Answer, answering
+from spbn.app.arguments import Model, Seed
+from spbn.app.inputs import busy, load_any_model
+from spbn.app.tables import in_file, write_or_print, writing_rows
+from spbn.app.targets import require_targets
+
+
+@answering
+@writing_rows
+def sample(
+    model: Model,
+    answer: Answer,
+    n: Annotated[int, typer.Option("-n", help="How many rows; of a model over time, of one series.")] = 1000,
+    seed: Seed = 0,
+    out_: Annotated[
+        Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)
+    ] = None,
+) -> None:
+    """Draw rows from a network.
+
+    [dim]spbn sample wine.spbn -n 1000 --out samples.csv[/]
+    """
+    require_targets(in_file(out_), inputs=[model])
+    network = load_any_model(model)
+    with busy("drawing rows"):
+        rows = network.sample(n, seed=seed)  # of a model over time: one series
+    write_or_print(answer, rows, out_)
