@@ -38,6 +38,11 @@ def compact(
         small = network.compact(tolerance, others=others)
     small.save(out_)
     say(f"compact model written to {out_}: {_size(out_)} instead of {_size(model)}")
+    if out_.stat().st_size > model.stat().st_size:
+        say(
+            "It is larger than the model with its rows: tables save space where rows are many. A greater "
+            "--tolerance makes them smaller."
+        )
 
 
 def _size(path: Path) -> str:
