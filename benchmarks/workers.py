@@ -137,7 +137,7 @@ def equal(folder: Path, rows: int) -> None:
             for kind in ("lg", "ckde", "blend"):
                 families = [(s[-1], list(s[:-1]), kind) for s in sets]
                 if size == 3 and kind == "blend":
-                    families = families[:3]  # which go without narrow kernels on workers
+                    families = families[:3]  # on workers these go without narrow kernels: they differ
                 worst = [0.0, 0.0]
                 for ours, theirs, count in (
                     (score, expected, len(train)),

@@ -115,17 +115,18 @@ def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch):
     """What they kept is made again."""
     original, killed = Holdings.go_over, []
 
-    def go_over(self, function, *arguments):
+    def go_over(self, function, *arguments, **options):
         if not killed and function is kept.mix:
             killed.append(min(processes.run(os.getpid).values()))
             os.kill(killed[0], signal.SIGKILL)
-        return original(self, function, *arguments)
+        return original(self, function, *arguments, **options)
 
     monkeypatch.setattr(Holdings, "go_over", go_over)
     there = held(folder, client=processes)
     families = [("A", [], "blend")]
     found = there.local_many(families)
     assert killed
+    processes.wait_for_workers(2, timeout=60)  # others need both
     np.testing.assert_allclose(found, held(folder).local_many(families), rtol=1e-12)
 
 

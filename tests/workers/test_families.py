@@ -276,3 +276,20 @@ def test_a_scheduler_without_workers_is_given_up(monkeypatch):
         pytest.raises(ClusterError, match=r"had no workers for 0.3 seconds.*Start some: dask worker"),
     ):
         spbn.learn(FRAME, client=alone)
+
+
+def test_networks_over_time_are_the_same(client):
+    """The transition and the static network, both scored by workers."""
+    settings = {"lags": 1, "model": "kdebn", "max_parents": 1, "patience": 0}
+    frame = spbn.datasets.synthetic(300, seed=3)
+    calls = []
+
+    def submit(*arguments, original=client.submit, **options):
+        calls.append(arguments)
+        return original(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "submit", submit)
+        found = spbn.learn_dynamic(frame, client=client, **settings)
+    assert calls
+    assert found == spbn.learn_dynamic(frame, **settings)

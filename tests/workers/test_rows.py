@@ -200,8 +200,17 @@ def test_a_dask_frame_gives_what_files_give(folder, client):
     assert frame.npartitions == PARTS
     network = spbn.distributed.learn(frame, client=client, model="gbn", score="cv")
     assert network.search == spbn.distributed.learn(folder, model="gbn", score="cv").search
-    persisted = dd.from_pandas(FRAME, npartitions=2)
-    assert spbn.distributed.learn(persisted, model="gbn", seed=1).record.rows == ROWS
+    lazy = dd.from_pandas(FRAME, npartitions=2)
+    assert spbn.distributed.learn(lazy, model="gbn", seed=1).record.rows == ROWS
+
+
+def test_a_persisted_frame_is_refused_with_a_remedy(client):
+    import dask.dataframe as dd
+
+    persisted = client.persist(dd.from_pandas(FRAME, npartitions=3))
+    for frame in (persisted, persisted[persisted["A"] > 0.0]):
+        with pytest.raises(ArgumentError, match=r"data is persisted.*as it was before persist\(\), or write"):
+            spbn.distributed.learn(frame, client=client, model="gbn")
 
 
 def test_patterns_lists_and_folders_of_files(folder, tmp_path):
@@ -310,11 +319,11 @@ def test_a_worker_that_dies_changes_nothing(folder, processes, monkeypatch):
     """It is killed between two passes, and what it was to do is done by the other."""
     original, killed = Holdings.go_over, []
 
-    def go_over(self, function, *arguments):
+    def go_over(self, function, *arguments, **options):
         if len(killed) < 1 and function.__name__ == "read_tables":
             killed.append(min(processes.run(os.getpid).values()))
             os.kill(killed[0], signal.SIGKILL)
-        return original(self, function, *arguments)
+        return original(self, function, *arguments, **options)
 
     monkeypatch.setattr(Holdings, "go_over", go_over)
     settings = {"columns": ["A", "B"], "folds": 3, "patience": 0}

@@ -11,6 +11,7 @@ from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Model
 from spbn.app.inputs import busy, load_any_model
 from spbn.app.targets import require_targets
+from spbn.app.terminal import say
 
 
 @answering
@@ -43,6 +44,11 @@ def compact(
     small.save(out_)
     answer.add(tolerance=tolerance, bytes=out_.stat().st_size, bytes_before=model.stat().st_size)
     answer.wrote("out", out_, f"compact model written to {out_}: {_size(out_)} instead of {_size(model)}")
+    if out_.stat().st_size > model.stat().st_size:
+        say(
+            "It is larger than the model with its rows: tables save space where rows are many. A greater "
+            "--tolerance makes them smaller."
+        )
 
 
 def _size(path: Path) -> str:

@@ -217,7 +217,7 @@ class HeldBlends:
         """Have sums over all rows added up."""
         if not asked:
             return []
-        found = self._holdings.go_over(mix, asked)
+        found = self._holdings.go_over(mix, asked, pinned=True)
         if any(one is None for one in found):
             raise _LostError
         return [added(parts) for parts in zip(*found, strict=True)]
@@ -292,7 +292,7 @@ class HeldBlends:
             for reading, estimate in zip(readings, estimates, strict=True)
         ]
         for attempt in range(ATTEMPTS + 1):
-            found = self._holdings.go_over(keep, asked, current)
+            found = self._holdings.go_over(keep, asked, current, pinned=True)
             left = [joined(parts) for parts in zip(*found, strict=True)]
             values = self._exact(asked, left)
             fillings, again = [], []
@@ -305,7 +305,7 @@ class HeldBlends:
                     self._impossible.add(one.key)
                 elif few:
                     fillings.append(Filling(one.key, rest.places, exact[:few]))
-            if fillings and not all(self._holdings.go_over(fill, fillings)):
+            if fillings and not all(self._holdings.go_over(fill, fillings, pinned=True)):
                 raise _LostError
             asked = again
             if not asked:

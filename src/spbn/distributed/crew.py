@@ -32,6 +32,7 @@ class Crew(Protocol):
         tasks: Sequence[tuple[Any, ...]],
         homes: Sequence[str] = (),
         common: tuple[Any, ...] = (),
+        pinned: bool = False,
     ) -> Iterator[tuple[int, Any]]:
         """Call the function with what is shared and with every task; yield numbers and results as they come.
 
@@ -41,6 +42,8 @@ class Crew(Protocol):
             Where every task is done, if possible, because that worker has done similar ones.
         common
             Further arguments, the same for all tasks.
+        pinned
+            Whether tasks are done at their homes only, as long as these are there: they keep something.
         """
 
 
@@ -58,6 +61,7 @@ class LocalCrew:
         tasks: Sequence[tuple[Any, ...]],
         homes: Sequence[str] = (),
         common: tuple[Any, ...] = (),
+        pinned: bool = False,
     ) -> Iterator[tuple[int, Any]]:
         """Call the function for one task after the other."""
         for number, task in enumerate(tasks):
@@ -89,12 +93,14 @@ class DaskCrew:
         tasks: Sequence[tuple[Any, ...]],
         homes: Sequence[str] = (),
         common: tuple[Any, ...] = (),
+        pinned: bool = False,
     ) -> Iterator[tuple[int, Any]]:
         """Have the workers call the function."""
         left = dict(enumerate(tasks))
         why = ""
         for attempt in range(ATTEMPTS):
             futures: dict[Any, int] = {}
+            only: dict[Any, str] = {}  # where a task can be done, if it is pinned
             try:
                 shared = self._scattered()
                 more = [self._client.scatter(one, broadcast=True, hash=False) for one in common]
@@ -105,13 +111,19 @@ class DaskCrew:
                 time.sleep(SECONDS_TO_RECOVER * (attempt + 1))
                 continue
             try:
+                here = self.homes
                 for number, task in left.items():
-                    options = {"workers": [homes[number]], "allow_other_workers": True} if homes else {}
+                    options = {}
+                    if homes:
+                        home = homes[number] if homes[number] in here else here[number % len(here)]
+                        options = {"workers": [home], "allow_other_workers": not pinned}
                     future = self._client.submit(
                         _at_work, function, shared, *task, *more, pure=False, **options
                     )
                     futures[future] = number
-                for future in self._finished(futures):
+                    if pinned and homes:
+                        only[future] = home
+                for future in self._finished(futures, only):
                     if not _is_lost(future):
                         result = future.result()
                         number = futures.pop(future)
@@ -136,8 +148,11 @@ class DaskCrew:
             self._sent = self._client.scatter(self._shared, broadcast=True, hash=False)
         return self._sent
 
-    def _finished(self, futures: Sequence[Any] | dict[Any, int]) -> Iterator[Any]:
-        """Yield futures as they are done, or lost; give up if there are no workers for a while."""
+    def _finished(self, futures: Sequence[Any] | dict[Any, int], only: dict[Any, str]) -> Iterator[Any]:
+        """Yield futures as they are done, or lost; give up if there are no workers for a while.
+
+        Tasks whose only home has gone would wait for ever: they are cancelled, to be done elsewhere.
+        """
         wait: Any = import_module("distributed").wait
         waiting = set(futures)
         idle = 0.0
@@ -145,7 +160,13 @@ class DaskCrew:
             try:
                 done = wait(list(waiting), timeout=SECONDS_BETWEEN_LOOKS, return_when="FIRST_COMPLETED").done
             except TimeoutError:
-                idle = 0.0 if self._client.nthreads() else idle + SECONDS_BETWEEN_LOOKS
+                there = self._client.nthreads()
+                homeless = [
+                    future for future in waiting if only.get(future, next(iter(there), "")) not in there
+                ]
+                if there and homeless:
+                    self._client.cancel(homeless)
+                idle = 0.0 if there else idle + SECONDS_BETWEEN_LOOKS
                 if idle >= SECONDS_FOR_WORKERS:
                     require_workers(self._client, timeout=SECONDS_BETWEEN_LOOKS)
                 continue

@@ -110,12 +110,18 @@ class Holdings:
             max(sum(seen[part].rows for part in group) for group in groups),
         )
 
-    def go_over(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Have all rows gone over, and return what was found in every group of parts, in their order."""
+    def go_over(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
+        """Have all rows gone over, and return what was found in every group of parts, in their order.
+
+        Parameters
+        ----------
+        pinned
+            Whether every group must be gone over by the worker that did it before, if that is still there.
+        """
         here = self.crew.homes
         homes = [home if home in here else here[number % len(here)] for number, home in enumerate(self.homes)]
         tasks = [(group,) for group in self.groups]
-        found = dict(self.crew.map(function, tasks, homes, arguments))
+        found = dict(self.crew.map(function, tasks, homes, arguments, pinned))
         return [found[number] for number in range(len(tasks))]
 
     @property

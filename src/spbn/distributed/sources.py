@@ -10,6 +10,8 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -69,20 +71,24 @@ class FrameChunk:
 
     def blocks(self, names: Sequence[str]) -> Iterator[FloatArray]:
         """Yield the named columns of all rows: variables × rows, NaN for what is missing."""
-        frame = pickle.loads(self.recipe).compute(scheduler="synchronous")
-        absent = [name for name in names if name not in frame.columns]
-        if absent:
-            raise DataError(f"{self} has no columns {quoted(absent)}: all partitions must have the same.")
-        wrong = [name for name in names if frame[name].dtype.kind not in "iuf"]
-        if wrong:
-            raise DataError(_not_numbers(str(self), wrong[0], str(frame[wrong[0]].dtype)))
-        block = np.empty((len(names), len(frame)))
-        for place, name in enumerate(names):
-            block[place] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-        yield block
+        yield _columns_of(pickle.loads(self.recipe).compute(scheduler="synchronous"), str(self), names)
 
 
 Chunk = ParquetChunk | FrameChunk
+
+
+def _columns_of(frame: Any, where: str, names: Sequence[str]) -> FloatArray:
+    """Return columns of a pandas frame: variables × rows, NaN for what is missing."""
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise DataError(f"{where} has no columns {quoted(absent)}: all partitions must have the same.")
+    wrong = [name for name in names if frame[name].dtype.kind not in "iuf"]
+    if wrong:
+        raise DataError(_not_numbers(where, wrong[0], str(frame[wrong[0]].dtype)))
+    block = np.empty((len(names), len(frame)))
+    for place, name in enumerate(names):
+        block[place] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
+    return block
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,9 +204,22 @@ def _of_frame(frame: Any, drop: Sequence[str], only: Sequence[str] | None) -> So
         kind = frame.dtypes[name]
         if getattr(kind, "kind", "O") not in "iuf":
             raise DataError(_not_numbers("the data frame", name, str(kind)))
+    _refuse_persisted(frame)
     parts = frame[names].to_delayed()
     chunks = tuple(FrameChunk(number, cloudpickle.dumps(part)) for number, part in enumerate(parts))
     return Source(tuple(names), chunks)
+
+
+def _refuse_persisted(frame: Any) -> None:
+    """Refuse a frame whose partitions workers hold already: it cannot be made again wherever it is needed."""
+    if find_spec("distributed") is None:
+        return
+    dask: Any = import_module("distributed")
+    if dask.futures_of(frame):
+        raise ArgumentError(
+            "data is persisted, and every worker makes the partitions that it needs by itself: pass the data "
+            "frame as it was before persist(), or write it to Parquet files and pass their names."
+        )
 
 
 def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
