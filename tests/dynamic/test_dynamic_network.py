@@ -266,6 +266,7 @@ def test_what_cannot_be_compact():
         dynamic.compact()
     small = dynamic.compact(0.01, others="keep")
     assert small.transition.cpds["a"].kept_rows is not None
+    assert small.static == static.compact(0.01)
     assert small.transition.cpds["b"] == dynamic.transition.compact(0.01, others="keep").cpds["b"]
     with pytest.raises(spbn.ArgumentError, match="others must be"):
         dynamic.compact(others="drop")
