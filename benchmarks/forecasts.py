@@ -25,7 +25,7 @@ from scipy.special import ndtr
 
 import spbn
 
-ROWS, LAGS, STEPS, HISTORIES, SPACING = 5_000, 3, 5, 200, 10
+ROWS, LAGS, STEPS, HISTORIES, SPACING = 5_000, 3, 5, 100, 10
 PATHS = 19
 TRUE_PATHS = 100
 FloatArray = npt.NDArray[np.float64]

@@ -258,12 +258,15 @@ def test_a_compact_network_says_the_same_without_the_rows(settings, tmp_path):
 
 def test_what_cannot_be_compact():
     frame = autoregression(200)
-    arcs = [("a[t-1]", "a"), ("b[t-1]", "a"), ("b", "a")]
-    dynamic = spbn.learn_dynamic(frame, model="kdebn", required_arcs=arcs)
+    arcs, past = [("a[t-1]", "a"), ("b[t-1]", "a"), ("b", "a")], ["a[t-1]", "b[t-1]"]
+    transition = spbn.BayesianNetwork.fit(Structure("ab", arcs, "ckde", inputs=past), shifted(frame, 1))
+    static = spbn.BayesianNetwork.fit(Structure("ab", [], "ckde"), frame)
+    dynamic = DynamicNetwork(static, transition, 1)
     with pytest.raises(spbn.FitError, match="some nodes cannot be made compact"):
         dynamic.compact()
     small = dynamic.compact(0.01, others="keep")
     assert small.transition.cpds["a"].kept_rows is not None
+    assert small.static == static.compact(0.01)
     assert small.transition.cpds["b"] == dynamic.transition.compact(0.01, others="keep").cpds["b"]
     with pytest.raises(spbn.ArgumentError, match="others must be"):
         dynamic.compact(others="drop")
