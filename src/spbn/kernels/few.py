@@ -23,8 +23,9 @@ _UNIT = math.sqrt(0.5 / math.log(2.0))  # exp(-|z|²/2) = 2^-|z·_UNIT|²
 _WIDE_UNIT = 0.5 * _UNIT  # the same for the widest scale
 
 
-def is_few(d: int, rows: int, asked: int, engine: str) -> bool:
-    """Tell whether queries are so few that this is the quickest way, and an engine allows it."""
+def is_few(shape: tuple[int, ...], asked: int, engine: str) -> bool:
+    """Tell whether queries of kernels, variables × rows, are few enough for this, and an engine allows it."""
+    d, rows = shape
     return asked <= TILE and asked * rows < FEWEST_PAIRS and (engine != "spectral" or d > DIMENSIONS)
 
 
@@ -116,7 +117,7 @@ def _quotients(
                     below[d - 1 + k, j] = work[d + k, j]
         add_block(adder, work, d, width, asked)  # type: ignore[call-arg]
         if d > 1:
-            add_block(below_adder, below, d - 1, width, asked)  # type: ignore[call-arg]
+            add_block(below_adder, below, d - 1, width, asked)
     for i in range(asked):
         if not work[2 * d + checked, i] > least or (d > 1 and not below[2 * d - 2 + checked, i] > least):
             return False

@@ -66,7 +66,7 @@ class PreparedKernels:
 
     def conditional_log_density(self, queries: FloatArray) -> FloatArray:
         """Return the log-density of the last variable given those before it."""
-        if few.is_few(*self.rows.shape, queries.shape[1], self.engine):
+        if few.is_few(self.rows.shape, queries.shape[1], self.engine):
             found = few.conditional_log_density(self._frame, self._frozen_rows, queries)
             if found is not None:
                 return found
@@ -83,7 +83,7 @@ class PreparedKernels:
 
     def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
         """Return the log-density of the last variable given those before it: scales × queries."""
-        if few.is_few(*self.rows.shape, queries.shape[1], self.engine):
+        if few.is_few(self.rows.shape, queries.shape[1], self.engine):
             found = few.conditional_log_density_by_scale(self._frame, self._frozen_rows, queries)
             if found is not None:
                 return found
