@@ -89,7 +89,7 @@ def test_a_report_with_discrete_variables_and_no_rows(folder, run):
     )
     assert code == 0, err
     assert run("report", "m.spbn", "--out", "r.html")[0] == 0
-    assert "Give rows (--data) to see its density" in Path("r.html").read_text()
+    assert "Give rows to see its density" in Path("r.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_what_is_refused_has_the_remedy(fault, folder, run):
     assert re.search(message, err), err
 
 
+@pytest.mark.filterwarnings("always")  # they are printed
 @pytest.mark.parametrize("oddity", READ)
 def test_what_is_odd_is_read(oddity, folder, run):
     content, options, note = READ[oddity]

@@ -85,7 +85,7 @@ def measure(network: BayesianNetwork, evidence: Evidence) -> Importance | str:
     families = [f for f in structure.families() if evidence.covers((f.node, *f.parents))]
     table = evidence.thinned(SCORED_ROWS)
     if table is None or not families:
-        return "There are no rows to compute scores from: give data (--data) to see them."
+        return "There are no rows to compute scores from: give data to see them."
     if table.rows < FEWEST_ROWS:
         return f"{table.rows} rows are too few for a cross-validated score; {FEWEST_ROWS} are needed."
     settings = settings_of(network) or FitSettings()

@@ -18,7 +18,7 @@ def data_section(content: Content) -> Html:
     """List the columns, those with something to look at first."""
     found = content.data
     if found is None:
-        return heading("data", TITLE, "Not shown: no rows were given. Give data (--data) to see this.")
+        return heading("data", TITLE, "Not shown: no rows were given. Give data to see this.")
     # Stable: otherwise they are in the order of the table.
     columns = sorted(found.columns, key=lambda column: not (column.notes or column.missing))
     rows = [_row(content, column) for column in columns]

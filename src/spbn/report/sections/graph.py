@@ -198,7 +198,7 @@ def _caption(content: Content, node: str) -> str:
     rows = "the given rows" if content.evidence.source is Source.GIVEN else "training rows"
     if not _is_drawn(content, node):
         if network.inputs:
-            return "Give rows (--data) to see its density: the inputs of the network have no distribution."
+            return "Give rows to see its density: the inputs of the network have no distribution."
         rows = "rows drawn from the model"
     if node in discrete:
         if not parents:

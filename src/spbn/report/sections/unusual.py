@@ -27,7 +27,7 @@ def unusual_section(content: Content) -> Html:
     found = content.unusual
     title = "Most unusual rows"
     if found is None:
-        return heading("unusual", title, "Not shown: no rows were given. Give data (--data) to see them.")
+        return heading("unusual", title, "Not shown: no rows were given. Give data to see them.")
     first = content.evidence.labels[:2]
     numbered = " Rows are counted from 0." if first == ("0", "1") else ""
     hint = (
