@@ -29,7 +29,7 @@ def tables(folder):
 
 
 def test_new_rows_are_predicted_and_assessed(run, tables):
-    command = ["classify", "train.csv", "--target", "kind", "--new", "test.csv", "--model", "gbn"]
+    command = ["classify", "train.csv", "--target", "kind", "--test", "test.csv", "--model", "gbn"]
     code, out, err = run(*command, "--out", "p.csv", "--report", "r.html")
     assert code == 0, err
     train, test = classes_frame(), classes_frame(30, seed=1)
@@ -47,7 +47,7 @@ def test_new_rows_are_predicted_and_assessed(run, tables):
 
 def test_without_classes_there_are_predictions_only(run, tables):
     classes_frame(30, seed=1).drop(columns="kind").to_csv("new.csv", index=False)
-    command = ["classify", "train.csv", "--target", "kind", "--new", "new.csv", "--model", "gbn"]
+    command = ["classify", "train.csv", "--target", "kind", "--test", "new.csv", "--model", "gbn"]
     code, out, _ = run(*command, "--out", "p.csv", "--report", "r.html")
     assert code == 0
     assert "accuracy" not in out
@@ -60,7 +60,7 @@ def test_classes_that_training_lacks_are_mentioned(run, tables):
     test.loc[4, "kind"] = "undead"
     test.to_csv("odd.csv", index=False)
     code, out, err = run(
-        "classify", "train.csv", "--target", "kind", "--new", "odd.csv", "--model", "gbn", "--out", "p.csv"
+        "classify", "train.csv", "--target", "kind", "--test", "odd.csv", "--model", "gbn", "--out", "p.csv"
     )
     assert code == 0
     assert "1 rows are of classes that no training row has ('undead')" in err

@@ -208,7 +208,7 @@ def test_bad_files_are_one_line_and_exit_code_2(folder, run, content, message):
         (["learn", "data.csv", "--sep", ";;"], "--sep must be one character, or one of tab"),
         (["learn", "data.csv", "--encoding", "klingon"], "--encoding must be one that Python knows"),
         (["impute", "model.spbn", "data.csv", "--out", "-", "--draws", "2"], "takes one: give a file"),
-        (["classify", "-", "--target", "a", "--new", "-"], "only one table can come from standard input"),
+        (["classify", "-", "--target", "a", "--test", "-"], "only one table can come from standard input"),
         (["watch", "model.spbn", "--reference", "-"], "only one table can come from standard input"),
         (["learn"], "Missing argument"),
         (["fly"], "fly"),

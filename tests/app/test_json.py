@@ -170,7 +170,7 @@ def _compare(asked):
 
 
 def _classify(asked):
-    found = asked("classify", "kinds.csv", "--target", "kind", "--model", "gbn", "--new", "kinds.csv")
+    found = asked("classify", "kinds.csv", "--target", "kind", "--model", "gbn", "--test", "kinds.csv")
     rows = pd.read_csv("kinds.csv")
     classifier = spbn.SPBNClassifier(model="gbn").fit(rows.drop(columns="kind"), rows["kind"])
     expected = classifier.predict_proba(rows.drop(columns="kind"))

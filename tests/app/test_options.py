@@ -665,13 +665,14 @@ def given_to(run, name, *arguments):
     return found
 
 
-def check_passing(name, function, *arguments, called=None):
+def check_passing(name, function, *arguments, called=None, option=None):
     """Make the test of an option that reaches `learn` through another function, perhaps by another name."""
     value, called = CASES[name][0], called or name
 
     def check(run):
         without = given_to(run, function, *arguments)
-        found = given_to(run, function, *arguments, *as_options({name: value}))
+        options = as_options({name: value}) if option is None else [option, str(value)]
+        found = given_to(run, function, *arguments, *options)
         assert found[called] == value != without[called]
         assert {key for key in found if found[key] != without[key]} == {called}
 
@@ -687,7 +688,9 @@ for name in CASES:
         function = "spbn.interop.classifier.SPBNClassifier"
         command = ("classify", "labelled.csv", "--target", "kind")
         called = "score_function" if name == "score" else name
-        checks("classify", OPTIONS[name])(check_passing(name, function, *command, called=called))
+        option = "--independence-test" if name == "test" else None  # --test is a table there
+        check = check_passing(name, function, *command, called=called, option=option)
+        checks("classify", option or OPTIONS[name])(check)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "types"])
@@ -925,7 +928,7 @@ def check_classifying(option, value, **settings):
     """Make the test of an option that the classifier has as well."""
 
     def check(run):
-        found = classified(run, "--new", "new.csv", option, value, model=settings.get("model", "gbn"))
+        found = classified(run, "--test", "new.csv", option, value, model=settings.get("model", "gbn"))
         plain = {"model": settings["model"]} if "model" in settings and option != "--model" else {}
         assert not np.allclose(found, expected_classes(**plain), rtol=1e-4), "choose another value"
         np.testing.assert_allclose(found, expected_classes(**settings), rtol=1e-6)
@@ -949,9 +952,9 @@ for case in [
 
 @checks("classify", "--calibrate")
 def _(run):
-    found = classified(run, "--new", "new.csv", "--no-calibrate")
+    found = classified(run, "--test", "new.csv", "--no-calibrate")
     np.testing.assert_allclose(found, expected_classes(calibrate=False), rtol=1e-6)
-    assert not np.allclose(found, classified(run, "--new", "new.csv", "--calibrate"))
+    assert not np.allclose(found, classified(run, "--test", "new.csv", "--calibrate"))
 
 
 @checks("classify", "--missing")
@@ -967,7 +970,7 @@ def _(run):
         "kind",
         "--model",
         "gbn",
-        "--new",
+        "--test",
         "new.csv",
         "--out",
         "p.csv",
@@ -981,10 +984,10 @@ def _(run):
 
 
 @checks("classify", "--target")
-@checks("classify", "--new")
+@checks("classify", "--test")
 @checks("classify", "--out")
 def _(run):
-    np.testing.assert_allclose(classified(run, "--new", "new.csv"), expected_classes(), rtol=1e-6)
+    np.testing.assert_allclose(classified(run, "--test", "new.csv"), expected_classes(), rtol=1e-6)
 
 
 @checks("classify", "--folds")
@@ -996,7 +999,7 @@ def _(run):
 
 @checks("classify", "--report")
 def _(run):
-    classified(run, "--new", "new.csv", "--report", "r.html")
+    classified(run, "--test", "new.csv", "--report", "r.html")
     assert "Most uncertain rows" in Path("r.html").read_text()
 
 

@@ -12,7 +12,7 @@ import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
-from spbn.app.arguments import MODELS, Data, MissingRows
+from spbn.app.arguments import MODELS, TESTS, Data, MissingRows
 from spbn.app.inputs import busy, complete_rows
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.progress import counting_progress
@@ -43,6 +43,7 @@ def classify(
     new: Annotated[
         Source | None,
         typer.Option(
+            "--test",
             parser=as_source,
             metavar="TABLE",
             help="A table with rows to classify; if it has the classes, the predictions are assessed. "
@@ -55,6 +56,10 @@ def classify(
         Literal["none", "yeo-johnson"],
         typer.Option(help="Transform of every column, against skew and heavy tails."),
     ] = "yeo-johnson",
+    test: Annotated[
+        str,
+        typer.Option("--independence-test", help=f"Independence test for pc: one of {', '.join(TESTS)}."),
+    ] = "rcot",
     structure: Annotated[
         Literal["multinet", "augmented"],
         typer.Option(help="A network for every class, or one in which the class is a parent of all columns."),
@@ -62,7 +67,7 @@ def classify(
     calibrate: Annotated[
         bool, typer.Option(help="Make probabilities as confident as cross-validation says.")
     ] = True,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation without --new.")] = 5,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation without --test.")] = 5,
     missing: MissingRows = "error",
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the predictions: predictions.csv.", show_default=False)
@@ -73,7 +78,7 @@ def classify(
 ) -> None:
     """Predict a class from the other columns, with probabilities.
 
-    [dim]spbn classify train.csv --target class --new new.csv --out predictions.csv[/]
+    [dim]spbn classify train.csv --target class --test new.csv --out predictions.csv[/]
     """
     from spbn.interop.classifier import SPBNClassifier
 
