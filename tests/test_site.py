@@ -62,7 +62,8 @@ def test_generated_pages_are_complete(site):
     page = html.unescape((site / "commands.html").read_text(encoding="utf-8"))
     for name, command in typer.main.get_command(app).commands.items():
         assert f"spbn {name}" in page
-        options = [option for parameter in command.params for option in parameter.opts if option[0] == "-"]
+        shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+        options = [option for parameter in shown for option in parameter.opts if option[0] == "-"]
         assert [option for option in options if f"<code>{option}" not in page and option != "-n"] == []
     changes = (site / "changelog.html").read_text(encoding="utf-8")
     releases = re.findall(r"^## (\S+) ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)

@@ -29,6 +29,14 @@ class Strengths:
         The strength that an arc must exceed to be believed.
     replicates, rows
         How many replicates there were, and rows in the table; None if that is not known.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> found = spbn.confidence(data, model="gbn", replicates=4)
+    >>> spbn.explain.Strengths.from_table(found.arcs, found.nodes).threshold == found.threshold
+    True
     """
 
     nodes: tuple[str, ...]
@@ -44,16 +52,7 @@ class Strengths:
 
     @classmethod
     def from_table(cls, table: Any, nodes: Sequence[str]) -> Strengths:
-        """Read the table that `Confidence.arcs` is, about a network with these nodes.
-
-        Examples
-        --------
-        >>> import spbn
-        >>> data = spbn.datasets.synthetic(200, seed=0)
-        >>> found = spbn.confidence(data, model="gbn", replicates=4)
-        >>> spbn.explain.Strengths.from_table(found.arcs, found.nodes).threshold == found.threshold
-        True
-        """
+        """Read the table that `Confidence.arcs` is, about a network with these nodes."""
         import numpy as np
         import pandas as pd
 
