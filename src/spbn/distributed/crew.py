@@ -17,6 +17,7 @@ ATTEMPTS = 4  # to get a task done, if workers die meanwhile or what they share 
 MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 SECONDS_TO_RECOVER = 1.0  # until the scheduler knows that a worker died
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether there are workers at all
+SECONDS_TO_SEND = 60.0  # until all workers have something; Dask waits for ever for one that died meanwhile
 
 
 class Crew(Protocol):
@@ -103,7 +104,7 @@ class DaskCrew:
             only: dict[Any, str] = {}  # where a task can be done, if it is pinned
             try:
                 shared = self._scattered()
-                more = [self._client.scatter(one, broadcast=True, hash=False) for one in common]
+                more = [self._sent_to_all(one) for one in common]
             except SpbnError:
                 raise
             except Exception as error:  # of many kinds, if a worker dies while it is sent something
@@ -145,8 +146,16 @@ class DaskCrew:
         """Send what is shared to all workers, unless they have it."""
         if self._sent is None:
             require_workers(self._client)
-            self._sent = self._client.scatter(self._shared, broadcast=True, hash=False)
+            self._sent = self._sent_to_all(self._shared)
         return self._sent
+
+    def _sent_to_all(self, value: Any) -> Any:
+        """Send something to all workers, in bounded time."""
+
+        def send() -> Any:
+            return self._client.scatter(value, broadcast=True, hash=False, asynchronous=True)
+
+        return self._client.sync(send, callback_timeout=SECONDS_TO_SEND)
 
     def _finished(self, futures: Sequence[Any] | dict[Any, int], only: dict[Any, str]) -> Iterator[Any]:
         """Yield futures as they are done, or lost; give up if there are no workers for a while.
