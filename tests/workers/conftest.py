@@ -12,8 +12,8 @@ def client():
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def processes():
-    """Two workers that are processes."""
+    """Two workers that are processes, for one test: it may kill one, and others come late or never."""
     with local_workers(2) as client:
         yield client

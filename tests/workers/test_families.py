@@ -142,8 +142,7 @@ def slowly(shared, seconds):
 
 def test_tasks_whose_data_is_lost_are_done_again(client):
     workers = DaskCrew(client, "shared")
-    workers._scattered()
-    client.cancel(workers._sent)
+    client.cancel(workers._shared_once())
     assert sorted(workers.map(slowly, [(0.0,), (0.0,)])) == [(0, "shared"), (1, "shared")]
 
 
@@ -165,6 +164,17 @@ def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
         (1, "shared b c"),
     ]
     assert len(failed) == 2
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_nobody_waits_for_a_worker_that_died_unnoticed(processes, pinned):
+    """Sending to all of them would: the scheduler does not know yet."""
+    workers = DaskCrew(processes, "shared")
+    homes = workers.homes
+    os.kill(min(processes.run(os.getpid).values()), signal.SIGKILL)
+    tasks = [(str(number),) for number in range(6)]
+    found = dict(workers.map(joined, tasks, homes=homes * 3, common=("c",), pinned=pinned))
+    assert found == {number: f"shared {number} c" for number in range(6)}
 
 
 def joined(*words):

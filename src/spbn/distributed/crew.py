@@ -17,7 +17,6 @@ ATTEMPTS = 4  # to get a task done, if workers die meanwhile or what they share 
 MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 SECONDS_TO_RECOVER = 1.0  # until the scheduler knows that a worker died
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether there are workers at all
-SECONDS_TO_SEND = 60.0  # until all workers have something; Dask waits for ever for one that died meanwhile
 
 
 class Crew(Protocol):
@@ -73,14 +72,16 @@ class LocalCrew:
 class DaskCrew:
     """The workers of a Dask client.
 
-    What is shared is sent to every worker once, not with every task. A task whose worker died is done by
-    another; if all that had what is shared died, it is sent again.
+    What is shared is sent once, not with every task: to one worker, of whom the others get it when they
+    need it. Dask can also send to all of them, but goes on for ever, and lets nobody else send, if one dies
+    meanwhile. A task whose worker died is done by another; if all that had what is shared died, it is sent
+    again.
     """
 
     def __init__(self, client: Any, shared: Any) -> None:
         self._client = client
         self._shared = shared
-        self._sent: Any = None
+        self._future: Any = None  # of what is shared
         require_workers(client)
 
     @property
@@ -103,12 +104,12 @@ class DaskCrew:
             futures: dict[Any, int] = {}
             only: dict[Any, str] = {}  # where a task can be done, if it is pinned
             try:
-                shared = self._scattered()
-                more = [self._sent_to_all(one) for one in common]
+                shared = self._shared_once()
+                more = [self._sent(one) for one in common]
             except SpbnError:
                 raise
             except Exception as error:  # of many kinds, if a worker dies while it is sent something
-                self._sent, why = None, f" ({error!r:.200})"
+                self._future, why = None, f" ({error!r:.200})"
                 time.sleep(SECONDS_TO_RECOVER * (attempt + 1))
                 continue
             try:
@@ -136,26 +137,21 @@ class DaskCrew:
                     self._client.cancel(list(futures))
             if not left:
                 return
-            self._sent = None
+            self._future = None
         raise ClusterError(
             f"{len(left)} of {len(tasks)} tasks could not be done in {ATTEMPTS} attempts, because workers "
             f"died{why}: look at their logs. They may need more memory."
         )
 
-    def _scattered(self) -> Any:
-        """Send what is shared to all workers, unless they have it."""
-        if self._sent is None:
+    def _shared_once(self) -> Any:
+        """Send what is shared, unless it was sent."""
+        if self._future is None:
             require_workers(self._client)
-            self._sent = self._sent_to_all(self._shared)
-        return self._sent
+            self._future = self._sent(self._shared)
+        return self._future
 
-    def _sent_to_all(self, value: Any) -> Any:
-        """Send something to all workers, in bounded time."""
-
-        def send() -> Any:
-            return self._client.scatter(value, broadcast=True, hash=False, asynchronous=True)
-
-        return self._client.sync(send, callback_timeout=SECONDS_TO_SEND)
+    def _sent(self, value: Any) -> Any:
+        return self._client.scatter(value, hash=False)
 
     def _finished(self, futures: Sequence[Any] | dict[Any, int], only: dict[Any, str]) -> Iterator[Any]:
         """Yield futures as they are done, or lost; give up if there are no workers for a while.
