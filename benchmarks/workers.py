@@ -189,7 +189,7 @@ def paper(folder: Path, rows: int, memory: str) -> None:
     truth = spbn.datasets.synthetic_structure()
     print(f"arcs {sorted(network.structure.arcs)}; true ones {sorted(truth.arcs)}")
     print(f"distances: SHD {spbn.metrics.shd(network.structure, truth)}", end="")
-    print(f", types that differ {spbn.metrics.thd(network.structure, truth)}")
+    print(f", types that differ {spbn.metrics.thmd(network.structure, truth)}")
 
 
 def scaling(folder: Path, sizes: list[int], memory: str) -> None:
