@@ -65,6 +65,9 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/missing.py
 	$(BIN)/python benchmarks/confidence.py
 	$(BIN)/python benchmarks/monitoring.py
+	$(BIN)/python benchmarks/forecasts.py
+	$(BIN)/python benchmarks/scorer.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/nonuniform.py
 

@@ -2,12 +2,18 @@
 
 import importlib.util
 import json
+import re
+import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer.main
+
+from spbn.app.cli import app
 
 pytest.importorskip("nbclient")
 pytest.importorskip("matplotlib")
@@ -15,6 +21,9 @@ pytest.importorskip("matplotlib")
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 LARGEST = 400_000  # bytes
+COMMAND = re.compile(r"^    ((?:cat \S+ \| )?spbn .*)$", re.MULTILINE)
+FILE = re.compile(r"[\w-]+\.(?:csv|spbn)")
+WRITTEN = re.compile(r"(?:to_csv|save)\(\"([\w.-]+)\"")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -61,6 +70,28 @@ def test_there_are_three_with_figures_that_are_described():
         drawn = [c for c in cells for o in c.get("outputs", ()) if "image/png" in o.get("data", {})]
         assert len(drawn) >= 2
         assert all(len(cell["metadata"]["alt"]) > 20 for cell in drawn)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_commands_of_a_tutorial_can_be_given(path):
+    """They are understood, and what they read was written by a cell, or by a command before."""
+    commands = typer.main.get_command(app).commands
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    text = {
+        kind: "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == kind)
+        for kind in ("code", "markdown")
+    }
+    there = set(WRITTEN.findall(text["code"]))
+    lines = COMMAND.findall(text["markdown"])
+    assert lines
+    for line in lines:
+        words = shlex.split(line)
+        named = set(filter(FILE.fullmatch, words))
+        (name, *arguments) = words[words.index("spbn") + 1 :]
+        commands[name].make_context(name, arguments)
+        outputs = {after for word, after in pairwise(words) if word in ("--out", "--report", "--plot")}
+        assert named - outputs <= there, line
+        there |= outputs
 
 
 def test_what_a_cell_prints_must_not_change():

@@ -95,8 +95,18 @@ def test_names_are_escaped_in_the_report():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "nothing"], "'nothing'"),
-        (["--target", "kind", "--drop", "kind"], "'kind'"),
+        (
+            ["--target", "nothing"],
+            "train.csv has no column 'nothing' to use. Its columns are 'a', 'b', 'c' and 'kind'.",
+        ),
+        (
+            ["--target", "kind", "--drop", "kind"],
+            "train.csv has no column 'kind' to use. Its columns are 'a', 'b' and 'c'.",
+        ),
+        (
+            ["--target", "kind", "--independence-test", "t"],
+            "--independence-test must be one of 'plc', 'rcot', 'cmiknn'. Got 't' instead.",
+        ),
         (["--target", "kind", "--folds", "1"], "--folds must be between 2 and"),
         (["--target", "kind", "--model", "odd"], "--model must be one of"),
         (["--target", "kind", "--discrete", "kind"], "--discrete names the column of the classes"),
@@ -108,3 +118,13 @@ def test_refusals_are_one_line(run, tables, arguments, message):
     assert code == 2
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.filterwarnings("always")  # they are printed
+def test_a_peculiarity_of_a_table_is_mentioned_once(run, folder):
+    classes_frame().rename(columns={"a": "1.5", "b": "2.5", "c": "3.5", "kind": "4.5"}).to_csv(
+        "t.csv", index=False
+    )
+    code, _, err = run("classify", "t.csv", "--target", "4.5", "--model", "gbn", "--folds", "2")
+    assert code == 0, err
+    assert err.count("is its first line a row of data?") == 1

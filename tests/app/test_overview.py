@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from typing import Annotated, Literal, get_args, get_origin
@@ -119,15 +120,37 @@ def test_a_shell_completes_names_of_commands_and_values():
     assert offered.split() == ["yeo-johnson"]
 
 
+def completion(option, shell, **environment):
+    """Run one of the options that teach a shell, for a shell that need not be there."""
+    program = f"import sys; sys.argv = ['spbn', {option!r}, {shell!r}]; from spbn.app.cli import main; main()"
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", **environment}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_is_shown(shell):
-    program = "import sys; from spbn.app.cli import main; main()"
-    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.argv=['spbn', '--show-completion', {shell!r}]; {program}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "_SPBN_COMPLETE=complete_" in done.stdout
+    assert "_SPBN_COMPLETE=complete_" in completion("--show-completion", shell)
+
+
+@pytest.mark.parametrize(
+    ("shell", "script"),
+    [
+        ("bash", ".bash_completions/spbn.sh"),
+        ("zsh", ".zfunc/_spbn"),
+        ("fish", ".config/fish/completions/spbn.fish"),
+    ],
+)
+def test_completion_is_installed_where_a_shell_finds_it(shell, script, tmp_path):
+    out = completion("--install-completion", shell, HOME=str(tmp_path))
+    assert f"{shell} completion installed in {tmp_path / script}" in " ".join(out.split())
+    assert "_SPBN_COMPLETE=complete_" in (tmp_path / script).read_text()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_a_new_bash_knows_the_completion_that_was_installed(tmp_path):
+    completion("--install-completion", "bash", HOME=str(tmp_path))
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    command = ["bash", "--norc", "-c", "source ~/.bashrc; complete -p spbn"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("spbn")

@@ -91,6 +91,11 @@ READ = {
     "yes and no": (table(first(lambda i, x: f"{'yes' if i % 2 else 'no'},{x}"), names="ok,a,b,c"), [], ""),
     "old line ends": (table().replace("\n", "\r"), [], ""),
     "numbers of rows": (table(first(lambda i, x: f"{i + 1},{x}"), names="id,a,b,c"), [], "use --drop id"),
+    "a code for missing": (
+        table(once("-999")),
+        [],
+        "column 'a' has the number -999, far from all its other values. If it stands for a missing value",
+    ),
     "no names": (table().split("\n", 1)[1], [], "add a line with names above it"),
     "spaces, said so": (table(sep=" "), ["--sep", "space"], ""),
     "decimal commas": (table(sep=";").replace(".", ","), [], ""),

@@ -21,6 +21,7 @@ def faulty():
             "scaled": 3.0 - 2.0 * a,
             "spike": np.where(np.arange(200) < 80, 0.0, a),
             "constant": 7.0,
+            "coded": np.where(np.arange(200) % 50 == 3, -999.0, rng.normal(20.0, 5.0, 200)),
             "town": ["Leith"] * 150 + ["Stockbridge"] * 48 + ["Portobello"] * 2,
             "comment": "not used",
         }
@@ -42,6 +43,7 @@ def test_every_fault_is_noted():
         "scaled": ("a rescaled copy of a", "a rescaled copy of copy"),
         "spike": ("40 % of the rows are exactly 0",),
         "constant": ("always the same value",),
+        "coded": ("-999 is far from all other values: does it stand for a missing one?",),
         "town": ("1 level with fewer than 5 rows",),
     }
     assert found.unused == ("comment",)

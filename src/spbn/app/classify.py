@@ -85,12 +85,15 @@ def classify(
     require_targets(in_file(out_), report, inputs=[data, new])
     if target in lesson.discrete:
         raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
+    if test not in TESTS:  # which learning would call --test
+        raise ArgumentError(
+            f"--independence-test must be one of {', '.join(map(repr, TESTS))}. Got {test!r} instead."
+        )
     chosen = lesson.columns
     if chosen is not None and target not in chosen:
         chosen.append(target)
+    _require_target(data, target, lesson.drop)
     frame = _rows(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
-    if target not in frame.columns:
-        raise DataError(f"{data} has no column {target!r} to use. Its columns are {quoted(frame.columns)}.")
     features, classes = frame.drop(columns=target), _classes(frame[target])
     if features.shape[1] == 0:
         raise DataError(f"{data} has no column beside {target!r} to predict it from.")
@@ -172,6 +175,15 @@ def _note_unknown(found: Predictions) -> None:
             f"{(~found.known).sum()} rows are of classes that no training row has ({quoted(names)}): they "
             f"are predicted, but not assessed."
         )
+
+
+def _require_target(source: Source, target: str, drop: list[str]) -> None:
+    """Refuse a target that is not there: reading its column as classes would name another option."""
+    from spbn.tables.files import column_names
+
+    names = [name for name in column_names(source) if name not in drop]
+    if target not in names:
+        raise DataError(f"{source} has no column {target!r} to use. Its columns are {quoted(names)}.")
 
 
 def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:

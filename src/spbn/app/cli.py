@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,6 +37,11 @@ GROUPS = {
     "Time": (forecast, watch),
     "Files": (compact,),
 }
+#: What to do about arcs over time.
+STRETCHES = (
+    "Halves drawn at random would tear apart rows that follow each other: to see which arcs to believe, "
+    "learn from different stretches of time with spbn learn --lags, and see what the networks have in common."
+)
 ABOUT = """Semiparametric Bayesian networks: learn them, look at them, use them.
 
 [dim]spbn learn data.csv --out model.spbn --report report.html[/]
@@ -99,7 +104,7 @@ def main() -> None:
         usage = getattr(error, "format_message", None)  # what the parser of the command line refuses
         if usage is None:
             raise
-        _fail(usage().replace("Value error, ", ""))
+        _fail(_known_elsewhere(error) or usage().replace("Value error, ", ""))
     else:
         if code:  # an interrupt comes back as a number
             raise SystemExit(code)
@@ -109,6 +114,24 @@ def _fail(message: str) -> None:
     if message:  # there is none where the help was shown instead
         complain(message)
     raise SystemExit(2)
+
+
+def _known_elsewhere(error: Any) -> str:
+    """Say which commands have an option that this one lacks; nothing if none of them does."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option is None or context is None or context.parent is None:
+        return ""
+    commands = context.parent.command.commands
+    *others, last = [name for name, command in commands.items() if _has(command, option)] or [""]
+    if not last:
+        return ""
+    having = f"{', '.join(others)} and {last}" if others else last
+    advice = STRETCHES if (context.info_name, option) == ("confidence", "--lags") else ""
+    return f"spbn {context.info_name} has no option {option}, which is for spbn {having}. {advice}".strip()
+
+
+def _has(command: Any, option: str) -> bool:
+    return any(option in parameter.opts for parameter in command.params)
 
 
 def _stop(number: int, _: FrameType | None) -> None:

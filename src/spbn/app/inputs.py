@@ -147,7 +147,7 @@ def frame_with_holes(
 def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
     """Mention columns that can be learned from, but may not be what they seem."""
     from spbn.tables.frames import mixed_table
-    from spbn.tables.peculiar import few_valued, identifiers
+    from spbn.tables.peculiar import few_valued, identifiers, missing_codes
 
     table = mixed_table(frame, discrete=discrete)
     numbering, categories = identifiers(table), few_valued(table)
@@ -164,6 +164,14 @@ def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
         note(
             f"{_columns(categories)} {has} only two or three different values and {are}. If the values stand "
             f"for categories, use {_option('--discrete', categories)}."
+        )
+    codes = missing_codes(table)
+    for code in sorted(set(codes.values())):
+        coded = [name for name, found in codes.items() if found == code]
+        have, their = ("has", "its") if len(coded) == 1 else ("have", "their")
+        note(
+            f"{_columns(coded)} {have} the number {code:g}, far from all {their} other values. If it stands "
+            f"for a missing value, leave such fields empty; --missing says what to do about them."
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.tables.columns import columns_of
 from spbn.tables.frames import copied_columns, table_with_holes
-from spbn.tables.peculiar import few_valued, identifiers
+from spbn.tables.peculiar import few_valued, identifiers, missing_codes
 from spbn.tables.table import Table, Variable
 
 FEWEST_ROWS = 10  # fewer tell nothing about a column
@@ -122,6 +122,8 @@ def check_data(data: Any, variables: Sequence[Variable]) -> DataCheck:
         notes[name].append("a different whole number in every row: does it only number the rows?")
     for name in few_valued(whole):
         notes[name].append("few different numbers: are they categories?")
+    for name, code in missing_codes(whole).items():
+        notes[name].append(f"{code:g} is far from all other values: does it stand for a missing one?")
     if whole.rows >= FEWEST_ROWS:
         for second, first, kind in copied_columns(_varying(whole)):
             notes[second].append(f"{kind} of {first}")

@@ -94,10 +94,12 @@ def read_table(
 
 
 def column_names(path: str | os.PathLike[str] | Source) -> list[str]:
-    """Return the names of all columns of a file."""
+    """Return the names of all columns of a file, without warnings: those come when its rows are read."""
     source = as_source(path)
     source.require_readable()
-    return [str(name) for name in _read(source, {}).columns]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return [str(name) for name in _read(source, {}).columns]
 
 
 def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collection[str] = ()) -> pd.DataFrame:

@@ -30,6 +30,26 @@ def few_valued(table: Table) -> list[str]:
     return [name for name, column in _columns(table) if 1 < len(np.unique(column)) <= FEW_VALUES]
 
 
+def missing_codes(table: Table) -> dict[str, float]:
+    """Return the columns with a number of nines, such as -999, far from all others: it may mean "missing"."""
+    return {
+        name: float(end)
+        for name, column in _columns(table)
+        for end in (column.min(), column.max())
+        if _has_nines_only(end) and _is_far(end, column[column != end])
+    }
+
+
+def _has_nines_only(number: float) -> bool:
+    digits = f"{abs(number):.12g}".replace(".", "")
+    return len(digits) > 1 and set(digits) == {"9"}
+
+
+def _is_far(end: float, others: FloatArray) -> bool:
+    """Tell whether a number is further from all others than these are from each other."""
+    return len(others) > 0 and float(np.abs(others - end).min()) > float(np.ptp(others)) > 0.0
+
+
 def _columns(table: Table) -> Iterator[tuple[str, FloatArray]]:
     """Yield the continuous columns, if there are enough rows."""
     if table.rows >= FEWEST_ROWS:
