@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+#: What the terminal shows in bold is code here.
+MARKUP = re.compile(r"\[bold\](.*?)\[/(?:bold)?\]")
 EXAMPLE = re.compile(r"^\[dim\](.*?)\[/(?:dim)?\]$")
 
 
@@ -64,7 +66,7 @@ def _help(text: str) -> tuple[str, list[str]]:
 
 
 def _argument(parameter: Any) -> str:
-    name = (parameter.metavar or parameter.name).upper().removesuffix("...")
+    name = (parameter.metavar or parameter.name).upper().removesuffix("...").strip("[]")
     name += "..." if parameter.nargs == -1 else ""
     return name if parameter.required else f"[{name}]"
 
@@ -73,8 +75,9 @@ def _with_default(parameter: Any) -> str:
     default = parameter.default
     if parameter.is_flag or default in (None, "", ()) or callable(default) or parameter.show_default is False:
         return parameter.help or ""
-    return f"{parameter.help or ''} Default: {default}."
+    return f"{parameter.help or ''} Default: `{default}`."
 
 
 def _cell(text: str) -> str:
+    text = MARKUP.sub(r"`\1`", text)
     return text.replace("|", "\\|").replace("\n", " ").replace("[", "\\[")

@@ -19,7 +19,7 @@ from spbn.app.terminal import say
 from spbn.errors import ArgumentError
 from spbn.tables.sources import STANDARD
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a JSON document instead of text.")]
 
 
 @final

@@ -17,7 +17,7 @@ MODELS = ("spbn", "gbn", "kdebn", "blend")
 SCORES = ("cv", "bic", "bge")
 TESTS = ("plc", "rcot", "cmiknn")
 
-A_TABLE = "A table: .csv, .tsv, .parquet or .xlsx; .csv.gz; or - for standard input."
+A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 Data = Annotated[Source, typer.Argument(metavar="DATA", parser=as_source, help=A_TABLE, show_default=False)]
 Tables = Annotated[
     list[Source],
@@ -30,11 +30,11 @@ Model = Annotated[
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 MissingRows = Annotated[
     Literal["error", "drop"],
-    typer.Option(help="Rows with missing values: refuse the table, or drop those rows."),
+    typer.Option(help="Rows with missing values: refuse the table, or drop these rows."),
 ]
 MissingValues = Annotated[
     Literal["error", "drop", "impute"],
-    typer.Option(help="Missing values: refuse the table, drop those rows, or learn from what is there."),
+    typer.Option(help="Missing values: refuse the table, drop the rows that have them, or impute them."),
 ]
 Columns = Annotated[
     str | None,
@@ -47,7 +47,7 @@ Drop = Annotated[
 Discrete = Annotated[
     str | None,
     typer.Option(
-        help="Columns to treat as categories although they hold numbers, or look like names or dates: a,b.",
+        help="Columns to treat as categories even if they hold numbers or look like names or dates: a,b.",
         show_default=False,
     ),
 ]

@@ -41,7 +41,7 @@ def query(
     do: Annotated[
         list[str] | None,
         typer.Option(
-            help="A variable that is set from outside, which says nothing about its causes: 'A=2'. "
+            help="A variable that is set by intervention, which says nothing about its causes: 'A=2'. "
             "May be repeated.",
             show_default=False,
         ),
@@ -49,7 +49,7 @@ def query(
     event: Annotated[
         list[str] | None,
         typer.Option(
-            help="Also print how probable this is: 'C>0'. If repeated, how probable all are together.",
+            help="Also print the probability of this: 'C>0'. If repeated, the probability of all together.",
             show_default=False,
         ),
     ] = None,
@@ -116,16 +116,16 @@ def impute(
     draws: Annotated[
         int,
         typer.Option(
-            help="How often to fill the holes, each time differently. Several tables are written to "
+            help="How many times to fill the holes, each time differently. Several tables are written to "
             "full-1.csv, full-2.csv and so on."
         ),
     ] = 1,
     seed: Seed = 0,
 ) -> None:
-    """Fill holes in a table with what is likely.
+    """Fill holes in a table with likely values.
 
-    A hole is filled with a draw given the rest of the row. Columns that the network does not know stay as
-    they are, as do all values that are there.
+    Each hole is filled with a random draw given the rest of the row. All other values stay as they are, as do
+    columns that the network does not know.
 
     [dim]spbn impute wine.spbn holes.csv --out full.csv[/]
     """
@@ -175,7 +175,7 @@ def predict(
     ],
     statistic: Annotated[
         Literal["mean", "median", "mode"],
-        typer.Option(help="What to predict of a number. Of a category it is always the most probable level."),
+        typer.Option(help="What to predict for numbers; for categories, always the most probable level."),
     ] = "mean",
     seed: Seed = 0,
     out_: Annotated[

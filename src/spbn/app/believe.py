@@ -31,12 +31,12 @@ def confidence(
     lesson: Lesson,
     answer: Answer,
     replicates: Annotated[int, typer.Option(help="How many searches, each on half of the rows.")] = 100,
-    workers: Annotated[int, typer.Option(help="Processes that search at the same time.")] = 1,
+    workers: Annotated[int, typer.Option(help="Number of processes that search at the same time.")] = 1,
     scheduler: Scheduler = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Note every replicate in this file, and go on from what it has: run.jsonl.",
+            help="Record every replicate in this file, and resume from what it has: run.jsonl.",
             show_default=False,
         ),
     ] = None,
@@ -48,7 +48,7 @@ def confidence(
         Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
     ] = None,
 ) -> None:
-    """Tell which arcs of a learned network to believe.
+    """Find out which arcs of a learned network to believe.
 
     [dim]spbn confidence wine.csv --replicates 100 --out arcs.csv --report arcs.html[/]
     """

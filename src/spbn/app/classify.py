@@ -46,7 +46,7 @@ def classify(
             "--test",
             parser=as_source,
             metavar="TABLE",
-            help="A table with rows to classify; if it has the classes, the predictions are assessed. "
+            help="A table with rows to classify. If it has the classes, the predictions are assessed. "
             "Without it the rows of DATA are predicted by cross-validation.",
             show_default=False,
         ),
@@ -54,7 +54,7 @@ def classify(
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "blend",
     margins: Annotated[
         Literal["none", "yeo-johnson"],
-        typer.Option(help="Transform of every column, against skew and heavy tails."),
+        typer.Option(help="Transform every column, to reduce skew and heavy tails."),
     ] = "yeo-johnson",
     test: Annotated[
         str,
@@ -62,12 +62,10 @@ def classify(
     ] = "rcot",
     structure: Annotated[
         Literal["multinet", "augmented"],
-        typer.Option(help="A network for every class, or one in which the class is a parent of all columns."),
+        typer.Option(help="One network per class, or one in which the class is a parent of all columns."),
     ] = "multinet",
-    calibrate: Annotated[
-        bool, typer.Option(help="Make probabilities as confident as cross-validation says.")
-    ] = True,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation without --test.")] = 5,
+    calibrate: Annotated[bool, typer.Option(help="Calibrate the probabilities by cross-validation.")] = True,
+    folds: Annotated[int, typer.Option(help="Number of folds for cross-validation, without --test.")] = 5,
     missing: MissingRows = "error",
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the predictions: predictions.csv.", show_default=False)

@@ -22,18 +22,18 @@ def compact(
         Path, typer.Option("--out", help="Write the compact model: small.spbn.", show_default=False)
     ],
     tolerance: Annotated[
-        float, typer.Option(help="How far the log-density of a node may be off in any row.")
+        float, typer.Option(help="Largest error of the log-density of a node in any row.")
     ] = 1e-6,
     others: Annotated[
         Literal["error", "keep"],
         typer.Option(
-            help="Nodes that no table can hold, such as those with three parents: refuse, or keep their rows."
+            help="Nodes too large for a table, such as those with three parents: refuse, or keep rows."
         ),
     ] = "error",
 ) -> None:
-    """Replace the training rows in a model by small tables.
+    """Replace the training rows in a model with small tables.
 
-    Rows are then scored faster, and most training rows are not in the file.
+    Scoring is then faster, and most training rows are no longer in the file.
 
     [dim]spbn compact wine.spbn --out small.spbn[/]
     """

@@ -24,7 +24,7 @@ def compare(
     lesson: Lesson,
     answer: Answer,
     data: Data,
-    folds: Annotated[int, typer.Option(help="Folds of the comparison.")] = 10,
+    folds: Annotated[int, typer.Option(help="Number of folds for the comparison.")] = 10,
     margins: Annotated[
         Literal["none", "yeo-johnson"] | None,
         typer.Option(
@@ -39,7 +39,7 @@ def compare(
 ) -> None:
     """Compare kinds of networks on rows that they have not seen.
 
-    They are Gaussian, KDE, semiparametric and blend networks.
+    The kinds are Gaussian, KDE, semiparametric and blend networks.
 
     [dim]spbn compare wine.csv --folds 5[/]
     """

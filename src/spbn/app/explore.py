@@ -30,7 +30,7 @@ def explore(
         typer.Option(
             "-n",
             "--samples",
-            help="How many rows to draw from the network. Default: what a small page holds, up to 20,000.",
+            help="Rows to draw from the network. Default: as many as fit a small page, up to 20,000.",
             show_default=False,
         ),
     ] = None,
@@ -39,7 +39,7 @@ def explore(
 ) -> None:
     """Ask "what if" with the mouse, in a browser.
 
-    A page is written that works without a connection, and opened.
+    Writes a page that works without an internet connection, and opens it.
 
     [dim]spbn explore wine.spbn[/]
     """

@@ -46,7 +46,7 @@ def forecast(
         typer.Argument(
             metavar="HISTORY",
             parser=as_source,
-            help="The rows so far: .csv, .tsv, .parquet or .xlsx; .csv.gz; or - for standard input.",
+            help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input.",
             show_default=False,
         ),
     ],
@@ -55,7 +55,7 @@ def forecast(
     event: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Also print how probable it is that this happens within the steps, such as {EXAMPLES}. "
+            help=f"Also print the probability that this happens within the steps, such as {EXAMPLES}. "
             "If repeated, how probable it is that all happen in the same row.",
             show_default=False,
         ),
@@ -67,7 +67,7 @@ def forecast(
     every: Annotated[
         float | None,
         typer.Option(
-            help="Resample the history to this step of time first, in seconds if times are dates.",
+            help="Resample the history to this time step first, in seconds if times are dates.",
             show_default=False,
         ),
     ] = None,
@@ -83,7 +83,7 @@ def forecast(
         Path | None, typer.Option(help="Draw fan charts: .png, .svg or .pdf.", show_default=False)
     ] = None,
 ) -> None:
-    """Tell what may follow the last rows of a table.
+    """Forecast what may follow the last rows of a table.
 
     [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
     """

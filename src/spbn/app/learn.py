@@ -40,18 +40,18 @@ def learn(
     lags: Annotated[
         int | None,
         typer.Option(
-            help="Rows follow each other in time: learn how each depends on this many rows before it.",
+            help="For time series: learn how each row depends on this many rows before it.",
             show_default=False,
         ),
     ] = None,
     series: Annotated[
         str | None,
-        typer.Option(help="With --lags: the column that tells several series apart.", show_default=False),
+        typer.Option(help="With --lags: the column that tells series apart.", show_default=False),
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
-            help="With --lags: the column with the times of rows. Gaps in them begin a new series.",
+            help="With --lags: the column with the times of the rows. A new series begins after a gap.",
             show_default=False,
         ),
     ] = None,
@@ -65,14 +65,14 @@ def learn(
     max_seconds: Annotated[
         float | None,
         typer.Option(
-            help="Stop hc with the first step that ends after this many seconds; the best network is kept.",
+            help="Stop hc after the first step that ends later than this; the best network so far is kept.",
             show_default=False,
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Note every step of hc in this file, and go on from what it has: run.jsonl.",
+            help="Record every step of hc in this file, and resume from what it has: run.jsonl.",
             show_default=False,
         ),
     ] = None,
@@ -87,8 +87,8 @@ def learn(
 ) -> None:
     """Learn a network from a table.
 
-    Ctrl-C offers to save the best one so far. Of several Parquet files the rows are read a part at a time,
-    so they need not fit into memory.
+    Ctrl-C offers to save the best network so far. Several Parquet files are read a part at a time, so they
+    need not fit into memory.
 
     [dim]spbn learn wine.csv --out wine.spbn --report wine.html[/]
 
@@ -151,7 +151,7 @@ def demo(
     answer: Answer,
     folder: Annotated[Path, typer.Option(help="Where to write the model and the report.")] = Path("."),
 ) -> None:
-    """Learn the paper's synthetic network, and compare the figures.
+    """Learn the paper's network, and compare with its figures.
 
     [dim]spbn demo[/]
     """

@@ -42,15 +42,15 @@ def _options(
     score: Annotated[
         str | None,
         typer.Option(
-            help=f"What hc climbs: one of {', '.join(SCORES)}. Default: bic for a gbn, otherwise cv.",
+            help=f"Score to maximise with hc: one of {', '.join(SCORES)}. Default: bic for gbn, else cv.",
             show_default=False,
         ),
     ] = None,
     start: Annotated[str, typer.Option(help="Type of all nodes at the start: ckde or lg.")] = "ckde",
     folds: Annotated[int, typer.Option(help="Folds of the cross-validated likelihood.")] = 10,
-    validation: Annotated[float, typer.Option(help="Fraction of the rows to validate with.")] = 0.2,
+    validation: Annotated[float, typer.Option(help="Fraction of the rows held out for validation.")] = 0.2,
     patience: Annotated[
-        int, typer.Option(help="Steps to go on without progress on the validation rows.")
+        int, typer.Option(help="Steps to continue without progress on the validation rows.")
     ] = 5,
     epsilon: Annotated[float, typer.Option(help="Gain that a step must exceed.")] = 0.0,
     max_parents: Annotated[
@@ -58,21 +58,21 @@ def _options(
         typer.Option(help="Maximum number of parents of a node; no limit by default.", show_default=False),
     ] = None,
     test: Annotated[str, typer.Option(help=f"Independence test for pc: one of {', '.join(TESTS)}.")] = "rcot",
-    alpha: Annotated[float, typer.Option(help="Level of the tests of pc.")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Significance level of the tests of pc.")] = 0.05,
     require: Annotated[
         list[str] | None,
-        typer.Option(help="An arc that must be there, A:B. May be repeated.", show_default=False),
+        typer.Option(help="An arc that is required, A:B. May be repeated.", show_default=False),
     ] = None,
     forbid: Annotated[
         list[str] | None,
-        typer.Option(help="An arc that must not be there, A:B. May be repeated.", show_default=False),
+        typer.Option(help="An arc that is forbidden, A:B. May be repeated.", show_default=False),
     ] = None,
     bandwidth: Annotated[
         Literal["scott", "silverman", "cv"], typer.Option(help="Rule for the bandwidths of CKDE nodes.")
     ] = "scott",
     margins: Annotated[
         Literal["none", "yeo-johnson"],
-        typer.Option(help="Transform of every column, against skew and heavy tails."),
+        typer.Option(help="Transform every column, to reduce skew and heavy tails."),
     ] = "none",
     columns: Columns = None,
     drop: Drop = None,

@@ -46,7 +46,7 @@ def plot(
     slices: Annotated[
         int | None,
         typer.Option(
-            help="Of a model over time: how many rows to draw. Default: one more than it has lags.",
+            help="For a model over time: how many rows to draw. Default: one more than it has lags.",
             show_default=False,
         ),
     ] = None,
@@ -96,7 +96,7 @@ def report(
         typer.Option(
             metavar="TABLE",
             parser=as_source,
-            help="How far arcs can be believed: the table that spbn confidence --out wrote, arcs.csv.",
+            help="Which arcs to believe: the table that spbn confidence --out wrote, arcs.csv.",
             show_default=False,
         ),
     ] = None,

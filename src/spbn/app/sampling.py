@@ -19,7 +19,7 @@ from spbn.app.targets import require_targets
 def sample(
     model: Model,
     answer: Answer,
-    n: Annotated[int, typer.Option("-n", help="How many rows; of a model over time, of one series.")] = 1000,
+    n: Annotated[int, typer.Option("-n", help="How many rows; for a model over time, in one series.")] = 1000,
     seed: Seed = 0,
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)

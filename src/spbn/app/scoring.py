@@ -31,12 +31,12 @@ def score(
     data: Data,
     answer: Answer,
     by_node: Annotated[
-        bool, typer.Option("--by-node", help="Every node's contribution, on screen and in --out.")
+        bool, typer.Option("--by-node", help="Show the contribution of every node, on screen and in --out.")
     ] = False,
     top: Annotated[int, typer.Option(help="How many of the most unusual rows to print.")] = 20,
     missing: Annotated[
         Literal["error", "integrate"],
-        typer.Option(help="Rows with missing values: refuse the table, or score them by what is there."),
+        typer.Option(help="Rows with missing values: refuse the table, or score what is known."),
     ] = "error",
     seed: Seed = 0,
     out_: Annotated[
@@ -49,7 +49,7 @@ def score(
         ),
     ] = None,
 ) -> None:
-    """Tell how unusual rows are, and which nodes are to blame.
+    """Show how unusual rows are, and which nodes are to blame.
 
     [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
     """

@@ -33,14 +33,14 @@ def _layout(
     sep: Annotated[
         str | None,
         typer.Option(
-            help="What is between the fields of a text file: a character, or tab. Default: recognised.",
+            help="Separator between the fields of a text file: one character, or tab. Default: detected.",
             show_default=False,
         ),
     ] = None,
     decimal: Annotated[
         Literal[".", ","] | None,
         typer.Option(
-            help="Decimal point or comma in the numbers of a text file. Default: recognised.",
+            help="Decimal point or comma in the numbers of a text file. Default: detected.",
             show_default=False,
         ),
     ] = None,

@@ -47,8 +47,8 @@ def watch(
         typer.Argument(
             metavar="ROWS",
             parser=as_source,
-            help="Where rows come from: a file, or - for standard input. CSV below a line of names, or "
-            "a JSON object in every line.",
+            help="The rows: a file, or - for standard input. CSV with a header line, or one JSON object "
+            "per line.",
         ),
     ] = Source(STANDARD),  # noqa: B008  (a value that never changes)
     reference: Annotated[
@@ -71,24 +71,22 @@ def watch(
     state: Annotated[
         Path | None,
         typer.Option(
-            help="Keep the state in this file, and go on from it if it is there: watch.json. Then no "
+            help="Keep the state in this file, and resume from it if it exists: watch.json. Then no "
             "--reference is needed.",
             show_default=False,
         ),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(help="A column that says what rows are called, such as a time.", show_default=False),
+        typer.Option(help="A column that identifies rows, such as a time.", show_default=False),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Print every row, not only alarms.")] = False,
-    json_: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object for each, one per line.")
-    ] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON objects, one per line.")] = False,
     seed: Seed = 0,
 ) -> None:
-    """Watch rows as they come, and print alarms with reasons.
+    """Watch rows as they arrive, and print alarms with reasons.
 
-    Ctrl-C ends it.
+    Press Ctrl-C to stop.
 
     [dim]tail -f sensors.csv | spbn watch model.spbn - --reference normal.csv --alarm 0.001[/]
     """

@@ -19,9 +19,7 @@ Workers = Annotated[
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        help="Have the workers of this Dask scheduler do the work: tcp://10.0.0.1:8786.", show_default=False
-    ),
+    typer.Option(help="Use the workers of this Dask scheduler: tcp://10.0.0.1:8786.", show_default=False),
 ]
 
 
