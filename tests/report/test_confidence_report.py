@@ -24,7 +24,7 @@ def found():
 def test_arcs_have_their_strengths_and_open_directions_are_explained():
     page = render_confidence(found(), title="<Title>")
     assert "<Title>" not in page
-    assert "repeated on 4 replicates, each with another half of the 500 rows" in page
+    assert "repeated in 4 replicates, each on a different half of the 500 rows" in page
     assert "more than 25 % of them" in page
     rows = re.findall(
         r"<td>(. → .)</td><td class=\"num\">(\d+ %)</td>.*?<td class=\"num\">(\d+ %)</td>", page

@@ -315,7 +315,7 @@ def test_the_data_is_checked_first(plain_network, plain_frame):
     assert text.index('id="data"') < text.index('id="graph"')
     page = words(Page(text).text())
     assert "The rows given: 120 rows, 3 columns. 2 values are missing, in 2 rows" in page
-    assert "filled with what is likely, once. Not used: id." in page
+    assert "filled once, with likely values. Not used: id." in page
     rows = cells(text.split('id="graph"')[0], "Data check")
     assert rows[0][:4] == ["b", "numbers", "2", "118"]  # what there is to look at comes first
     assert [row[0] for row in rows[1:]] == ["a", "c"]
@@ -329,7 +329,7 @@ def test_alarm_thresholds_are_stated(plain_network, plain_frame):
     (level,) = re.findall(r"</b>([−\d.]+) \(1 in 100\)", page)  # 120 rows are too few for 1 in 1,000
     assert written(level) == pytest.approx(left_out[0], rel=1e-3)  # 0.01 · 121 rounded down is the first
     assert "1 in 1,000" not in page
-    assert "too few rows to set an alarm threshold: at least 99" in render(
+    assert "too few rows to set an alarm threshold: it needs 99" in render(
         plain_network, data=plain_frame[:98]
     )
 

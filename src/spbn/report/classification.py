@@ -93,9 +93,9 @@ def _confusion(found: Predictions, assessment: Assessment) -> Html:
 
 def _calibration(assessment: Assessment) -> Html:
     hint = (
-        "How often predictions are right (upwards), by the probability that they were given. On the dashed "
-        "line probabilities mean what they say; below it they are too confident, above it too cautious. "
-        "Larger circles stand for more rows."
+        "How often predictions are right (vertical), by the probability that they were given (horizontal). "
+        "On the dashed line, probabilities mean what they say; below it, they are too confident, and above "
+        "it, too cautious. Larger circles stand for more rows."
     )
     return join(
         heading("calibration", "Calibration", hint),
@@ -108,7 +108,7 @@ def _wrong(found: Predictions) -> Html:
     if not len(rows):
         return heading("wrong", "Wrong predictions", "There are none.")
     hint = (
-        "The wrong predictions that seemed most certain, and what spoke for them: by how much a feature "
+        "The wrong predictions that seemed most certain, and what spoke for them: how much each feature "
         "raises (+) or lowers the log-odds of the predicted class against the runner-up."
     )
     return join(heading("wrong", "Wrong predictions", hint), tag("div", _rows(found, rows), class_="card"))
@@ -116,8 +116,8 @@ def _wrong(found: Predictions) -> Html:
 
 def _uncertain(found: Predictions) -> Html:
     hint = (
-        "The rows whose most likely class is least likely, and what speaks for it (+) and against it, "
-        "compared with the runner-up, in log-odds before calibration."
+        "The rows whose predicted class has the lowest probability, and what speaks for it (+) and against "
+        "it, compared with the runner-up, in log-odds before calibration."
     )
     return join(
         heading("uncertain", "Most uncertain rows", hint),

@@ -51,7 +51,7 @@ def render_confidence(found: Confidence, *, title: str) -> str:
 def _head(found: Confidence, structure: Structure, title: str) -> Html:
     replicates = plural(len(found.structures), "replicate")
     lead = (
-        f"The search was repeated on {replicates}, each with another half of the {count(found.rows)} rows. "
+        f"The search was repeated in {replicates}, each on a different half of the {count(found.rows)} rows. "
         f"An arc is believed if more than {_percent(found.threshold)} of them have it, in either direction."
     )
     tiles = [
@@ -71,8 +71,8 @@ def _head(found: Confidence, structure: Structure, title: str) -> Html:
 def _graph(found: Confidence, structure: Structure) -> Html:
     notes = found.open_directions()
     hint = (
-        "The averaged network: arcs that are believed, each in its usual direction, and the usual type of "
-        "every node. An arc that would close a cycle with stronger ones is left out."
+        "The averaged network: the arcs that are believed, each in its most frequent direction, and the most "
+        "frequent type of every node. An arc that would close a cycle with stronger ones is left out."
     )
     types = [t for t in registered() if t in structure.types.values()]
     words = ["wider arcs are in more replicates", *(["dashed: the direction is open"] if notes else [])]
@@ -122,7 +122,7 @@ def _rows(found: Confidence) -> Iterator[tuple[tuple[str, str], Html]]:
 
 
 def _types(found: Confidence) -> Html:
-    hint = "The share of replicates in which a node has a type; the averaged network has the most common one."
+    hint = "The share of replicates with each type of a node; the averaged network has the most common one."
     rows = []
     shares = dict(iter(found.types.groupby("node", sort=False)))
     for number, node in enumerate(found.nodes):

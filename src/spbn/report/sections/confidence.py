@@ -30,8 +30,8 @@ def confidence_section(content: Content) -> Html:
     believed = sum(shares.get(arc, (0.0, 0.0))[0] > found.threshold for arc in arcs)
     hint = (
         f"The search was repeated on {_replicates(found)}. Strength: the share of replicates that join the "
-        f"two nodes; above {percent(found.threshold)} an arc is believed, as {count(believed)} of the "
-        f"{count(len(arcs))} here are. Direction: the share of these in which the arc points this way."
+        f"two nodes. Above {percent(found.threshold)} an arc is believed; {count(believed)} of "
+        f"{count(len(arcs))} are. Direction: the share of these in which the arc points this way."
     )
     heads = [("Arc", ""), ("Strength", "num"), ("", "meter"), ("Direction", "num"), ("", "")]
     rows = [_row(content, arc, shares.get(arc, (0.0, 0.0)), found, notes.get(arc, "")) for arc in arcs]

@@ -47,7 +47,7 @@ def _words(content: Content, found: DataCheck) -> str:
         are = "value is" if found.missing == 1 else "values are"
         words.append(
             f"{count(found.missing)} {are} missing, in {plural(found.incomplete, 'row')}; for this report "
-            "they were filled with what is likely, once."
+            "they were filled once, with likely values."
         )
     else:
         words.append("Nothing is missing.")
@@ -58,7 +58,7 @@ def _words(content: Content, found: DataCheck) -> str:
         words.append(f"Not used: {', '.join(found.unused)}.")
     noted = sum(bool(column.notes) for column in found.columns)
     if noted:
-        words.append(f"{plural(noted, 'column')} to look at, listed first.")
+        words.append(f"{plural(noted, 'column')} to check, listed first.")
     return " ".join(words)
 
 

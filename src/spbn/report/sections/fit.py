@@ -15,7 +15,7 @@ def fit_section(content: Content) -> Html:
     checks = sorted(content.checks.items(), key=lambda item: -item[1].distance)
     title = "Does every node fit?"
     if not checks:
-        return heading("fit", title, "Not shown. There are no rows to check: give data to see this.")
+        return heading("fit", title, "Not shown, because there are no rows to check.")
     hint = (
         "Where in its predicted distribution does each value fall? Flat bars within the grey band mean that "
         "the density fits; a hump, that it is too wide; a bowl, too narrow; a slope, shifted. Worst first."

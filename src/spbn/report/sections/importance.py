@@ -20,13 +20,13 @@ def importance_section(content: Content) -> Html:
     if isinstance(found, str):
         return heading("importance", title, f"Not shown. {found}")
     hint = (
-        "How much score is lost if one arc is removed, or if one node gets another type. Long bars carry the "
-        "model, grey rows make no clear difference, and changing an orange one would improve the score."
+        "How much the score would fall if one arc were removed, or if one node had another type. Long bars "
+        "matter most, grey rows make no clear difference, and changing an orange one would improve the score."
     )
     note = (
         f"Ten-fold cross-validated log-likelihood on {rows_used(content, found.rows)}, refitted with "
         f"{found.bandwidth.title()}'s bandwidth rule. ± 2 s.e.: twice the standard error of the loss. "
-        "Density: by how much the density of an average row changes. Grey: the loss is less than twice its "
+        "Density: how much the density of an average row changes. Grey: the loss is less than twice its "
         "standard error. Rows that the structure was learned from favour it a little. "
     )
     if found.left_out:

@@ -14,7 +14,7 @@ from spbn.search import SearchResult
 STOPPED = {
     "no operator improves the score": "no further change improved the score",
     "patience": "the validation score had not improved for too many steps in a row",
-    "max_steps": "it had taken as many steps as it was allowed",
+    "max_steps": "it had reached the maximum number of steps",
     "max_seconds": "its time was up",
     "interrupted": "it was interrupted",
 }

@@ -13,7 +13,7 @@ def slices_section(network: DynamicNetwork) -> Html:
     """Draw how a row depends on those before it."""
     rows = "the row" if network.lags == 1 else f"the {network.lags} rows"
     hint = (
-        f"How a row (t) depends on {rows} before it: dashed nodes are the past, which is known, and gets no "
+        f"How a row (t) depends on {rows} before it. Dashed nodes are the past, which is known and has no "
         f"density. Everything below is about a row given its past. The first "
         f"{plural(network.lags, 'row')} of a series {'has' if network.lags == 1 else 'have'} no such past: a "
         f"static network with {plural(len(network.static.structure.arcs), 'arc')} judges them."

@@ -27,12 +27,12 @@ def unusual_section(content: Content) -> Html:
     found = content.unusual
     title = "Most unusual rows"
     if found is None:
-        return heading("unusual", title, "Not shown: no rows were given. Give data to see them.")
+        return heading("unusual", title, "Not shown, because no rows were given.")
     first = content.evidence.labels[:2]
     numbered = " Rows are counted from 0." if first == ("0", "1") else ""
     hint = (
-        "The rows with the lowest log-density, and the nodes that make them so: the value of the node, and "
-        f"how far its log-density is below what is typical of it, {_typical(content)}. "
+        "The rows with the lowest log-density, and the nodes to blame, with their values and how far their "
+        f"log-density is below what is typical of the node, {_typical(content)}. "
         f"{SCORED[found.scoring]} Triangles mark these rows among all "
         f"{count(content.evidence.rows)}; the median is {number(found.median)}.{numbered}"
     )
@@ -61,7 +61,7 @@ def _alarms(found: UnusualRows) -> Html:
     rows = "these rows, each scored without itself" if found.left_out else "these rows"
     if not levels:
         text = (
-            f"There are too few rows to set an alarm threshold: at least {count(round(1 / ALARMS[0]) - 1)}."
+            f"There are too few rows to set an alarm threshold: it needs {count(round(1 / ALARMS[0]) - 1)}."
         )
         return tag("p", text, class_="note alarms")
     words = [f"{number(level)} ({name})" for name, level in levels.items()]
@@ -69,7 +69,7 @@ def _alarms(found: UnusualRows) -> Html:
         "p",
         tag("b", "Alarm threshold: "),
         f"{'; '.join(words)}. If new rows are like {rows}, no more than that share of them is at or below "
-        "it, so anything below deserves a look.",
+        "the threshold, so a row below it deserves a look.",
         class_="note alarms",
     )
 
