@@ -119,7 +119,8 @@ class Confidence:
         return l1_threshold(joined, len(self.structures))
 
     def structure(self, threshold: float | None = None) -> Structure:
-        """Return the averaged network: the arcs that are stronger than a threshold, and the usual types.
+        """Return the averaged network: the arcs that are stronger than a threshold, and the most frequent
+        types.
 
         Arcs are added in the order of their strength, then of how clear their direction is. One that would
         close a cycle, or exceed the `max_parents` of the searches, is left out.
@@ -127,7 +128,7 @@ class Confidence:
         Parameters
         ----------
         threshold
-            By default the one of `threshold`.
+            By default, `threshold`.
         """
         least = self.threshold if threshold is None else threshold
         if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
@@ -230,13 +231,12 @@ def confidence(
     progress: bool = False,
     **settings: Any,
 ) -> Confidence:
-    """Tell which arcs, directions and node types of a learned network to believe.
+    """Find out which arcs, directions and node types of a learned network to believe.
 
     The search is repeated on halves of the rows, drawn at random without replacement, each time with the
-    columns in another order, which breaks ties, and with other folds and validation rows.
-    Half-samples vary as much as bootstrap samples do, but no row is in them twice: a copy among the rows that
-    score it would make a cross-validation too optimistic, and a penalty for arcs too small. They also take
-    less time.
+    columns in a different order, which breaks ties, and with different folds and validation rows.
+    Half-samples vary as much as bootstrap samples do, but contain no row twice: copies would make
+    cross-validation too optimistic, and penalties for arcs too small. They also take less time.
 
     Parameters
     ----------
@@ -251,8 +251,8 @@ def confidence(
         ``submit(function, *arguments)`` that returns futures, such as a
         `concurrent.futures.ProcessPoolExecutor`.
     checkpoint
-        A file to note every replicate in. Those that it has are not learned again. A file about other data or
-        settings is refused.
+        A file in which every replicate is recorded. Replicates that it already has are not learned again. A
+        file about other data or settings is refused.
     progress
         Show a progress bar on the terminal.
 

@@ -63,7 +63,7 @@ class DataError(SpbnError, ValueError):
 
 
 class GraphError(SpbnError, ValueError):
-    """A graph or a structure is not what it has to be.
+    """A graph or a structure is not valid.
 
     Examples
     --------

@@ -111,14 +111,14 @@ def learn(
     Parameters
     ----------
     data
-        A data frame (pandas, polars, pyarrow, ...) or a dict of columns; every column is a node. Columns
-        of text, categories or truth values are discrete nodes, which have discrete parents only.
+        A data frame (pandas, polars, pyarrow, ...) or a dict of columns; every column is a node. Columns of
+        text, categories or truth values become discrete nodes, which can have only discrete parents.
     model
-        Of the continuous nodes: "spbn": the type of every node is learned. "gbn": all are linear Gaussian.
-        "kdebn": all are CKDE. "blend": all are blends, which often predict best.
+        Types of the continuous nodes. "spbn": the type of every node is learned. "gbn": all are linear
+        Gaussian. "kdebn": all are CKDE. "blend": all are blends, which often predict best.
     algorithm
-        "hc": hill climbing on a score. "pc": tests of independence for the graph, then
-        hill climbing for the node types.
+        "hc": hill climbing on a score. "pc": independence tests for the graph, then hill climbing for the
+        node types.
     test
         For "pc": "plc" (partial correlation), "rcot" or "cmiknn".
     start
@@ -132,32 +132,33 @@ def learn(
     folds, validation, patience, epsilon, max_parents, required_arcs, forbidden_arcs
         As for `ValidatedLikelihood` and `hill_climb`.
     max_seconds
-        For "hc": stop the search with the first step that ends after this many seconds, and fit the best
-        structure found by then.
+        For "hc": stop the search after the first step that ends later than this many seconds, and fit the
+        best structure found so far.
     alpha
         For "pc": significance level of the tests.
     margins
-        "yeo-johnson" transforms every column before anything else, which takes out skew and heavy
-        tails (see `spbn.margins`); densities and samples are in the units of the data all the same.
+        "yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails (see
+        `spbn.margins`); densities and samples are still in the units of the data.
     progress
         Show a progress line on the terminal.
     missing
-        "error" refuses missing and infinite values, "drop" leaves their rows out, and "impute" learns from
-        what is there: searches and draws for what is missing take turns (see `spbn.structural_em`).
+        "error" refuses missing and infinite values, "drop" leaves out rows that have them, and "impute"
+        learns from all values that are present, by alternating searches and draws for missing values (see
+        `spbn.structural_em`).
     drop
         Columns to leave out.
     discrete
-        Columns of numbers that stand for categories.
+        Numeric columns that stand for categories.
     smoothing
-        How many rows are added to every configuration of a discrete node's parents, spread evenly over
-        its levels, so that nothing is impossible only because it has not been seen.
+        How many rows are added to every configuration of a discrete node's parents, spread evenly over its
+        levels, so that nothing is impossible just because it has not been seen.
     checkpoint
-        For "hc": a file to note every step in. If it has steps of the same search, which was killed or
-        stopped by `max_seconds`, the search goes on after them. A file about other data or settings is
+        For "hc": a file in which every step is recorded. If it has steps of the same search, which was killed
+        or stopped by `max_seconds`, the search resumes after them. A file about other data or settings is
         refused.
     client
-        A `dask.distributed.Client` whose workers score the families of the search, each with the whole
-        table. The network is the same. The tests of "pc" are done here.
+        A `dask.distributed.Client` whose workers score the families of the search, each with the whole table.
+        The network is the same as without. The tests of "pc" run in this process.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def learn(
     Raises
     ------
     LearningInterrupted
-        A `KeyboardInterrupt` from which the best network so far can be had.
+        A `KeyboardInterrupt` that can give you the best network so far.
 
     Examples
     --------

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class BayesianNetwork:
-    """The joint density of some variables, as a product of the density of every node given its parents.
+    """The joint density of some variables, as the product of the densities of all nodes given their parents.
 
     Parameters
     ----------
@@ -198,8 +198,8 @@ class BayesianNetwork:
     def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> FloatArray:
         """Log-density of every row.
 
-        With ``missing="integrate"``, rows may have holes: what is returned is the log-density of what is
-        there, exact where nodes are linear Gaussian, and otherwise by simulation with this seed.
+        With ``missing="integrate"``, rows may have holes. The result is the log-density of the values that
+        are present: exact where nodes are linear Gaussian, and otherwise by simulation with this seed.
         """
         if missing not in ("error", "integrate"):
             raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {missing!r} instead.")
@@ -293,9 +293,9 @@ class BayesianNetwork:
         Parameters
         ----------
         evidence
-            By variable: a value; an interval ``(low, high)``, None being open; or a set of levels.
+            By variable: a value, an interval ``(low, high)`` with None for an open end, or a set of levels.
         do
-            Variables that are set from outside, which says nothing about their causes: the arcs into them
+            Variables that are set by intervention, which says nothing about their causes: the arcs into them
             are cut.
         n
             How many draws to make.
@@ -310,7 +310,7 @@ class BayesianNetwork:
     def predict(
         self, data: Any, targets: Sequence[str], *, statistic: str = "mean", seed: Seed = 0
     ) -> pd.DataFrame:
-        """Predict columns, row by row, from whatever else the data has.
+        """Predict columns, row by row, from the other columns of the data.
 
         Parameters
         ----------
@@ -326,31 +326,31 @@ class BayesianNetwork:
         return predict(self, data, targets, statistic=statistic, seed=seed)
 
     def impute(self, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
-        """Fill holes with draws from what is likely, given what is there in the same row.
+        """Fill holes with random draws, given the rest of the row.
 
-        Returns a frame like the data, or with several `draws` a list of frames: each is filled
-        differently, and how much they differ tells how much is unknown.
+        Returns a frame like the data, or with several `draws` a list of frames: each is filled differently,
+        and their differences show how much is unknown.
         """
         from spbn.inference.holes import impute
 
         return impute(self, data, draws=draws, seed=seed)
 
     def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> BayesianNetwork:
-        """Return a network that says the same without its training rows.
+        """Return a network with the same densities, but without its training rows.
 
         The rows of CKDE and blend nodes with up to two continuous parents are replaced by tables, so that
-        the log-density of a row costs the same however many rows the network was learned from, and its file
-        is small. Only rows on the outskirts of the data are kept, rounded: see "Compact networks" in the
-        documentation for what that means for privacy.
+        scoring a row takes the same time however many training rows there were, and the file is small. Only
+        rows on the outskirts of the data are kept, rounded: see "Compact networks" in the documentation for
+        what that means for privacy.
 
         Parameters
         ----------
         tolerance
-            How far the log-density of a node may be off in any row, between 1e-6 and 0.01; times the size of
-            the log-density where that is greater than 1.
+            Largest error of the log-density of a node in any row, between 1e-6 and 0.01; relative for
+            log-densities greater than 1 in absolute value.
         others
-            Nodes that no table can hold, because they have more parents or narrow kernels on many rows:
-            "error", or "keep" them as they are, with their rows.
+            Nodes that are too large for a table, because they have more parents or narrow kernels on many
+            rows: "error", or "keep" them as they are, with their rows.
 
         Examples
         --------

@@ -33,11 +33,11 @@ class Record:
         How long it took.
     typical
         For every node, the median of its log-density over training rows that its density was not fitted to:
-        what unusual rows are measured against.
+        unusual rows are compared with it.
     search, type_search
         The search for the structure, and the one for the node types of PC's graph.
     rounds
-        If values were missing and drawn: the score that the search of every round reached.
+        If missing values were imputed: the score that the search of every round reached.
 
     Examples
     --------

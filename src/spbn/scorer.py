@@ -73,15 +73,15 @@ class RowScorer:
     Its log-densities are those of the network, without the detour through a data frame. Scoring changes
     nothing in it, so threads may share one.
 
-    Rows are a dict with a value for every variable; a list of such dicts; a dict of columns; an array of
-    rows × variables, or of one row, in the order of `names`, with discrete variables as the places of their
+    Rows are a dict with a value for every variable; a list of such dicts; a dict of columns; an array of rows
+    × variables, or of one row, in the order of `names`, with discrete variables as the positions of their
     levels; or a data frame. They must be complete. Anything that is not a variable is ignored.
 
     Parameters
     ----------
     network
-        A network, compact or not. Of a dynamic network, it is the transition network that scores rows: the
-        rows before are further variables, such as ``x[t-1]``, the value of ``x`` in the row before.
+        A network, compact or not. If it is dynamic, the transition network scores rows: the rows before are
+        further variables, such as ``x[t-1]``, the value of ``x`` in the row before.
 
     Examples
     --------
@@ -192,8 +192,9 @@ class RowScorer:
 def load_scorer(path: str | os.PathLike[str]) -> RowScorer:
     """Read a ``.spbn`` file, and prepare its network to score rows.
 
-    Neither pandas nor any other package for data frames is imported. Best with a compact network
-    (`BayesianNetwork.compact`), whose rows cost the same however many it was learned from.
+    Neither pandas nor any other package for data frames is imported. Use it with a compact network
+    (`BayesianNetwork.compact`), so that scoring a row takes the same time however many training rows there
+    were.
 
     Examples
     --------

@@ -32,8 +32,8 @@ class Structure:
     types
         One type for all nodes, or a dict with the type of every node.
     inputs
-        Names of further nodes of the graph that have neither type nor density, and no parents: what is
-        known from elsewhere, such as the values of a moment before.
+        Names of further nodes of the graph that have no type, density or parents: values that are known from
+        elsewhere, such as those of the row before.
 
     Examples
     --------

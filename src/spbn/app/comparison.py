@@ -61,12 +61,12 @@ def compare_models(
     client: Any = None,
     **options: Any,
 ) -> pd.DataFrame:
-    """Learn each model without a fold and evaluate it there, for every fold.
+    """Compare models by cross-validation: learn each without a fold, and score that fold.
 
     Parameters
     ----------
     folds
-        The number of outer folds. Inside of `learn`, the cross-validated likelihood has its own 10.
+        The number of outer folds. The cross-validated likelihood in `learn` has 10 folds of its own.
     margins
         The margins of all models, "none" or "yeo-johnson". By default none have any, and blend is also
         learned with "yeo-johnson".
@@ -84,11 +84,11 @@ def compare_models(
     One row per model, the best first:
 
     "log-density" is its mean over all rows, each scored by a network that was learned without it, with its
-    "standard error". "difference" is how far that is from the best model, and "difference error" the
-    standard error of the differences row by row, which is often far smaller than that of either model, since
+    "standard error". "difference" is how far that is from the best model, and "difference error" is the
+    standard error of the row-by-row differences, which is often far smaller than that of either model, since
     rows that are unlikely under one are mostly unlikely under the other. Then there are the mean number of
-    "arcs", the share of every node type, and the "seconds" that it took: those of all workers together, if
-    there are some.
+    "arcs", the share of every node type, and the time taken in "seconds", summed over workers if there are
+    any.
 
     Examples
     --------

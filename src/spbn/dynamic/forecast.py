@@ -24,7 +24,7 @@ Event = Mapping[str, Any] | Callable[["pd.DataFrame"], Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
-    """Paths that rows may take after those of a history, drawn independently of each other.
+    """Possible paths of the rows after a history, drawn independently of each other.
 
     Where the history has a column that tells series apart, results have a row for every series and step;
     otherwise for every step.
@@ -126,14 +126,14 @@ class Forecast:
         return pd.DataFrame(np.stack(shares, axis=1), index=self._index, columns=pd.Index(levels))
 
     def probability(self, event: Event, *, within: int | None = None, series: str | None = None) -> float:
-        """Return the probability that an event happens at least once within so many steps.
+        """Return the probability that an event happens at least once within a number of steps.
 
         Parameters
         ----------
         event
-            A dict of intervals ``(low, high)``, None being open, and levels, which all have to be true at
-            the same step: ``{"x": (3, None)}`` is that x is 3 or more. Or a function that takes a frame of
-            rows and tells which of them it is true of.
+            A dict of intervals ``(low, high)``, with None for an open end, and levels, which all have to hold
+            at the same step: ``{"x": (3, None)}`` means that x is 3 or more. Or a function that takes a frame
+            of rows and says for which of them the event is true.
         within
             The horizon, in steps; all by default.
         series
@@ -149,7 +149,7 @@ class Forecast:
     def first(self, event: Event, *, series: str | None = None) -> FloatArray:
         """Return the step at which an event first happens, for every path; infinite where it does not.
 
-        If the event is a failure, this is how long the machine lives on.
+        If the event is a failure, this is how long the machine has left.
         """
         happens = self._happens(event, series)
         return np.where(happens.any(axis=1), happens.argmax(axis=1) + 1.0, np.inf)

@@ -46,9 +46,9 @@ def learn_dynamic(
     """Learn a network over time: how every row depends on the rows before it in its series.
 
     Both networks of the result are learned like any other (see `learn`), but folds and validation rows are
-    blocks of time: rows next to each other are alike, so that shuffled rows would be predicted from their
-    own neighbours. Rows at the beginning of a block whose past is in another block are left out of the
-    search, and of nothing else.
+    blocks of time: neighbouring rows are alike, so shuffled rows would be predicted from their own
+    neighbours. Rows at the beginning of a block whose past is in another block are left out of the search,
+    and of nothing else.
 
     Parameters
     ----------
@@ -56,17 +56,17 @@ def learn_dynamic(
         A data frame (pandas, polars, pyarrow, ...) or a dict of columns. Rows are in the order of time,
         within their series.
     lags
-        How many earlier rows a row may depend on. The column x is called ``x[t-1]`` one row before.
+        How many earlier rows a row may depend on. ``x[t-1]`` is the column x one row before.
     series
         The column that tells several series apart. None: all rows are one series.
     time
-        The column with the times of rows: numbers or dates, which ascend in equal steps (see `resample`).
-        Where rows are missing in between, a new series begins.
+        The column with the times of rows: numbers or dates, which increase in equal steps (see `resample`). A
+        new series begins after a gap.
     settings
-        As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns,
-        ``("x[t-1]", "y")``, or say by how much: ``(("x", 1), "y")``. No arc points into the past.
-        With ``missing="drop"``, rows that have a missing value, or look back on one, are left out. Both
-        searches note their steps in the same `checkpoint`.
+        As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns, ``("x[t-1]",
+        "y")``, or give the lag: ``(("x", 1), "y")``. No arc points into the past. With ``missing="drop"``,
+        rows that have a missing value, or look back on one, are left out. Both searches note their steps in
+        the same `checkpoint`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def learn_dynamic(
     Raises
     ------
     LearningInterrupted
-        A `KeyboardInterrupt` from which the best network so far can be had.
+        A `KeyboardInterrupt` that can give you the best network so far.
 
     Examples
     --------

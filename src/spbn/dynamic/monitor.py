@@ -39,9 +39,9 @@ class Monitor:
     less. The share is that of reference rows, so it does not matter whether the network's densities are
     right. Shares of less than a few reference rows are extrapolated: see `spbn.dynamic.tails`.
 
-    Rows none of which is unusual may still **drift** together. While new rows are exchangeable with the
-    reference rows, the probability that a false drift alarm is raised within m rows is m · `drift` at most:
-    see `spbn.dynamic.drift`.
+    Rows may **drift** together although none of them is unusual. While new rows are exchangeable with the
+    reference rows, the probability of a false drift alarm within m rows is at most m · `drift`: see
+    `spbn.dynamic.drift`.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ class Monitor:
         rows before it: a variable is not judged where its value, or one that it depends on, is missing or
         lies before the beginning of the series.
     reference
-        Rows in normal operation: the network's training table, which is then left out of the fit when it
-        is scored; or better, rows that the network has not seen.
+        Rows in normal operation: the network's training table, which is then left out of the fit when it is
+        scored; or, better, rows that the network has not seen.
     alarm
         The share of rows in normal operation that may raise an alarm.
     drift
         The rate of false drift alarms, per row.
     trained
-        Whether the network was fitted to the reference rows. By default that is told by the hash of the
-        training table.
+        Whether the network was fitted to the reference rows. By default, the hash of the training table
+        decides.
     seed
         Ties in the drift test are broken at random.
 
@@ -111,12 +111,12 @@ class Monitor:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """What rows must have, in the order of arrays."""
+        """The variables that rows must have, in the order of arrays."""
         return self.network.variables
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Further columns that rows must have: those of the series and of the time, of a dynamic network."""
+        """Further columns that rows must have: those for series and time, if the network is dynamic."""
         return () if self._past is None else self._past.keys
 
     @property
@@ -193,8 +193,8 @@ class Monitor:
     def explain(self, row: Any) -> tuple[Reason, ...]:
         """Return what makes a row unusual: the variables to blame, the worst first.
 
-        These are as few variables as possible whose values, if they were different, would make the row a
-        usual one. The row is not counted.
+        These are the fewest variables whose values, if they were different, would make the row usual. The row
+        is not counted.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Monitor:
         return Verdicts(first, shares, alarms, drift, reasons, drifts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, from which `load` goes on as if nothing had happened."""
+        """Write the state to a file; after `load`, the monitor continues as if nothing had happened."""
         from spbn.dynamic.state import save
 
         save(self, path)
@@ -275,7 +275,7 @@ class Monitor:
         alarm: float | None = None,
         drift: float | None = None,
     ) -> Monitor:
-        """Read a state that was saved, of the same network; the levels may be changed.
+        """Read a saved state of the same network; you may change the levels.
 
         Such a file holds only data: reading it runs no code.
         """

@@ -44,7 +44,7 @@ class DynamicNetwork:
     series, time
         The columns of data that tell series apart, and that hold the times of rows; None if there are none.
     step
-        What lies between the times of rows.
+        The interval between the times of rows.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class DynamicNetwork:
         return out
 
     def lagged(self, data: Any) -> pd.DataFrame:
-        """Return the rows that the transition network sees: every row with those before it beside it.
+        """Return the rows as the transition network sees them: every row together with those before it.
 
         The first `lags` rows of a series are not among them. The index is that of the data.
         """
@@ -194,8 +194,8 @@ class DynamicNetwork:
         Parameters
         ----------
         history
-            Rows of one series or several; each is continued after its last row. What counts are its last
-            `lags` rows.
+            Rows of one series or several; each is continued after its last row. Only its last `lags` rows
+            matter.
         steps
             How many rows to look ahead.
         n

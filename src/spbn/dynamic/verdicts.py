@@ -18,12 +18,11 @@ class Drift:
     row
         The number of the row that raised it, counted from 0.
     since
-        The number of the row with which the drift seems to have begun.
+        The number of the row where the drift seems to have begun.
     blame
         The variables to blame, the worst first.
     shifts
-        By how much each of them has moved, in its own standard deviations given its parents; NaN if it is
-        discrete.
+        How far each of them has moved, in standard deviations given its parents; NaN if it is discrete.
 
     Examples
     --------

@@ -22,7 +22,7 @@ MANY_MISSING = 0.5
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """A column: how it was read, and what to look at twice.
+    """A column: how it was read, and what looks suspicious.
 
     Attributes
     ----------
@@ -31,11 +31,11 @@ class ColumnCheck:
     missing, distinct
         How many values are missing, and how many different ones are there.
     extent
-        The least number, the median and the greatest; None if it has levels.
+        The smallest number, the median and the largest; None if it has levels.
     commonest
         The level that most rows have, and their share; None if it has numbers.
     notes
-        What to look at twice, in words.
+        What looks suspicious, in words.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class DataCheck:
 
 
 def check_data(data: Any, variables: Sequence[Variable]) -> DataCheck:
-    """Look at the columns of some data that a network has.
+    """Check the columns of some data that a network uses.
 
     Parameters
     ----------

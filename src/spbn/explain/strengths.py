@@ -17,7 +17,7 @@ COLUMNS = ("source", "target", "strength", "direction")
 
 @dataclass(frozen=True, eq=False)
 class Strengths:
-    """How often replicates of a search have an arc.
+    """How often the replicates of a search find each arc.
 
     Attributes
     ----------

@@ -152,9 +152,9 @@ class UnusualRows:
 def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
     """Score rows, and say which are the least likely and why.
 
-    Rows that the network was fitted to are left out of the fit when they are scored: one by one up to
-    1,000 rows, else a tenth at a time. The table is recognised by its hash, so this concerns the
-    training table as a whole, in its order; any other rows are scored as new ones.
+    Training rows are left out of the fit when they are scored: one by one if there are up to 1,000, otherwise
+    a tenth at a time. The training table is recognised by its hash, so it must be complete and in its order;
+    any other rows are scored as new ones.
 
     Parameters
     ----------

@@ -37,13 +37,13 @@ class Posterior:
     variables
         The unknown variables: those without a value, among them those with an interval.
     method
-        How it was computed: "exact", "forward" (samples that nothing known weighs), "weighting" (weighted
-        forward samples), "smc" (tempered sequential Monte Carlo), or several of these where the question
-        fell into parts.
+        How it was computed: "exact", "forward" (plain samples, which the evidence does not affect),
+        "weighting" (weighted forward samples), "smc" (tempered sequential Monte Carlo), or several of these
+        if the question was split into parts.
     effective_size
         How many independent draws the draws are worth.
     log_evidence, log_evidence_error
-        The logarithm of the density or probability of what is known, and its standard error.
+        The logarithm of the density or probability of the evidence, and its standard error.
 
     Examples
     --------
@@ -162,8 +162,8 @@ class Posterior:
         Parameters
         ----------
         event
-            A dict like evidence: intervals and levels that all have to be true. Or a function that takes
-            the frame of draws and tells which of them it is true of.
+            A dict like evidence: intervals and levels that all have to hold. Or a function that takes the
+            frame of draws and says for which of them the event is true.
         """
         if callable(event):
             happened = np.asarray(event(self.draws), dtype=bool)

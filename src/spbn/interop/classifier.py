@@ -43,15 +43,16 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model, margins
-        What the networks are made of, as for `spbn.learn`; the defaults are those that predict best.
+        As for `spbn.learn`; the defaults are those that predict best.
     structure
         "multinet": every class has a network of its own, learned from its rows. "augmented": one
         network for all classes, in which the class is a parent of every feature.
     calibrate
-        Divide all log-odds by one temperature, and doubt a share of all rows altogether; both are found by
-        cross-validation (see `spbn.interop.calibration`). Products of densities are too confident otherwise.
+        Divide all log-odds by a temperature, and mix the probabilities with the class frequencies; both
+        amounts are found by cross-validation (see `spbn.interop.calibration`). Without this, products of
+        densities are too confident.
     discrete
-        Features of numbers that stand for categories.
+        Numeric features that stand for categories.
     max_parents
         Maximum number of features that are parents of a feature; the class does not count.
     score_function
@@ -71,8 +72,7 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     priors_
         The probability of every class before any feature is seen.
     temperature_, doubt_
-        What log-odds are divided by, and the share of rows whose features are not believed; 1 and 0 without
-        calibration.
+        The divisor of the log-odds, and the weight of the class frequencies; 1 and 0 without calibration.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn; there is no `feature_names_in_` for an array, whose features are
         called ``x0``, ``x1``, ...

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """The joint density of the features, as a semiparametric Bayesian network.
 
-    The parameters are those of `spbn.learn`, but its `score` is called `score_function`, because `score` is
-    a method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline, and there is
-    no `checkpoint`, which all clones in a grid search would share. With ``missing="integrate"``, rows to
-    score may have holes: theirs is the log-density of what is there. Features are named as in the frame that
-    the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array.
-    Columns of a frame that hold text, categories or truth values are discrete nodes.
-    If there are fewer training rows than folds, every training row is a fold of its own.
+    The parameters are those of `spbn.learn`, but its `score` is called `score_function`, because `score` is a
+    method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline, and there is no
+    `checkpoint`, which all clones in a grid search would share. With ``missing="integrate"``, rows to score
+    may have holes, and get the log-density of the values that are present. Features are named as in the frame
+    that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array. Columns of a frame that hold
+    text, categories or truth values are discrete nodes. If there are fewer training rows than folds, every
+    training row is a fold of its own.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Log-density of every row, or of what is there in it."""
+        """Log-density of every row, or of the values that are present in it."""
         check_is_fitted(self)
         features = self._features(X, reset=False)
         return self.network_.logpdf(features, missing=self.missing, seed=self.seed)

@@ -75,7 +75,7 @@ class ProbabilityTable:
         smoothing: float = 1.0,
         missing: Missing = "error",
     ) -> ProbabilityTable:
-        """Count; `smoothing` is how many rows every configuration gets on top, evenly over the levels."""
+        """Count; `smoothing` is the number of extra rows per configuration, spread evenly over the levels."""
         require_smoothing(smoothing)
         family = [node, *parents]
         table = mixed_table(data, names=family, discrete=family, missing=missing)

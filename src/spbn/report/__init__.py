@@ -37,9 +37,9 @@ def render(
     network
         A network; of a dynamic one, the report is about a row given those before it.
     data
-        Rows to check the network on: those it was learned from, or others. Holes are filled with what is
-        likely, after the data check. Without rows the report uses the training rows that the nodes
-        keep, and leaves out whatever needs more.
+        Rows to check the network on: those it was learned from, or others. Holes are filled with likely
+        values, after the data check. Without rows the report uses the training rows that the nodes keep, and
+        leaves out whatever needs more.
     title
         The heading; by default it names the kind of network.
     confidence

@@ -25,9 +25,9 @@ def write_explorer(
 ) -> None:
     """Write a page that answers "what if" questions in a browser; it appears whole or not at all.
 
-    The page holds rows drawn from the network. Brushing an interval of a variable, or clicking a level,
-    keeps the rows that satisfy it, and the charts of all other variables show how these are distributed. It
-    needs no connection, and contains no row of the training data.
+    The page holds rows drawn from the network. Brushing an interval of a variable, or clicking a level, keeps
+    the rows that satisfy it, and the charts of all other variables show how these are distributed. It needs
+    no internet connection, and contains no row of the training data.
 
     Parameters
     ----------

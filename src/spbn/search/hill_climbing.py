@@ -177,8 +177,8 @@ def hill_climb(
     start
         Where to begin; required arcs that it lacks are added.
     max_steps, max_seconds
-        Stop after this many steps, or with the first step that ends after this many seconds: one that
-        has begun is finished.
+        Stop after this many steps, or after the first step that ends later than this many seconds: a step
+        that has begun is finished.
     operators
         "arcs" (add, remove, reverse), "types", or both.
     types
@@ -188,13 +188,13 @@ def hill_climb(
     on_step
         Called with every `Step` as it is taken.
     taken
-        Steps of an earlier search with the same score, start and settings, which was cut short: the search
-        goes on after them, and takes the steps that the earlier one would have taken. They count as its own.
+        Steps of an earlier search with the same score, start and settings, which was cut short. The search
+        continues after them as the earlier one would have, and they count as its own.
 
     Raises
     ------
     SearchInterrupted
-        A `KeyboardInterrupt` that brings along what was found before it.
+        A `KeyboardInterrupt` that carries what was found before it.
 
     Examples
     --------

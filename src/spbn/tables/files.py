@@ -49,9 +49,9 @@ def read_table(
 ) -> pd.DataFrame:
     """Read the columns of a file, those named or all, but none in `drop`: numbers, and categories.
 
-    The first line of a text file has the names of the columns. A question mark is a missing value, as is
-    nothing at all. The index of the frame counts rows from 1, as the messages and tables of the command line
-    do; whatever index a Parquet file has is left out. Of an Excel file the first sheet is read.
+    The first line of a text file has the names of the columns. A question mark or an empty field is a missing
+    value. The index of the frame counts rows from 1, as the messages and tables of the command line do; the
+    index of a Parquet file is left out. From an Excel file, the first sheet is read.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def read_table(
     variables
         The columns to read, instead of `columns`: those with levels hold some of these, all others numbers.
     sep, decimal, encoding
-        How a text file is written: what is between fields, ``,`` or ``.`` in numbers, and the encoding.
-        The first two are recognised, and the encoding is UTF-8, if nothing is said.
+        The separator between fields of a text file, its decimal point or comma, and its encoding. By default,
+        the first two are detected, and the encoding is UTF-8.
 
     Examples
     --------

@@ -311,10 +311,10 @@ def _within_block(windows: IntArray, block: IntArray) -> BoolArray:
 
 
 def resample(data: Any, *, time: str, every: float, series: str | None = None) -> pd.DataFrame:
-    """Return rows at equal steps of time, interpolated between those that there are.
+    """Return rows at equal time steps, interpolated between the given ones.
 
-    Numbers are interpolated linearly; anything else has the value of the last row before. Nothing is made up
-    in gaps: where rows are missing, they are missing in the result as well.
+    Numbers are interpolated linearly; anything else takes the value of the last row before. Gaps are not
+    filled: rows that are missing in the data are missing in the result as well.
 
     Parameters
     ----------
