@@ -47,7 +47,7 @@ def main() -> None:
         odds = density[True] - density[False] + prior_odds
         accuracy, area = accuracy_score(malignant, odds > 0), roc_auc_score(malignant, odds)
         print(f"{model:8}{own.mean():13.3f}{accuracy:10.3f}{area:10.3f}")
-    print("\nlog-density: mean over tumours, each under its own class; greater is better.")
+    print("\nlog-density: mean over tumours, each under its own class; higher is better.")
     error = np.sqrt(accuracy * (1 - accuracy) / len(tumours))
     print(f"The standard error of an accuracy is {error:.3f}: differences below twice that say nothing.")
 

@@ -48,7 +48,7 @@ def main() -> None:
     print(f"and under a Gaussian network: {gaussian.mean():.2f}")
 
     print("\nThe five least likely wines, and the measurements that make them so.")
-    print("First its log-density; in brackets, how far that of the measurement is below its median.\n")
+    print("Log-density first; in brackets, how far that of the measurement is below its median.\n")
     for row in total.nsmallest(5).index:
         lacking = (typical - by_node.loc[row]).nlargest(2)
         reasons = [f"{node} = {wine.loc[row, node]:g} ({-gap:+.1f})" for node, gap in lacking.items()]

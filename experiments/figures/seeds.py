@@ -24,9 +24,9 @@ def spreads(results: pd.DataFrame) -> pd.DataFrame:
             "fold": fold,
             "prototype": PROTOTYPE[name][fold],
             "seed 0": part.loc[part["seed"] == 0, "value"].item(),
-            "least": part["value"].min(),
+            "lowest": part["value"].min(),
             "median": part["value"].median(),
-            "greatest": part["value"].max(),
+            "highest": part["value"].max(),
         }
         for (name, fold), part in values.groupby(["data", "fold"])
     ]

@@ -44,7 +44,7 @@ def spread_table(results: pd.DataFrame, paper: pd.DataFrame) -> str:
                 f"{(group['shd'] == 0).sum()}, {((group['shd'] == 0) & (group['thmd'] == 0)).sum()}",
             ]
         )
-    header = ["rows", "algorithm", "start, patience", "log-likelihood", "least", "greatest"]
+    header = ["rows", "algorithm", "start, patience", "log-likelihood", "lowest", "highest"]
     header += ["paper", "paper is", "HMD", "SHD", "THMD", "true"]
     return table(header, rows, left=3)
 

@@ -109,8 +109,8 @@ def procedure_table(difference: pd.DataFrame) -> str:
         "near or better",
         "better",
         "median Δ",
-        "least Δ",
-        "greatest Δ",
+        "lowest Δ",
+        "highest Δ",
     ]
     return table(header, rows, left=2)
 
@@ -144,7 +144,7 @@ def split_table(results: pd.DataFrame, published: pd.DataFrame, values: pd.DataF
                     f"{(found.max() - found.min()) / scale:.3f}",
                 ]
             )
-    header = ["data set", "algorithm", "model", "patience", "splits", "log-likelihood", "least", "greatest"]
+    header = ["data set", "algorithm", "model", "patience", "splits", "log-likelihood", "lowest", "highest"]
     return table([*header, "paper", "paper is", "range per row and variable"], rows, left=3)
 
 

@@ -13,7 +13,7 @@ def test_a_fold_has_its_range_over_seeds():
     )
     row = spreads(results).iloc[0]
     assert row["prototype"] == 1.153
-    assert row[["seed 0", "least", "median", "greatest"]].tolist() == [2.0, 1.0, 2.0, 3.0]
+    assert row[["seed 0", "lowest", "median", "highest"]].tolist() == [2.0, 1.0, 2.0, 3.0]
 
 
 @pytest.mark.shared
