@@ -355,7 +355,8 @@ def compact_scales(
         found[width] = extent if tabled else None
         if tabled or rows <= FEW_ROWS:
             kept |= near | (not tabled)
-    grain = min(widths) * grain_of(tolerance)
+    # Far away, where a grain matters most, the widest kernels are all that matters.
+    grain = max(widths) * grain_of(tolerance)
     outposts = rounded_outposts(points[:, kept], grain)
     made: list[CompactKernels | None] = []
     for width in widths:

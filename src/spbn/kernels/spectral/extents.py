@@ -25,7 +25,7 @@ from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics.arrays import FloatArray
 
 RAISE = 4.0  # what a threshold is multiplied by if that pays
-BYTES_AN_OUTPOST = 100.0  # that a row within reach of the outskirts is deemed to cost
+BYTES_AN_OUTPOST = 150.0  # that a row within reach of the outskirts is deemed to cost
 MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
 SMALL = 20_000.0  # bytes of a table that need not be saved
 COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
