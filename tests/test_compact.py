@@ -131,6 +131,26 @@ def floats_in(content):
     return np.concatenate([there, there.byteswap()])
 
 
+@pytest.mark.parametrize("tabled", [True, False])
+def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
+    monkeypatch.setattr(compact, "FEW_ROWS", 0 if tabled else 5000)
+    cpd = exact("blend").compact().cpds["b"]
+    scaled = [part for part in cpd.parts.values() if isinstance(part, spbn.CompactCKDE)]
+    assert len(scaled) > 1
+    arrays = ArrayWriter()
+    record = write_cpd(cpd, arrays)
+    written = [part["compact"]["outposts"] for part in record["parts"][:4] if part is not None]
+    assert all(columns == written[0] for columns in written)
+    # They are the same rows of the table.
+    places = [
+        part.kernels.centre + np.linalg.solve(part.kernels.whitener, part.kernels.outposts) for part in scaled
+    ]
+    for found in places:
+        np.testing.assert_allclose(found, places[0], rtol=0, atol=1e-8)
+        distances = np.abs(found[:, :, None] - DATA[["a", "b"]].to_numpy().T[:, None]).max(axis=0).min(axis=1)
+        assert distances.max() < 1e-8
+
+
 @pytest.mark.parametrize("rows", [800, 801])  # the median of an odd number of values is one of them
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -382,7 +382,7 @@ def _extent(points: FloatArray, kept: BoolArray, tolerance: float) -> Extent | N
     if box.cells > boxes.MAX_CELLS:
         return None
     table = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
-    return extent_of(table, tolerance, lambda found: float(np.count_nonzero(found.holds(points) & ~kept)))
+    return extent_of(table, tolerance, lambda found: float(np.count_nonzero(found.holds(points) | kept)))
 
 
 def _tables(points: FloatArray, extent: Extent) -> tuple[RowTable, RowTable | None]:

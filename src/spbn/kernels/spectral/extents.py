@@ -4,8 +4,8 @@ Where the sum of the kernels is below a threshold, outposts answer instead of th
 least threshold that a table is precise enough for is `engine.THRESHOLD` of the number of rows. A greater one
 makes for a smaller table: its numbers may be rounded to larger steps, fewer frequencies matter, and the box
 in which it is needed at all is smaller. But it makes for more outposts, and these are rows, and for more rows
-that are scored by adding up outposts. So it is raised only as long as that saves many bytes for each outpost
-and adding them up takes next to no time.
+that are scored by adding up outposts. So it is raised only as long as that saves many bytes for each outpost,
+makes for few more of them, and takes next to no time.
 
 Beyond the box there is nothing but outskirts, so that a smaller box costs no outposts.
 """
@@ -26,6 +26,7 @@ from spbn.numerics.arrays import FloatArray
 
 RAISE = 4.0  # what a threshold is multiplied by if that pays
 BYTES_AN_OUTPOST = 150.0  # that a row within reach of the outskirts is deemed to cost
+MORE_OUTPOSTS = 1.1  # times as many as there have to be, at most
 MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
 SMALL = 20_000.0  # bytes of a table that need not be saved
 COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
@@ -69,7 +70,7 @@ class Extent:
         coefficients_error, rows_error
             How far sums may be off because coefficients are rounded, and because rows are no outposts.
         outposts
-            Says how many outposts there would be; if it is None, that is estimated from the table.
+            Says how many outposts there would be in all; if it is None, that is estimated from the table.
         """
         lattice, rows = table.lattice, table.rows
         sums, threshold = table.sums(lattice.whitener), engine.THRESHOLD * rows
@@ -84,21 +85,24 @@ class Extent:
             reach = reach_of(rows, threshold, rows_error)
             return Outskirts.of(lattice, least_sums, threshold, reach, **settings)
 
-        def cost(threshold: float, size: float) -> float:
+        def outposts_at(threshold: float) -> tuple[float, bool]:
+            """Return how many there would be, and whether adding them up would take long."""
             outskirts = outskirts_at(threshold, most_cells=COARSE_CELLS)
             estimated = outskirts.estimated_rows(table)
-            count = estimated if outposts is None else outposts(outskirts)
             slow = rows_at(table, sums < threshold) / rows * estimated > MOST_PAIRS
-            return size + BYTES_AN_OUTPOST * count if not slow else np.inf
+            return (estimated if outposts is None else outposts(outskirts)), slow
 
         size = bytes_at(threshold)
         if size > SMALL:
-            least = cost(threshold, size)
+            fewest, _ = outposts_at(threshold)
+            cost = size + BYTES_AN_OUTPOST * fewest
             while size > SMALL:
                 size = bytes_at(RAISE * threshold)
-                if not (raised := cost(RAISE * threshold, size)) < least:
+                count, slow = outposts_at(RAISE * threshold)
+                raised = size + BYTES_AN_OUTPOST * count
+                if slow or raised >= cost or count > MORE_OUTPOSTS * fewest:
                     break
-                threshold, least = RAISE * threshold, raised
+                threshold, cost = RAISE * threshold, raised
         return cls(threshold, box_of(sums, lattice, threshold), outskirts_at(threshold))
 
 
