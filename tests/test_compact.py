@@ -1,5 +1,6 @@
 """Compact networks: the same densities without the rows."""
 
+import re
 import zipfile
 from functools import cache
 from itertools import combinations
@@ -116,14 +117,66 @@ def test_a_file_brings_back_the_same_network(kind, tmp_path):
     np.testing.assert_array_equal(loaded.logpdf(TEST), small(kind).logpdf(TEST))
 
 
+def members_of(network, folder):
+    """What a file holds, decompressed."""
+    network.save(folder / "small.spbn")
+    with zipfile.ZipFile(folder / "small.spbn") as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def floats_in(content):
+    """All that eight bytes in a row could stand for, in either order of bytes."""
+    found = [np.frombuffer(content[k : k + (len(content) - k) // 8 * 8], dtype="<f8") for k in range(8)]
+    there = np.concatenate(found)
+    return np.concatenate([there, there.byteswap()])
+
+
+@pytest.mark.parametrize("tabled", [True, False])
+def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
+    monkeypatch.setattr(compact, "FEW_ROWS", 0 if tabled else 5000)
+    cpd = exact("blend").compact().cpds["b"]
+    scaled = [part for part in cpd.parts.values() if isinstance(part, spbn.CompactCKDE)]
+    assert len(scaled) > 1
+    arrays = ArrayWriter()
+    record = write_cpd(cpd, arrays)
+    written = [part["compact"]["outposts"] for part in record["parts"][:4] if part is not None]
+    assert all(columns == written[0] for columns in written)
+    # They are the same rows of the table.
+    places = [
+        part.kernels.centre + np.linalg.solve(part.kernels.whitener, part.kernels.outposts) for part in scaled
+    ]
+    for found in places:
+        np.testing.assert_allclose(found, places[0], rtol=0, atol=1e-8)
+        distances = np.abs(found[:, :, None] - DATA[["a", "b"]].to_numpy().T[:, None]).max(axis=0).min(axis=1)
+        assert distances.max() < 1e-8
+
+
+@pytest.mark.parametrize("rows", [800, 801])  # the median of an odd number of values is one of them
+@pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_training_value_is_in_the_file(kind, tmp_path):
-    small(kind).save(tmp_path / "small.spbn")
-    with zipfile.ZipFile(tmp_path / "small.spbn") as archive:
-        content = b"".join(archive.read(name) for name in archive.namelist() if name != "network.json")
-    stored = np.frombuffer(content[: len(content) // 8 * 8], dtype="<f8")
-    assert not np.isin(DATA.to_numpy(), stored).any()
-    assert DATA.to_numpy()[0, 0].astype("<f8").tobytes() not in content
+@pytest.mark.parametrize("tabled", [True, False])
+def test_no_training_value_is_in_the_file(kind, margins, rows, tabled, tmp_path, monkeypatch):
+    """Neither as bytes, wherever they begin, nor as text; in the units of the table or transformed."""
+    monkeypatch.setattr(compact, "FEW_ROWS", 0 if tabled else 5000)
+    frame = nonlinear_frame(rows, 3)
+    structure = Structure("abc", [("a", "b"), ("b", "c")], kind)
+    network = BayesianNetwork.fit(structure, frame, margins=margins)
+    values = frame.to_numpy().ravel()
+    if network.margins is not None:
+        transformed = [network.margins.columns[name].forward(frame[name].to_numpy()) for name in "abc"]
+        values = np.concatenate([values, *transformed])
+    assert any(
+        np.isin(values, floats_in(content)).any() for content in members_of(network, tmp_path).values()
+    )
+    members = members_of(network.compact(), tmp_path)
+    for content in members.values():
+        assert not np.isin(values, floats_in(content)).any()
+    text = members["network.json"].decode()
+    written = np.array([float(number) for number in re.findall(r"-?\d+\.?\d*(?:[eE][-+]?\d+)?", text)])
+    assert len(written) > 50
+    # Nor almost: with all digits but the last three.
+    distances = np.abs(written[:, None] - values) / np.abs(values)
+    assert distances.min() > 1e-13
 
 
 @pytest.mark.parametrize("kind", ["lg", *KINDS])
@@ -187,6 +240,15 @@ def test_a_record_that_makes_sense_is_read():
         assert read_cpd(small(kind).cpds["d"].type, record, ArrayReader(columns)) == small(kind).cpds["d"]
 
 
+def test_a_record_without_grain_and_thresholds_has_the_first_ones():
+    """Such as were written before there was a choice."""
+    record, columns = record_of("ckde", "a")
+    whole = record["compact"]
+    assert whole.pop("grain") == 2.0**-30
+    assert whole["joint"].pop("threshold") == 800 * 1e-7
+    assert read_cpd(small("ckde").cpds["a"].type, record, ArrayReader(columns)) == small("ckde").cpds["a"]
+
+
 DAMAGE = {
     "no object": {"compact": 3},
     "no rows": {"rows": 0},
@@ -208,6 +270,11 @@ DAMAGE = {
     "a cutoff that is text": {"joint": {"cutoff": "7"}},
     "a step of nothing": {"joint": {"step": 0.0}},
     "a step that is negative": {"joint": {"step": -1e-9}},
+    "a threshold of nothing": {"joint": {"threshold": 0.0}},
+    "a threshold that is text": {"parents": {"threshold": "1"}},
+    "a grain of nothing": {"grain": 0.0},
+    "a grain that is negative": {"grain": -1e-9},
+    "a grain that is huge": {"grain": 1e308},
     "coefficients that are not there": {"joint": {"coefficients": [999]}},
 }
 

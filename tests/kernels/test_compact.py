@@ -1,3 +1,5 @@
+import zlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,10 +8,12 @@ from scipy import special, stats
 
 from kernels.large import SHAPES, table
 from spbn.errors import ArgumentError
+from spbn.files import integers
 from spbn.kernels import compact
-from spbn.kernels.compact import CompactKernels, outposts_among
+from spbn.kernels.compact import CompactKernels, extent_of
 from spbn.kernels.prepared import PreparedKernels
-from spbn.kernels.spectral import boxes, engine
+from spbn.kernels.spectral import boxes, engine, extents
+from spbn.kernels.spectral.coefficients import Coefficients, Rings
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics import cholesky
 
@@ -42,6 +46,11 @@ def weights_at(kernels, parents):
     return special.softmax(-0.5 * squares, axis=1)
 
 
+def coordinates(made, points):
+    """Rows in the coordinates of compact kernels."""
+    return made.whitener @ (points - made.centre)
+
+
 def child_coordinate(kernels, parents, child):
     return (kernels.whitener @ (np.vstack([parents, child]) - kernels.centre))[-1]
 
@@ -54,13 +63,17 @@ def child_coordinate(kernels, parents, child):
     offset=st.floats(-1e3, 1e3),
     spread=st.sampled_from([1.0, 3.0, 30.0]),
     few=st.sampled_from([0, 5000]),
+    row_cost=st.sampled_from([0.0, 1.0, 100.0]),
     seed=st.integers(0, 10_000),
 )
-def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few, seed):
+def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few, row_cost, seed):
     points = np.ascontiguousarray(table(shape, d, rows, seed).T) + offset
     kernels = prepared(points)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact, "FEW_ROWS", few)
+        patch.setattr(extents, "SMALL", 0.0)  # thresholds are raised, until most rows are outposts
+        patch.setattr(extents, "BYTES_AN_OUTPOST", row_cost)
+        patch.setattr(extents, "MORE_OUTPOSTS", 1e9)
         made = CompactKernels.of(kernels, TOLERANCE)
     if made is None:  # tails too long for a grid, and no rows are few
         assert few == 0
@@ -106,9 +119,10 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
         points[:, :40] *= 6.0
         monkeypatch.setattr(compact, "COMFORTABLE_CELLS", 200)
         monkeypatch.setattr(compact, "BYTES_A_ROW", 1.0)
+    monkeypatch.setattr(extents, "SMALL", np.inf)  # nor is anything else left out
     kernels = prepared(points)
     made = CompactKernels.of(kernels, TOLERANCE)
-    assert made.joint.lattice.covers(kernels.rows).all() != tailed
+    assert made.joint.lattice.covers(coordinates(made, points)).all() != tailed
     queries = np.concatenate([points[:, :200], 4.0 * rng.normal(size=(d, 200))], axis=1)
     below = special.ndtr(child_coordinate(kernels, queries[:-1], queries[-1])[:, None] - kernels.rows[-1])
     truth = (weights_at(kernels, queries[:-1]) * below).sum(axis=1)
@@ -153,23 +167,102 @@ def test_draws_have_the_distribution_that_they_should(rng, d, where, interval, a
 def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
     monkeypatch.setattr(compact, "COMFORTABLE_CELLS", 0)
     monkeypatch.setattr(compact, "BYTES_A_ROW", 0.0)
-    kernels = prepared(rng.standard_t(2, size=(1, 2000)))
-    made = CompactKernels.of(kernels, TOLERANCE)
+    points = rng.standard_t(2, size=(1, 2000))
+    made = CompactKernels.of(prepared(points), TOLERANCE)
     bottom, top = made.joint.low[0], made.joint.high[0]
-    drawn = (
-        kernels.whitener @ (made.draw_between(np.empty((0, 4000)), -np.inf, np.inf, rng) - kernels.centre)
-    )[0]
+    drawn = coordinates(made, made.draw_between(np.empty((0, 4000)), -np.inf, np.inf, rng))[0]
+    rows = coordinates(made, points)
     for found, mass in (
-        (drawn < bottom, special.ndtr(bottom - kernels.rows).mean()),
-        (drawn > top, special.ndtr(kernels.rows - top).mean()),
+        (drawn < bottom, special.ndtr(bottom - rows).mean()),
+        (drawn > top, special.ndtr(rows - top).mean()),
     ):
         assert mass > 0.005
         assert stats.binomtest(int(found.sum()), 4000, mass).pvalue > 1e-4
 
 
-def test_outposts_are_rounded(rng, always_tabled):
-    grains = CompactKernels.of(prepared(rng.normal(size=(1, 300))), TOLERANCE).outposts / compact.GRAIN
-    np.testing.assert_array_equal(grains, np.round(grains))
+@pytest.mark.parametrize("tabled", [True, False])
+def test_outposts_are_rounded_and_do_not_tell_which_came_first(rng, tabled, monkeypatch):
+    """To a thousandth of the tolerance, in widths of a kernel; rows of equal coordinates come one by one."""
+    monkeypatch.setattr(compact, "FEW_ROWS", 0 if tabled else 5000)
+    monkeypatch.setattr(compact, "MOST_OUTPOSTS", 1.0 if tabled else 0.0)
+    points = np.round(rng.normal(size=(2, 300)), 1)
+    for tolerance, power in ((1e-6, -30), (1e-4, -24), (0.01, -17)):
+        made = CompactKernels.of(prepared(points), tolerance)
+        assert (made.joint is not None) == tabled
+        assert made.grain == 2.0**power
+        grains = made.outposts / 2.0**power
+        np.testing.assert_array_equal(grains, np.round(grains))
+        assert made.outposts.T.tolist() == sorted(made.outposts.T.tolist())
+        found, truth = coordinates(made, points).T, made.outposts.T
+        distances = np.abs(truth[:, None] - found).max(axis=2).min(axis=1)  # every outpost is near a row
+        assert distances.max() <= 0.5001 * 2.0**power
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_neither_boxes_nor_centres_are_rows(rng, d, always_tabled):
+    """The median of an odd number of values is one of them, and so is the end of a column."""
+    points = curve(rng, d, 401) + 1e3
+    made = CompactKernels.of(prepared(points), TOLERANCE)
+    assert not np.isin(made.centre[:, 0], points).any()
+    deviations = np.sqrt(np.diagonal(np.linalg.inv(made.whitener.T @ made.whitener)))
+    assert (np.abs(made.centre[:, 0] - np.median(points, axis=1)) <= 0.5 * deviations).all()
+    ends = np.concatenate([made.joint.low, made.joint.high])
+    np.testing.assert_array_equal(ends, np.round(4.0 * ends) / 4.0)
+
+
+def test_a_box_ends_where_sums_are_small(rng):
+    """Rows that lie alone are outposts, and the table does not reach as far as they do."""
+    points = rng.normal(size=(2, 40_000))
+    points[:, :3] = [[60.0, 0.0, -50.0], [60.0, -70.0, 0.0]]
+    kernels = prepared(points)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "THRESHOLD", 1e-4)  # of 40,000: a row alone does not make a sum of 4
+        made = CompactKernels.of(kernels, TOLERANCE)
+    low, high = coordinates(made, np.array([[-6.0, 6.0]] * 2)).T
+    assert (made.joint.low > low - 2.0).all()
+    assert (made.joint.high < high + 2.0).all()
+    for queries in (points[:, :200], 1.1 * points[:, :200]):
+        truth = kernels.conditional_log_density(queries)
+        allowed = TOLERANCE * np.maximum(1.0, np.abs(truth))
+        assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
+    points = curve(rng, d, 30_000 if d == 2 else 10_000)
+    kernels, sizes, kept, thresholds = prepared(points), [], [], []
+    for cost, more in ((1e9, 1e9), (0.0, 1.1), (0.0, 1e9)):
+        monkeypatch.setattr(extents, "BYTES_AN_OUTPOST", cost)
+        monkeypatch.setattr(extents, "MORE_OUTPOSTS", more)
+        made = CompactKernels.of(kernels, TOLERANCE)
+        sizes.append(len(zlib.compress(integers.to_bytes(made.joint.integers))))
+        kept.append(made.outposts.shape[1])
+        thresholds.append(made.joint.threshold)
+        queries = np.concatenate([points[:, :300], 2.0 * points[:, 300:600]], axis=1)
+        truth = kernels.conditional_log_density(queries)
+        allowed = TOLERANCE * np.maximum(1.0, np.abs(truth))
+        assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
+    assert thresholds[0] == engine.THRESHOLD * points.shape[1] < thresholds[2]
+    assert sizes[0] >= sizes[1] >= sizes[2]
+    assert kept[0] <= kept[1] <= 1.15 * kept[0] < kept[2]
+    assert sizes[2] < 0.7 * sizes[0]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_what_a_table_will_cost_is_known_beforehand(rng, d):
+    points = prepared(curve(rng, d, 20_000)).rows
+    low, high = points.min(axis=1) - 4.0, points.max(axis=1) + 4.0
+    whole = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
+    extent = extent_of(whole, TOLERANCE)
+    found = extent.outskirts.estimated_rows(whole)
+    assert found == pytest.approx(extent.outskirts.holds(points).sum(), rel=0.1, abs=20)
+    box = extent.box
+    part = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
+    error = 0.4 * TOLERANCE
+    made = len(zlib.compress(integers.to_bytes(Coefficients.of(part, extent.threshold, error).integers)))
+    rings = Rings.of(whole.spectrum(np.eye(d)), whole.lattice.grid)
+    share = box.cells / whole.lattice.grid.cells
+    assert rings.bytes(error * extent.threshold, share) == pytest.approx(made, rel=0.25, abs=100)
 
 
 def test_the_same_seed_draws_the_same(rng, always_tabled):
@@ -196,12 +289,13 @@ def test_rows_that_are_not_outposts_do_not_matter_on_the_outskirts(rng, d):
     points = prepared(curve(rng, d, 3000)).rows
     low, high = points.min(axis=1) - 4.0, points.max(axis=1) + 4.0
     whole = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
-    kept = outposts_among(points, whole, 1e-4)
+    extent = extent_of(whole, 1e-4)
+    kept = extent.outskirts.holds(points)
     assert kept.any()
     assert d == 3 or not kept.all()
     queries = rng.uniform(low - 8.0, high + 8.0, size=(1000, d))
     squares = ((queries[:, :, None] - points) ** 2).sum(axis=1)
-    outskirts = np.exp(-0.5 * squares).sum(axis=1) < engine.THRESHOLD * 3000
+    outskirts = np.exp(-0.5 * squares).sum(axis=1) < extent.threshold
     assert outskirts.sum() > 50
     shares = special.softmax(-0.5 * squares[outskirts], axis=1)
     assert shares[:, ~kept].sum(axis=1).max(initial=0.0) < 1e-4

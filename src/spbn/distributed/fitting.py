@@ -14,7 +14,15 @@ from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, out
 from spbn.errors import FitError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels import bandwidth as bandwidths
-from spbn.kernels.compact import LEAST_TOLERANCE, CompactKernels, box_around, outskirts_of
+from spbn.kernels.compact import (
+    LEAST_TOLERANCE,
+    CompactKernels,
+    box_around,
+    extent_of,
+    grain_of,
+    rounded_centre,
+    rounded_outposts,
+)
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral.boxes import MAX_CELLS
 from spbn.kernels.spectral.engine import THRESHOLD
@@ -120,7 +128,7 @@ def kernels(
         Multiplies the bandwidth matrix.
     """
     columns = tuple(holdings.names.index(name) for name in (*family.parents, family.node))
-    moments, centre = holdings.every, holdings.centre[list(columns)]
+    moments = holdings.every
     factor = scale * bandwidths.factor(bandwidth, moments.count, len(columns))
     whitener = cholesky.whitener(factor * moments.covariance[np.ix_(columns, columns)])
     if whitener is None:
@@ -128,6 +136,7 @@ def kernels(
             f"the bandwidth matrix of {family.node!r} given {quoted(family.parents) or 'nothing'} is "
             f"singular: its parents are linearly dependent, or determine it. Remove one of them."
         )
+    centre = rounded_centre(holdings.centre[list(columns)], whitener)
     everything = tuple(range(holdings.folds + 1))
     asked = [Tails(columns, centre, whitener, everything)]
     ends = joined_tails([found[0] for found in holdings.go_over(tails, asked)])
@@ -137,12 +146,17 @@ def kernels(
             f"the density of {family.node!r} given {quoted(family.parents)} needs a grid that does not fit "
             f"into memory: allow fewer parents."
         )
-    lattice = Lattice(centre, whitener, box.low, box.high)
+    whole = _table(holdings, columns, Lattice(centre, whitener, box.low, box.high))
+    extent = extent_of(whole, tolerance)
+    lattice = Lattice(centre, whitener, extent.box.low, extent.box.high)
     joint = _table(holdings, columns, lattice)
     parents = _table(holdings, columns[:-1], lattice.without_last) if family.parents else None
-    keeping = Keeping(columns, outskirts_of(joint, tolerance), centre, whitener)
-    kept = np.concatenate(holdings.go_over(outposts, keeping), axis=1)
-    made = CompactKernels.assembled(centre[:, None], whitener, joint, parents, kept, tolerance)
+    keeping = Keeping(columns, extent.outskirts, centre, whitener)
+    grain = grain_of(tolerance)
+    kept = rounded_outposts(np.concatenate(holdings.go_over(outposts, keeping), axis=1), grain)
+    made = CompactKernels.assembled(
+        centre[:, None], whitener, joint, parents, kept, extent.threshold, tolerance, grain
+    )
     return CompactCKDE(family.node, family.parents, made)
 
 

@@ -12,6 +12,7 @@ If there are so few rows that most of them are outposts, no table is made and al
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,8 +26,9 @@ from spbn.kernels.prepared import PreparedKernels
 from spbn.kernels.spectral import boxes, engine, lines, window
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.coefficients import Coefficients
+from spbn.kernels.spectral.extents import Extent
 from spbn.kernels.spectral.gridding import WIDTH, interpolate_at
-from spbn.kernels.spectral.outskirts import Outskirts, reach_of
+from spbn.kernels.spectral.outskirts import Outskirts
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics.arrays import BoolArray, FloatArray, frozen
 from spbn.numerics.compiling import compiled
@@ -36,7 +38,6 @@ from spbn.numerics.threads import started_threads
 
 LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
 COEFFICIENTS_SHARE, ROWS_SHARE = 0.4, 0.5  # of the tolerance: for coefficients and for rows that are left out
-GRAIN = 2.0**-30  # to which outposts are rounded, in widths of a kernel
 FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
 FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
@@ -64,6 +65,8 @@ class CompactKernels:
         The sums of all variables and of the parents; None without a table, or without parents.
     outposts
         The rows that decide about the outskirts, in these coordinates; without a table, all rows.
+    grain
+        What the coordinates of outposts are multiples of.
     """
 
     centre: FloatArray
@@ -72,25 +75,12 @@ class CompactKernels:
     joint: Coefficients | None
     parents: Coefficients | None
     outposts: FloatArray
+    grain: float
 
     @classmethod
     def of(cls, kernels: PreparedKernels, tolerance: float) -> CompactKernels | None:
         """Make tables of kernels; None if they do not fit and the rows are too many to be kept."""
-        require_tolerance(tolerance)
-        points = kernels.rows
-        (d, rows), threshold = points.shape, engine.THRESHOLD * points.shape[1]
-        if d <= engine.DIMENSIONS:
-            box = box_around(points, threshold)
-            if box.cells <= boxes.MAX_CELLS:
-                joint = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
-                outposts = outposts_among(points, joint, tolerance)
-                if rows > FEW_ROWS or outposts.mean() <= MOST_OUTPOSTS:
-                    below = None if d == 1 else RowTable.of(points[:-1], joint.lattice.without_last)
-                    place = (kernels.centre, kernels.whitener)
-                    return cls.assembled(*place, joint, below, points[:, outposts], tolerance)
-        if rows > FEW_ROWS:
-            return None
-        return cls(kernels.centre, kernels.whitener, rows, None, None, _rounded(points))
+        return compact_scales(kernels, [1.0], tolerance)[0]
 
     @classmethod
     def assembled(
@@ -100,7 +90,9 @@ class CompactKernels:
         joint: RowTable,
         parents: RowTable | None,
         outposts: FloatArray,
+        threshold: float,
         tolerance: float,
+        grain: float,
     ) -> CompactKernels:
         """Put together what may come from several places: tables of all rows, and the outposts among them.
 
@@ -110,15 +102,16 @@ class CompactKernels:
             Of the coordinates of the tables, in which every kernel is a standard normal.
         joint, parents
             Tables of all variables and of the parents, with the same box (`Lattice.without_last`).
-        outposts
-            In the coordinates of the tables.
+        outposts, grain
+            From `rounded_outposts`, in the coordinates of the tables, and what these are rounded to.
+        threshold
+            The least sum that is read from tables. Where the sum of all variables is as large, that of the
+            parents is: each of its kernels is.
         """
-        error = COEFFICIENTS_SHARE * tolerance * engine.THRESHOLD * joint.rows
-        whole, part = (
-            None if table is None else Coefficients.of(table, table.spectrum(table.lattice.whitener), error)
-            for table in (joint, parents)
-        )
-        return cls(centre, whitener, joint.rows, whole, part, _rounded(outposts))
+        error = COEFFICIENTS_SHARE * tolerance
+        whole = Coefficients.of(joint, threshold, error)
+        part = None if parents is None else Coefficients.of(parents, threshold, error)
+        return cls(centre, whitener, joint.rows, whole, part, outposts, grain)
 
     @cached_property
     def far(self) -> PreparedKernels:
@@ -312,7 +305,7 @@ class CompactKernels:
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, CompactKernels)
-            and self.rows == other.rows
+            and (self.rows, self.grain) == (other.rows, other.grain)
             and self.joint == other.joint
             and self.parents == other.parents
             and np.array_equal(self.centre, other.centre)
@@ -333,16 +326,103 @@ def require_tolerance(tolerance: object) -> None:
         )
 
 
-def outposts_among(points: FloatArray, table: RowTable, tolerance: float) -> BoolArray:
-    """Tell which of variables × rows, in the coordinates of a table of all rows, have to be kept."""
-    return outskirts_of(table, tolerance).holds(points)
+def compact_scales(
+    kernels: PreparedKernels, widths: Sequence[float], tolerance: float
+) -> list[CompactKernels | None]:
+    """Make tables of kernels of several widths on the same rows.
+
+    They have the same outposts: what is kept for one of them is there for all, and is written to a file once.
+
+    Parameters
+    ----------
+    widths
+        What the kernels' widths are multiplied by; powers of two.
+
+    Returns
+    -------
+    None for tables that do not fit if rows are too many to be kept.
+    """
+    require_tolerance(tolerance)
+    centre = rounded_centre(kernels.centre, kernels.whitener / max(widths))
+    points = kernels.rows + kernels.whitener @ (kernels.centre - centre)
+    rows = points.shape[1]
+    found: dict[float, Extent | None] = {}
+    kept = np.zeros(rows, dtype=bool)
+    for width in sorted(widths, reverse=True):  # wide kernels reach farthest
+        extent = _extent(points / width, kept, tolerance)
+        near = np.ones(rows, dtype=bool) if extent is None else extent.outskirts.holds(points / width)
+        tabled = extent is not None and (rows > FEW_ROWS or near.mean() <= MOST_OUTPOSTS)
+        found[width] = extent if tabled else None
+        if tabled or rows <= FEW_ROWS:
+            kept |= near | (not tabled)
+    # Far away, where a grain matters most, the widest kernels are all that matters.
+    grain = max(widths) * grain_of(tolerance)
+    outposts = rounded_outposts(points[:, kept], grain)
+    made: list[CompactKernels | None] = []
+    for width in widths:
+        whitener, extent = kernels.whitener / width, found[width]
+        far, fine = frozen(outposts / width), grain / width
+        if extent is not None:
+            joint, parents = _tables(points / width, extent)
+            rest = (far, extent.threshold, tolerance, fine)
+            made.append(CompactKernels.assembled(centre, whitener, joint, parents, *rest))
+        elif rows <= FEW_ROWS:
+            made.append(CompactKernels(centre, whitener, rows, None, None, far, fine))
+        else:
+            made.append(None)
+    return made
 
 
-def outskirts_of(table: RowTable, tolerance: float) -> Outskirts:
-    """Find what rows have to be kept of those that a table was made of, in its coordinates."""
-    threshold = engine.THRESHOLD * table.rows
-    reach = reach_of(table.rows, threshold, ROWS_SHARE * tolerance)
-    return Outskirts.of(table.lattice, table.sums(table.lattice.whitener), threshold, reach)
+def _extent(points: FloatArray, kept: BoolArray, tolerance: float) -> Extent | None:
+    """Choose what of a table is kept, given the outposts that there are anyway; None if it does not fit."""
+    d, rows = points.shape
+    if d > engine.DIMENSIONS:
+        return None
+    box = box_around(points, engine.THRESHOLD * rows)
+    if box.cells > boxes.MAX_CELLS:
+        return None
+    table = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
+    return extent_of(table, tolerance, lambda found: float(np.count_nonzero(found.holds(points) | kept)))
+
+
+def _tables(points: FloatArray, extent: Extent) -> tuple[RowTable, RowTable | None]:
+    """Return tables of all variables and of the parents."""
+    d, box = len(points), extent.box
+    joint = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
+    return joint, None if d == 1 else RowTable.of(points[:-1], joint.lattice.without_last)
+
+
+def extent_of(
+    table: RowTable, tolerance: float, outposts: Callable[[Outskirts], float] | None = None
+) -> Extent:
+    """Choose what of a table of all rows is kept, in coordinates in which kernels are standard normals."""
+    return Extent.of(table, COEFFICIENTS_SHARE * tolerance, ROWS_SHARE * tolerance, outposts)
+
+
+def grain_of(tolerance: float) -> float:
+    """Return what coordinates of outposts are rounded to: a power of two, a thousandth of the tolerance.
+
+    A row that is off by so much changes the logarithm of its kernel by as much times the distance. That
+    matters where a density is made up of several rows far away.
+    """
+    return float(2.0 ** (math.floor(math.log2(tolerance)) - 10))
+
+
+def rounded_centre(centre: FloatArray, whitener: FloatArray) -> FloatArray:
+    """Return a round number near what is subtracted from every variable, which may be the value of a row.
+
+    Parameters
+    ----------
+    centre
+        One for every variable.
+    whitener
+        The inverse Cholesky factor of the bandwidth matrix.
+    """
+    lower = np.linalg.inv(whitener)
+    widths = np.sqrt((lower**2).sum(axis=1)).reshape(centre.shape)
+    steps = 2.0 ** np.floor(np.log2(widths))
+    rounded: FloatArray = np.round(centre / steps) * steps + 0.0  # not -0.0
+    return rounded
 
 
 def box_around(points: FloatArray, threshold: float) -> Grid:
@@ -351,18 +431,19 @@ def box_around(points: FloatArray, threshold: float) -> Grid:
     Beyond a box that ends earlier everything counts as outskirts, which makes for more outposts.
     """
     beyond = math.sqrt(2.0 * math.log(max(1.0, 1.0 / threshold)))
-    whole = Grid(points.min(axis=1) - beyond, points.max(axis=1) + beyond, engine.REACH)
+    whole = boxes.rounded(points.min(axis=1) - beyond, points.max(axis=1) + beyond, engine.REACH)
     if whole.cells <= COMFORTABLE_CELLS:
         return whole
     # The unit does not matter, only that a rank costs next to nothing.
     cut, _ = boxes.cheapest_grid(points, engine.REACH, cell_cost=BYTES_A_CELL, row_cost=BYTES_A_ROW)
-    wider = Grid(cut.low - beyond, cut.high + beyond, engine.REACH)
-    return wider if wider.cells <= boxes.MAX_CELLS else cut
+    wider = boxes.rounded(cut.low - beyond, cut.high + beyond, engine.REACH)
+    return wider if wider.cells <= boxes.MAX_CELLS else boxes.rounded(cut.low, cut.high, engine.REACH)
 
 
-def _rounded(points: FloatArray) -> FloatArray:
-    rounded: FloatArray = np.round(points / GRAIN) * GRAIN
-    return frozen(rounded)
+def rounded_outposts(points: FloatArray, grain: float) -> FloatArray:
+    """Round coordinates, and put rows into an order that does not tell which came first."""
+    rounded: FloatArray = np.round(points / grain) * grain
+    return frozen(rounded[:, np.lexsort(rounded[::-1])])
 
 
 @compiled()

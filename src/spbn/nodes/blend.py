@@ -228,14 +228,15 @@ class CompactBlend:
     def of(cls, blend: Blend, tolerance: float) -> CompactBlend:
         """Replace the rows of a blend's kernels by tables, one for each scale that has a weight."""
         parts: dict[int, CompactCKDE | LinearGaussian] = {}
-        for k, part in blend.parts.items():
-            if isinstance(part, LinearGaussian):
+        weighted = [k for k in blend.parts if k < len(SCALES)]
+        if blend.kernels is not None and weighted:
+            prepared, scales = blend.kernels.joint.prepared, [SCALES[k] for k in weighted]
+            made = CompactCKDE.of_scales(blend.node, blend.parents, prepared, scales, tolerance)
+            for k, part in zip(weighted, made, strict=True):
+                if part is None:
+                    raise FitError(f"the {COMPONENTS[k]} of {blend.node!r} would need too large a table")
                 parts[k] = part
-                continue
-            made = CompactCKDE.of(part.node, part.parents, part.joint.prepared, tolerance)
-            if made is None:
-                raise FitError(f"the {COMPONENTS[k]} of {blend.node!r} would need too large a table")
-            parts[k] = made
+        parts |= {k: part for k, part in blend.parts.items() if isinstance(part, LinearGaussian)}
         return cls(blend.node, blend.parents, parts, blend.mixture)
 
     @property

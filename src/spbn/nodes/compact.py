@@ -6,16 +6,17 @@ made of; see `kernels.compact`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from spbn.errors import FitError, SpbnError
-from spbn.kernels.compact import GRAIN, CompactKernels
+from spbn.kernels.compact import CompactKernels, compact_scales
 from spbn.kernels.prepared import PreparedKernels
-from spbn.kernels.spectral import DIMENSIONS
+from spbn.kernels.spectral import DIMENSIONS, THRESHOLD
 from spbn.kernels.spectral.coefficients import Coefficients
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, NodeType, ParameterTable, parent_columns
@@ -26,6 +27,7 @@ from spbn.tables.frames import as_table
 from spbn.tables.table import Table
 
 MOST_ROWS = 1 << 53  # that can be counted in a double
+GRAIN = 2.0**-30  # of outposts in files that do not say
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,8 +61,20 @@ class CompactCKDE:
         cls, node: str, parents: tuple[str, ...], kernels: PreparedKernels, tolerance: float
     ) -> CompactCKDE | None:
         """Make kernels compact; None if their table would be too large."""
-        made = CompactKernels.of(kernels, tolerance)
-        return None if made is None else cls(node, parents, made)
+        return cls.of_scales(node, parents, kernels, [1.0], tolerance)[0]
+
+    @classmethod
+    def of_scales(
+        cls,
+        node: str,
+        parents: tuple[str, ...],
+        kernels: PreparedKernels,
+        scales: Sequence[float],
+        tolerance: float,
+    ) -> list[CompactCKDE | None]:
+        """Do the same for several multiples of the bandwidth matrix; the rows that are kept are shared."""
+        made = compact_scales(kernels, [math.sqrt(scale) for scale in scales], tolerance)
+        return [None if one is None else cls(node, parents, one) for one in made]
 
     @property
     def type(self) -> NodeType:
@@ -150,7 +164,8 @@ def write(cpd: CompactCKDE, arrays: ArrayWriter) -> dict[str, Any]:
             "rows": kernels.rows,
             "centre": kernels.centre[:, 0].tolist(),
             "whitener": kernels.whitener.tolist(),
-            "outposts": [arrays.add_integers(column / GRAIN) for column in kernels.outposts],
+            "grain": kernels.grain,
+            "outposts": [arrays.add_integers(column / kernels.grain) for column in kernels.outposts],
             "joint": _write_table(kernels.joint, arrays),
             "parents": _write_table(kernels.parents, arrays),
         }
@@ -171,7 +186,10 @@ def read(record: Mapping[str, Any], arrays: ArrayReader) -> CompactCKDE:
     centre, whitener = numbers(document, "centre", (d,)), numbers(document, "whitener", (d, d))
     if (np.diagonal(whitener) <= 0.0).any() or np.triu(whitener, 1).any():
         refuse(f"the whitener of {node!r} must be lower triangular, with a positive diagonal.")
-    outposts = GRAIN * np.stack(arrays.columns(document, "outposts", d))
+    grain = float(numbers({"grain": GRAIN, **document}, "grain", ()))
+    if not 0.0 < grain <= 1.0:
+        refuse(f"the grain of {node!r} must be positive, and no greater than 1. Got {grain}.")
+    outposts = grain * np.stack(arrays.columns(document, "outposts", d))
     joint = _read_table(document, "joint", d, rows, arrays)
     below = _read_table(document, "parents", d - 1, rows, arrays)
     if (below is None) != (joint is None or d == 1) or (
@@ -182,7 +200,8 @@ def read(record: Mapping[str, Any], arrays: ArrayReader) -> CompactCKDE:
         refuse(f"the tables of {node!r} and of its parents must have the same box.")
     if outposts.shape[1] > rows or (joint is None and outposts.shape[1] < rows):
         refuse(f"{node!r} has {rows} rows and no table, or more outposts than rows: {outposts.shape[1]}.")
-    return CompactCKDE(node, parents, CompactKernels(centre[:, None], whitener, rows, joint, below, outposts))
+    kernels = CompactKernels(centre[:, None], whitener, rows, joint, below, outposts, grain)
+    return CompactCKDE(node, parents, kernels)
 
 
 def _write_table(table: Coefficients | None, arrays: ArrayWriter) -> dict[str, Any] | None:
@@ -193,6 +212,7 @@ def _write_table(table: Coefficients | None, arrays: ArrayWriter) -> dict[str, A
         "high": table.high.tolist(),
         "cutoff": table.cutoff,
         "step": table.step,
+        "threshold": table.threshold,
         "coefficients": [arrays.add_integers(table.integers)],
     }
 
@@ -209,10 +229,11 @@ def _read_table(
     cutoff, step = float(numbers(entry, "cutoff", ())), float(numbers(entry, "step", ()))
     if not (low <= high).all():
         refuse(f"the box of {node!r} ends before it begins.")
-    if not step > 0.0:
-        refuse(f"the step of the table of {node!r} must be positive. Got {step}.")
+    threshold = float(numbers({"threshold": THRESHOLD * rows, **entry}, "threshold", ()))
+    if not (step > 0.0 and threshold > 0.0):
+        refuse(f"step and threshold of the table of {node!r} must be positive. Got {step} and {threshold}.")
     values = arrays.columns({**entry, "node": node}, "coefficients", 1)[0]
     try:
-        return Coefficients.of_integers(low, high, rows, cutoff, step, values)
+        return Coefficients.of_integers(low, high, rows, cutoff, step, threshold, values)
     except SpbnError as error:
         refuse(f"the table of {node!r} makes no sense: {error}")

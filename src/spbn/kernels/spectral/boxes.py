@@ -23,6 +23,7 @@ from spbn.kernels.spectral.gridding import WIDTH, Shape
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 
 SECONDS_A_RANK = 40e-9  # to find the order statistics, per point and axis
+GRAIN = 0.25  # to which boxes that are kept are rounded, in widths of a Gaussian
 MAX_CELLS = 16_000_000  # some 700 MB, with all that comes with a cell
 
 
@@ -103,6 +104,11 @@ class Grid:
             else np.ones(1)
             for axis, cells in zip(self.frequencies, self.shape, strict=True)
         ]
+
+
+def rounded(low: FloatArray, high: FloatArray, reach: float) -> Grid:
+    """Return the grid over a box that is rounded outwards, so that its faces do not tell where rows are."""
+    return Grid(np.floor(low / GRAIN) * GRAIN, np.ceil(high / GRAIN) * GRAIN, reach)
 
 
 def cheapest_grid(

@@ -14,13 +14,12 @@ kernel lacks what is beyond the cutoff; that is allowed for, too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from spbn.errors import ArgumentError
-from spbn.kernels.spectral import engine
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.gridding import ComplexArray
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity, readable
@@ -53,6 +52,8 @@ class Coefficients:
         Real and imaginary part of every coefficient in turn, in the order of a real transform.
     step
         What all numbers are multiples of.
+    threshold
+        The least sum that is precise enough.
     """
 
     low: FloatArray
@@ -61,6 +62,7 @@ class Coefficients:
     cutoff: float
     numbers: FloatArray
     step: float
+    threshold: float
 
     def __post_init__(self) -> None:
         if not LEAST_CUTOFF <= self.cutoff <= GREATEST_CUTOFF:
@@ -72,42 +74,48 @@ class Coefficients:
             raise ArgumentError(f"the box needs {expected} numbers. Got {self.numbers.size}.")
 
     @classmethod
-    def of(cls, table: RowTable, spectrum: ComplexArray, error: float) -> Coefficients:
-        """Keep what matters of a table's spectrum.
+    def of(cls, table: RowTable, threshold: float, error: float) -> Coefficients:
+        """Keep what matters of a table.
 
         Parameters
         ----------
+        threshold
+            The least sum that has to be right.
         error
-            What a sum may be wrong by.
+            What such a sum may be wrong by, relative to itself.
         """
-        lattice = table.lattice
-        cutoff = _cutoff(spectrum, lattice.grid, LEFT_OUT * error)
+        lattice, error = table.lattice, error * threshold
+        spectrum = table.spectrum(lattice.whitener)
+        cutoff = Rings.of(spectrum, lattice.grid).cutoff(LEFT_OUT * error)
         kept = spectrum[_within(lattice.grid, cutoff)].view(np.float64)
-        step = _step(len(kept) // 2, lattice.grid, (1.0 - LEFT_OUT) * error)
+        step = _step(len(kept) // 2, math.prod(lattice.grid.shape), (1.0 - LEFT_OUT) * error)
         step = max(step, float(np.abs(kept).max()) / MOST)
-        return cls(lattice.low, lattice.high, table.rows, cutoff, np.rint(kept / step) * step, step)
+        numbers = np.rint(kept / step) * step
+        return cls(lattice.low, lattice.high, table.rows, cutoff, numbers, step, threshold)
 
     @classmethod
     def of_integers(
-        cls, low: FloatArray, high: FloatArray, rows: int, cutoff: float, step: float, integers: FloatArray
+        cls,
+        low: FloatArray,
+        high: FloatArray,
+        rows: int,
+        cutoff: float,
+        step: float,
+        threshold: float,
+        integers: FloatArray,
     ) -> Coefficients:
         """Make coefficients of what `integers` returns."""
         numbers = integers * step
-        unordered = cls(low, high, rows, cutoff, numbers, step)  # refuses what does not fit
+        unordered = cls(low, high, rows, cutoff, numbers, step, threshold)  # refuses what does not fit
         pairs = np.empty((len(numbers) // 2, 2))
         pairs[unordered._by_frequency] = numbers.reshape(-1, 2)
-        return cls(low, high, rows, cutoff, pairs.ravel(), step)
+        return replace(unordered, numbers=pairs.ravel())
 
     @property
     def integers(self) -> FloatArray:
         """The numbers in steps, those of low frequencies first: the greatest ones."""
         integers: FloatArray = np.rint(self.numbers.reshape(-1, 2)[self._by_frequency].ravel() / self.step)
         return integers
-
-    @property
-    def threshold(self) -> float:
-        """The least sum that is precise enough."""
-        return engine.THRESHOLD * self.rows
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -140,6 +148,7 @@ class Coefficients:
         return (
             isinstance(other, Coefficients)
             and (self.rows, self.cutoff, self.step) == (other.rows, other.cutoff, other.step)
+            and self.threshold == other.threshold
             and np.array_equal(self.low, other.low)
             and np.array_equal(self.high, other.high)
             and np.array_equal(self.numbers, other.numbers)
@@ -159,15 +168,54 @@ def _within(grid: Grid, cutoff: float) -> BoolArray:
     return _squares(grid) <= cutoff**2
 
 
-def _cutoff(spectrum: ComplexArray, grid: Grid, error: float) -> float:
-    """Return the least cutoff beyond which all coefficients together make no more than an error."""
-    places = (np.sqrt(_squares(grid)) / STEP).astype(np.int64)
-    sizes = 2.0 * np.abs(spectrum) / math.prod(grid.shape)  # most stand for two, of opposite frequencies
-    by_place = np.bincount(places.ravel(), weights=0.5 * sizes.ravel() ** 2)
-    beyond = np.cumsum(by_place[::-1])[::-1]  # with the place itself
-    enough = int(np.count_nonzero(DEVIATIONS * np.sqrt(beyond) > error))
-    cutoff = max(enough * STEP, _cutoff_of_one(len(grid.low), error))
-    return float(np.clip(cutoff, LEAST_CUTOFF, GREATEST_CUTOFF))
+@dataclass(frozen=True, eq=False)
+class Rings:
+    """How large the coefficients of a transform are, by the length of their frequency.
+
+    Attributes
+    ----------
+    d, cells
+        Of the grid.
+    counts, powers
+        How many coefficients have a frequency of a given number of `STEP`s, and the sum of their squares.
+    """
+
+    d: int
+    cells: int
+    counts: FloatArray
+    powers: FloatArray
+
+    @classmethod
+    def of(cls, spectrum: ComplexArray, grid: Grid) -> Rings:
+        """Look at all coefficients of a real transform."""
+        places = (np.sqrt(_squares(grid)) / STEP).astype(np.int64).ravel()
+        counts: FloatArray = np.bincount(places).astype(np.float64)
+        powers: FloatArray = np.bincount(places, weights=np.abs(spectrum).ravel() ** 2).astype(np.float64)
+        return cls(len(grid.low), math.prod(grid.shape), counts, powers)
+
+    def cutoff(self, error: float) -> float:
+        """Return the least cutoff beyond which all coefficients together make no more than an error."""
+        # Most stand for two, of opposite frequencies, and half of that is the mean square of a wave.
+        by_place = 0.5 * (2.0 / self.cells) ** 2 * self.powers
+        beyond = np.cumsum(by_place[::-1])[::-1]  # with the place itself
+        enough = int(np.count_nonzero(DEVIATIONS * np.sqrt(beyond) > error))
+        cutoff = max(enough * STEP, _cutoff_of_one(self.d, error))
+        return float(np.clip(cutoff, LEAST_CUTOFF, GREATEST_CUTOFF))
+
+    def bytes(self, error: float, share: float) -> float:
+        """Return about how many bytes `Coefficients` take in a file.
+
+        Parameters
+        ----------
+        share
+            Of the grid that they are made for. Waves that are nowhere else are as large on a smaller one.
+        """
+        places = math.ceil(self.cutoff(LEFT_OUT * error) / STEP)
+        counts, powers = self.counts[:places], self.powers[:places]
+        step = _step(share * counts.sum(), share * self.cells, (1.0 - LEFT_OUT) * error)
+        deviations = np.sqrt(0.5 * powers / np.maximum(counts, 1.0)) / step
+        bits = np.log2(np.maximum(deviations, 0.5)) + 0.5 * math.log2(2.0 * math.pi * math.e)
+        return float(share * (counts * bits).sum() / 4.0)
 
 
 def _cutoff_of_one(d: int, error: float) -> float:
@@ -178,7 +226,7 @@ def _cutoff_of_one(d: int, error: float) -> float:
     return float(cutoffs[np.argmax(gammaincc(0.5 * d, 0.5 * cutoffs**2) <= error)])
 
 
-def _step(count: int, grid: Grid, error: float) -> float:
-    """Return what so many coefficients may be rounded to multiples of for an error."""
-    deviation = 2.0 / math.prod(grid.shape) * math.sqrt(count / 12.0)  # for a step of 1
+def _step(count: float, cells: float, error: float) -> float:
+    """Return what so many coefficients of a grid may be rounded to multiples of for an error."""
+    deviation = 2.0 / cells * math.sqrt(count / 12.0)  # for a step of 1
     return error / (DEVIATIONS * deviation)
