@@ -90,7 +90,12 @@ class CompactKernels:
                     return cls.assembled(*place, joint, below, points[:, outposts], tolerance)
         if rows > FEW_ROWS:
             return None
-        return cls(kernels.centre, kernels.whitener, rows, None, None, _rounded(points))
+        return cls.of_rows(kernels.centre, kernels.whitener, points)
+
+    @classmethod
+    def of_rows(cls, centre: FloatArray, whitener: FloatArray, rows: FloatArray) -> CompactKernels:
+        """Keep all rows and no table; they are in coordinates in which every kernel is a standard normal."""
+        return cls(centre, whitener, rows.shape[1], None, None, _rounded(rows))
 
     @classmethod
     def assembled(
