@@ -37,7 +37,9 @@ def in_parts(arrays, parts):
 def test_sums_are_those_of_all_pairs(shape, d, width):
     points, columns, whiteners, spans = cross_validation(table(shape, d, 3000), folds=3)
     arrays = points, columns, whiteners / width, spans
-    np.testing.assert_allclose(in_parts(arrays, 2), exactly(arrays), rtol=1e-12, atol=1e-8)  # collinear rows lose digits
+    np.testing.assert_allclose(
+        in_parts(arrays, 2), exactly(arrays), rtol=1e-12, atol=1e-8
+    )  # collinear rows lose digits
 
 
 @settings(max_examples=30)
