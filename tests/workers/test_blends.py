@@ -10,22 +10,22 @@ from scipy.optimize import minimize
 
 import spbn
 from spbn import ClusterError
-from spbn.distributed import blends, kept
-from spbn.distributed.blends import HeldBlends, scales
-from spbn.distributed.densities import HeldDensities
+from spbn.distributed import blends, fitting, kept, passes
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.kept import Mixed
+from spbn.distributed.near import add_near, rows_at_a_time
 from spbn.distributed.passes import Deal
 from spbn.distributed.sources import opened
 from spbn.nodes.base import FitSettings
 from spbn.nodes.blend import NODE_TYPE, BlendScorer
-from spbn.nodes.families import FamilyBatch
+from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
 from spbn.tables.frames import as_table
 from workers.test_rows import FRAME, ROWS, held, in_memory, labels_of, written
 
 FAMILIES = [("A", [], "blend"), ("B", ["A"], "blend"), ("A", ["B"], "blend"), ("D", ["C"], "blend")]
+TWO_PARENTS = [("C", ["A", "B"], "blend"), ("A", ["B", "C"], "blend"), ("E", ["C", "D"], "blend")]
 
 
 @pytest.fixture(scope="module")
@@ -33,69 +33,100 @@ def folder(tmp_path_factory):
     return written(tmp_path_factory.mktemp("parts") / "data")
 
 
+@pytest.mark.parametrize("families", [FAMILIES, TWO_PARENTS])
 @pytest.mark.parametrize("workers", [False, True])
-def test_scores_equal_those_in_memory(folder, client, workers):
+def test_scores_equal_those_in_memory(folder, client, workers, families):
     expected, score = in_memory(), held(folder, client=client if workers else None)
-    np.testing.assert_allclose(score.local_many(FAMILIES), expected.local_many(FAMILIES), atol=1e-6)
+    np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-6)
     np.testing.assert_allclose(
-        score.validation.local_many(FAMILIES), expected.validation.local_many(FAMILIES), atol=1e-6
+        score.validation.local_many(families), expected.validation.local_many(families), atol=1e-6
     )
 
 
-def test_outliers_have_the_density_that_they_have_in_memory(tmp_path):
+@pytest.mark.parametrize("names", ["AB", "ABC"])
+def test_outliers_have_the_density_that_they_have_in_memory(tmp_path, names):
     """No grid reaches them, and the narrowest kernels least of all."""
-    frame = FRAME[["A", "B"]].copy()
-    frame.iloc[3] = [1e3, -1e3]
-    frame.iloc[700] = [40.0, 3.0]
+    frame = FRAME[list(names)].copy()
+    frame.iloc[3] = [1e3, -1e3, 1e3][: len(names)]
+    frame.iloc[700] = [40.0, 3.0, -50.0][: len(names)]
     score, expected = held(written(tmp_path / "data", frame)), in_memory(frame)
-    families = [("A", [], "blend"), ("B", ["A"], "blend")]
+    families = [(names[-1], list(names[:-1]), "blend"), (names[0], list(names[1:-1]), "blend")]
     np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-5)
     np.testing.assert_allclose(
         score.validation.local_many(families), expected.validation.local_many(families), atol=1e-5
     )
 
 
-def test_little_memory_means_more_passes_and_the_same_numbers(folder, monkeypatch):
+@pytest.mark.parametrize("families", [FAMILIES, TWO_PARENTS])
+def test_little_memory_means_more_passes_and_the_same_numbers(folder, monkeypatch, families):
     score, small = held(folder), held(folder)
     rows = small._holdings.most_rows
     object.__setattr__(small._holdings, "table_bytes", 8 * rows * 9)  # one family of two columns, and a bit
-    np.testing.assert_allclose(small.local_many(FAMILIES), score.local_many(FAMILIES), rtol=1e-12)
+    assert rows_at_a_time(8 * rows * 9) < rows / 1.5  # so that narrow kernels come in two parts
+    np.testing.assert_allclose(small.local_many(families), score.local_many(families), rtol=1e-12)
     np.testing.assert_allclose(
-        small.validation.local_many(FAMILIES), score.validation.local_many(FAMILIES), rtol=1e-12
+        small.validation.local_many(families), score.validation.local_many(families), rtol=1e-12
     )
     object.__setattr__(small._holdings, "table_bytes", 8 * rows * 7)
     with pytest.raises(ClusterError, match=r"blends need 64 bytes for every row .* 1500 rows: use more work"):
         small.local("E", ["A"], "blend")
 
 
-def test_two_parents_go_without_narrow_kernels():
-    assert scales(2) == [1 / 16, 1 / 4, 1.0, 4.0]
-    assert scales(3) == [None, None, 1.0, 4.0]
+def test_kernels_that_no_grid_fits_are_added_up_pair_by_pair(folder, monkeypatch):
+    """As they are in memory; but not if there are too many pairs, and then with a warning."""
+    monkeypatch.setattr("spbn.kernels.spectral.boxes.MAX_CELLS", 5_000)
+    families = [("B", ["A"], "blend")]
+    np.testing.assert_allclose(held(folder).local_many(families), in_memory().local_many(families), atol=1e-6)
+    monkeypatch.setattr(blends, "MOST_PAIRS", 1e6)
+    score = held(folder)
+    with pytest.warns(UserWarning, match=r"'A' and 'B' needs a grid .* without some of their kernels"):
+        score.local_many(families)
 
 
-def test_blends_of_three_dimensions_mix_what_there_is(tmp_path, monkeypatch):
-    """Their weights are those of the same components in memory."""
-    frame = FRAME[["A", "B", "C"]][:300]
-    cuts, deal = [0, 120, 300], Deal(1, 3, 0.0)
-    holdings = Holdings.of(opened(written(tmp_path / "data", frame, cuts)), deal)
-    weights = HeldBlends(HeldDensities(holdings, "scott")).weights((0, 1, 2))
-    assert (weights[:2] == 0.0).all()
-    bench = Workbench(Partition.folds(as_table(frame), labels_of(deal, cuts)), FitSettings())
-    family = FamilyBatch.named(("A", "B", "C"), [("C", ["A", "B"], NODE_TYPE)])
-    ((_, components),) = BlendScorer(bench)._components(family)
-    expected, _ = spbn.numerics.mixing.mixing_weights(components[0, 2:])
-    np.testing.assert_allclose(weights[2:], expected, atol=1e-5)
+def test_the_rows_of_others_do_not_take_the_place_of_a_workers_own(folder, monkeypatch):
+    """Unless there is room for all of them."""
+    asked, original = [], passes.Plan.rows
+
+    def rows(self, part, columns, *, cached=True):
+        asked.append(cached)
+        return original(self, part, columns, cached=cached)
+
+    monkeypatch.setattr(passes.Plan, "rows", rows)
+    score = held(folder)
+    score.local("C", ["A", "B"], "blend")
+    assert all(asked)
+    object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * len(FRAME.columns) - 1)
+    score.local("D", ["A", "B"], "blend")
+    assert asked.count(False) == len(score._holdings.plan.chunks)
+    kept_columns = set(passes._CACHE._columns)
+    list(score._holdings.plan.rows(0, [4], cached=False))
+    assert set(passes._CACHE._columns) == kept_columns
 
 
-def test_a_network_of_blends_is_found_and_compact_from_birth(folder, client, monkeypatch):
+def test_blocks_are_the_same_from_files_and_from_memory(tmp_path, monkeypatch):
+    """Densities are kept by block, and columns may be in memory at one time and not at another."""
+    monkeypatch.setattr("spbn.distributed.sources.ROWS_AT_A_TIME", 400)
+    folder = written(tmp_path / "data", FRAME, [0, ROWS])
+    score = held(folder)
+    object.__setattr__(score._holdings, "table_bytes", 8 * ROWS * 16)  # of two families
+    object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * 4)  # of two columns, twice
+    passes._CACHE._columns.clear()
+    families = [("B", ["A"], "blend"), ("D", ["C"], "blend")]
+    expected = in_memory(cuts=[0, ROWS])
+    np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-6)
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_network_of_blends_is_found_and_compact_from_birth(folder, client, monkeypatch, most):
     names = ["A", "B", "C"]
     found = spbn.distributed.learn(
-        folder, client=client, model="blend", folds=5, columns=names, max_parents=1, patience=1
+        folder, client=client, model="blend", folds=5, columns=names, max_parents=most, patience=1
     )
     start = spbn.Structure(names, types="blend")
     expected = spbn.hill_climb(
-        in_memory(FRAME[names]), start, operators="arcs", types=("blend",), max_parents=1, patience=1
+        in_memory(FRAME[names]), start, operators="arcs", types=("blend",), max_parents=most, patience=1
     )
+    assert max(len(found.structure.parents(name)) for name in names) == most
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
     np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
     # The weights are found in other folds than those of a fit in memory.
@@ -111,19 +142,38 @@ def test_a_network_of_blends_is_found_and_compact_from_birth(folder, client, mon
         np.testing.assert_allclose(*mixture, atol=1e-6)
 
 
-def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch):
+def test_kernels_without_a_table_are_left_out_of_the_network_with_a_warning(folder, monkeypatch):
+    """The weights of the others are those that they have without them."""
+    names, deal = ("A", "B", "C"), Deal(1, 3, 0.0)
+    monkeypatch.setattr(fitting, "FEW_ROWS", 0)
+    monkeypatch.setattr(fitting, "MAX_CELLS", 2_500_000)
+    holdings = Holdings.of(opened(folder, only=names), deal)
+    family = Family("C", ("A", "B"), NODE_TYPE)
+    with pytest.warns(UserWarning, match=r"'C' given 'A' and 'B' is .* without .*: 85 % narrow kernels\. "):
+        node = fitting.blend(family, holdings, "scott")
+    left = np.array(node.mixture) > 0.0
+    assert not left[0]
+    bench = Workbench(Partition.folds(as_table(FRAME[list(names)]), labels_of(deal)), FitSettings())
+    batch = FamilyBatch.named(names, [("C", ["A", "B"], NODE_TYPE)])
+    ((_, components),) = BlendScorer(bench)._components(batch)
+    expected, _ = spbn.numerics.mixing.mixing_weights(components[0][left])
+    np.testing.assert_allclose(np.array(node.mixture)[left], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("at", [kept.mix, add_near])
+def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch, at):
     """What they kept is made again."""
     original, killed = Holdings.go_over, []
 
     def go_over(self, function, *arguments, **options):
-        if not killed and function is kept.mix:
+        if not killed and function is at:
             killed.append(min(processes.run(os.getpid).values()))
             os.kill(killed[0], signal.SIGKILL)
         return original(self, function, *arguments, **options)
 
     monkeypatch.setattr(Holdings, "go_over", go_over)
     there = held(folder, client=processes)
-    families = [("A", [], "blend")]
+    families = [("A", [], "blend"), ("C", ["A", "B"], "blend")]
     found = there.local_many(families)
     assert killed
     np.testing.assert_allclose(found, held(folder).local_many(families), rtol=1e-12)
@@ -166,10 +216,10 @@ def test_weights_from_sums_are_the_best(seed):
 def test_every_row_is_kept_once(folder):
     score = held(folder)
     score.local("B", ["A"], "blend")
-    entries = [key for key in kept._STORE._kept if key[0] == score._holdings.plan.number]
+    entries = [key for key in kept.STORE._kept if key[0] == score._holdings.plan.number]
     rows = {}
     for number, part, key in entries:
-        arrays = kept._STORE._kept[number, part, key].values()
+        arrays = kept.STORE._kept[number, part, key].values()
         assert all(np.isfinite(array).all() for array in arrays)
         rows[key] = rows.get(key, 0) + sum(map(len, arrays))
     training = ROWS - int((labels_of(Deal(0, 5, 0.2)) == 5).sum())

@@ -9,7 +9,8 @@ its ten or so steps, for all of these families at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, final
 
@@ -30,12 +31,14 @@ from spbn.distributed.kept import (
     keep,
     mix,
 )
+from spbn.distributed.near import Near, add_near, rows_at_a_time
 from spbn.distributed.tables import worst_height
-from spbn.errors import ClusterError
+from spbn.errors import ClusterError, quoted
 from spbn.kernels import SHARED_GRID
 from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral.completing import ATTEMPTS
+from spbn.kernels.spectral.engine import DIMENSIONS
 from spbn.nodes.blend import COMPONENTS, FEWEST_ROWS
 from spbn.nodes.densities import VariableSet
 from spbn.nodes.families import FamilyBatch
@@ -47,10 +50,10 @@ TIMES = 4  # that densities are made again if workers that kept them die
 NEARLY_THERE = 1e-10
 MOST_STEPS = 100
 
-#: The least scale by dimension; all where none is named. In three dimensions narrower kernels than CKDE's own
-#: would need grids of hundreds of millions of cells for every fold, and there are so few rows within their
-#: reach that no other table of them would be smaller than the rows themselves.
-LEAST_SCALE = {3: 1.0}
+#: In so many dimensions narrower kernels than CKDE's own would need grids of hundreds of millions of cells
+#: for every fold, while few rows are within their reach: they are added up pair by pair.
+PAIRWISE = DIMENSIONS
+MOST_PAIRS = 2e11  # that are added up for wider kernels if no grid fits: some minutes on one core
 
 #: The columns of a family: its parents and, last, its node.
 Members = tuple[int, ...]
@@ -267,22 +270,60 @@ class HeldBlends:
         if not missing:
             return
         labels = self._holdings.labels(validation)
-        by_columns: dict[tuple[int, ...], list[Estimate]] = {}
+        found: dict[Key, list[Estimate]] = {}
         for number, key in enumerate(missing):
             variables = VariableSet(key.columns, key.dimension)
             estimates = self._densities.estimates(number, variables, labels, key.scale)
             if estimates is None:
                 self._impossible.add(key)
             else:
-                by_columns.setdefault(key.columns, []).extend(estimates)
+                found[key] = estimates
+        near = [key for key in found if len(key.columns) >= PAIRWISE and key.scale < 1.0]
+        by_columns: dict[tuple[int, ...], list[Estimate]] = {}
+        for key in [key for key in found if key not in near]:
+            by_columns.setdefault(key.columns, []).extend(found[key])
         jobs = self._densities.jobs(by_columns, SHARED_GRID)
-        for job in jobs:
-            if job.lattice is None:
-                self._impossible |= {missing[estimate.number] for estimate in job.estimates}
+        refused = {missing[e.number] for job in jobs if job.lattice is None for e in job.estimates}
+        near += [key for key in found if key in refused and self._has_few_pairs(key)]
         current = frozenset([*self._kept, *missing])
         for units in self._densities.units([job for job in jobs if job.lattice is not None]):
             self._read(units, missing, current)
+        for asked in self._near({key: found[key] for key in near}):
+            self._holdings.go_over(add_near, asked, current, pinned=True)
         self._kept.update(dict.fromkeys(key for key in missing if key not in self._impossible))
+
+    def _has_few_pairs(self, key: Key) -> bool:
+        """Tell whether a density that no grid fits can be added up pair by pair; else it is impossible."""
+        holdings = self._holdings
+        pairs = float(holdings.queried.counts[holdings.labels(key.validation)].sum())
+        pairs *= float(holdings.training.counts.max())
+        if key.scale < 1.0 or pairs <= MOST_PAIRS:
+            return True
+        self._impossible.add(key)
+        warnings.warn(
+            f"the density of {quoted(holdings.names[c] for c in key.columns)} needs a grid that does not fit "
+            f"into memory: blends of these columns go without some of their kernels.",
+            stacklevel=2,
+        )
+        return False
+
+    def _near(self, found: Mapping[Key, Sequence[Estimate]]) -> Iterator[Near]:
+        """Put densities of the same columns together, whose rows are read and sorted once."""
+        holdings = self._holdings
+        everything = 8 * holdings.every.count * len(holdings.names)
+        for columns in dict.fromkeys(key.columns for key in found):
+            keys = tuple(key for key in found if key.columns == columns)
+            estimates = [found[key] for key in keys]
+            counts = [[holdings.training.counts[one.span] for one in some] for some in estimates]
+            yield Near(
+                columns,
+                holdings.centre[list(columns)],
+                keys,
+                np.array([[one.whitener for one in some] for some in estimates]),
+                np.array([[one.log_peak for one in some] for some in estimates]) - np.log(counts),
+                rows_at_a_time(holdings.table_bytes),
+                everything <= holdings.plan.cache_bytes,
+            )
 
     def _read(self, units: Sequence[Unit], keys: Sequence[Key], current: frozenset[Key]) -> None:
         """Have densities read at all rows and kept; those that tables do not have, too."""
@@ -318,7 +359,7 @@ class HeldBlends:
     def _components(self, members: Members, *, validation: bool) -> BoolArray:
         """Tell which components of a family can be fitted."""
         kernels = [
-            pair is not None and all(key is None or key not in self._impossible for key in pair)
+            all(key is None or key not in self._impossible for key in pair)
             for pair in _pairs(members, validation)
         ]
         return np.array([*kernels, self._line(members) is not None])
@@ -343,25 +384,17 @@ class HeldBlends:
         return Line(directions, training.means[:, columns] + self._holdings.centre[columns], variances)
 
 
-def scales(d: int) -> list[float | None]:
-    """Return the scales of the kernels of a family with d members; None for those that it goes without."""
-    return [scale if scale >= LEAST_SCALE.get(d, 0.0) else None for scale in SCALES]
-
-
-def _pairs(members: Members, validation: bool) -> list[tuple[Key, Key | None] | None]:
+def _pairs(members: Members, validation: bool) -> list[tuple[Key, Key | None]]:
     """Return, for every scale, what is needed of a family: all columns, and the parents."""
     d, parents = len(members), members[:-1]
     return [
-        None
-        if scale is None
-        else (
+        (
             Key(tuple(sorted(members)), d, scale, validation),
             Key(parents, d, scale, validation) if parents else None,
         )
-        for scale in scales(d)
+        for scale in SCALES
     ]
 
 
 def _keys(members: Members, validation: bool) -> list[Key]:
-    pairs = _pairs(members, validation)
-    return [key for pair in pairs if pair is not None for key in pair if key is not None]
+    return [key for pair in _pairs(members, validation) for key in pair if key is not None]

@@ -151,7 +151,8 @@ class DaskCrew:
         return self._future
 
     def _sent(self, value: Any) -> Any:
-        return self._client.scatter(value, hash=False)
+        # As it is: of a collection, Dask would send every member, and not put a frozenset together again.
+        return self._client.scatter([value], hash=False)[0]
 
     def _finished(self, futures: Sequence[Any] | dict[Any, int], only: dict[Any, str]) -> Iterator[Any]:
         """Yield futures as they are done, or lost; give up if there are no workers for a while.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 import numpy as np
 
-from spbn.distributed.blends import HeldBlends, scales
+from spbn.distributed.blends import PAIRWISE, HeldBlends
 from spbn.distributed.densities import HeldDensities, standing_for
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, outposts, spread, tails
@@ -15,6 +16,7 @@ from spbn.errors import FitError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.compact import (
+    FEW_ROWS,
     LEAST_TOLERANCE,
     CompactKernels,
     box_around,
@@ -28,7 +30,7 @@ from spbn.kernels.spectral.boxes import MAX_CELLS
 from spbn.kernels.spectral.engine import THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.base import CPD, NodeType
-from spbn.nodes.blend import COMPONENTS, CompactBlend
+from spbn.nodes.blend import COMPONENTS, CompactBlend, in_words
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.families import Family
@@ -36,6 +38,8 @@ from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics import cholesky
 from spbn.numerics.regression import residual_directions
 from spbn.structure import Structure
+
+LEAST_LOSS = 0.005  # of the weight of a blend, that is worth a warning
 
 
 def fitted(
@@ -83,20 +87,27 @@ def _fitted(family: Family, holdings: Holdings, bandwidth: str) -> CPD:
 
 
 def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
-    """Fit a compact blend; its weights by a cross-validation over the folds of the rows.
+    """Fit a compact blend: its components to all rows, and their weights by the folds of the holdings.
 
-    Components that cannot be fitted drop out, as do kernels whose table would be too large.
+    It goes without components that cannot be fitted, or whose tables would be too large, and warns of the
+    latter if they would have a weight.
     """
     parts: dict[int, CompactCKDE | LinearGaussian] = {}
-    for k, scale in enumerate(scales(len(family.parents) + 1)):
-        if scale is not None:
-            with suppress(FitError):
-                parts[k] = kernels(family, holdings, bandwidth, scale=scale)
+    too_large = []
+    for k, scale in enumerate(SCALES):
+        try:
+            parts[k] = kernels(family, holdings, bandwidth, scale=scale)
+        except _TooLargeError:
+            too_large.append(k)
+        except FitError:
+            pass
     with suppress(FitError):
         parts[len(SCALES)] = line(family, holdings)
-    members = tuple(holdings.names.index(name) for name in (*family.parents, family.node))
-    usable = np.isin(np.arange(len(COMPONENTS)), list(parts))
-    weights = HeldBlends(HeldDensities(holdings, bandwidth)).weights(_ordered(members), usable)
+    blends = HeldBlends(HeldDensities(holdings, bandwidth))
+    members = _ordered(tuple(holdings.names.index(name) for name in (*family.parents, family.node)))
+    if too_large:
+        _warn_of_lost(family, {COMPONENTS[k]: float(blends.weights(members)[k]) for k in too_large})
+    weights = blends.weights(members, np.isin(np.arange(len(COMPONENTS)), list(parts)))
     if not weights.sum() > 0.0:
         raise FitError(
             f"neither a line nor kernels can be fitted to {family.node!r} given "
@@ -105,6 +116,21 @@ def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
         )
     kept = {k: part for k, part in parts.items() if weights[k] > 0.0}
     return CompactBlend(family.node, family.parents, kept, tuple(weights.tolist()))
+
+
+class _TooLargeError(FitError):
+    """No table of a density fits into memory."""
+
+
+def _warn_of_lost(family: Family, weights: Mapping[str, float]) -> None:
+    """Warn of components that have a weight in the score of a family, but not in the network."""
+    if sum(weights.values()) >= LEAST_LOSS:
+        warnings.warn(
+            f"the blend of {family.node!r} given {quoted(family.parents)} is fitted without some of the "
+            f"kernels that it is scored with, of which no table fits into memory: {in_words(weights)}. Its "
+            f"other components take their share, so its log-densities are a little lower.",
+            stacklevel=2,
+        )
 
 
 def _ordered(members: tuple[int, ...]) -> tuple[int, ...]:
@@ -138,11 +164,17 @@ def kernels(
         )
     centre = rounded_centre(holdings.centre[list(columns)], whitener)
     everything = tuple(range(holdings.folds + 1))
+    if len(columns) >= PAIRWISE and scale < 1.0 and moments.count <= FEW_ROWS:
+        # Nearly all of them would be outposts of a large table: see `CompactKernels`.
+        everywhere = Keeping(columns, None, centre, whitener)
+        rows = np.concatenate(holdings.go_over(outposts, everywhere), axis=1)
+        made = CompactKernels.of_rows(centre[:, None], whitener, rows, tolerance)
+        return CompactCKDE(family.node, family.parents, made)
     asked = [Tails(columns, centre, whitener, everything)]
     ends = joined_tails([found[0] for found in holdings.go_over(tails, asked)])
     box = box_around(standing_for(ends), THRESHOLD * moments.count)
     if box.cells > MAX_CELLS:
-        raise FitError(
+        raise _TooLargeError(
             f"the density of {family.node!r} given {quoted(family.parents)} needs a grid that does not fit "
             f"into memory: allow fewer parents."
         )

@@ -69,7 +69,7 @@ class _Store:
             return self._kept.get((plan.number, part, key), {}).get(block)
 
 
-_STORE = _Store()
+STORE = _Store()
 
 
 class Keeping(NamedTuple):
@@ -100,19 +100,19 @@ class Left(NamedTuple):
 
 def keep(plan: Plan, parts: Sequence[int], asked: Sequence[Keeping], current: frozenset[Key]) -> list[Left]:
     """Read densities at the rows of some parts and keep their logarithms; forget all but current ones."""
-    _STORE.forget(plan, parts, current)
+    STORE.forget(plan, parts, current)
     found: list[list[Left]] = [[] for _ in asked]
-    for part, number, block in _numbered(plan, parts, [one.reading.columns for one in asked]):
+    for part, number, block in numbered(plan, parts, [one.reading.columns for one in asked]):
         for place, one in enumerate(asked):
             reading = one.reading
             points = block.rows(reading.columns, (reading.label,))
-            first, rows = _span(plan, block, one.key.validation)
+            first, rows = span_of(plan, block, one.key.validation)
             mine = slice(block.starts[reading.label] - first, block.starts[reading.label + 1] - first)
             heights = reading.density.heights(points)
             good = heights >= reading.threshold
             values = np.full(len(heights), np.nan)
             values[good] = np.log(heights[good]) + reading.density.log_peak
-            _STORE.array(plan, part, one.key, number, rows)[mine] = values
+            STORE.array(plan, part, one.key, number, rows)[mine] = values
             apart = np.flatnonzero(~good)
             places = np.stack([np.full(len(apart), part), np.full(len(apart), number), mine.start + apart])
             chosen = rows_to_check(heights, good)
@@ -151,7 +151,7 @@ def fill(plan: Plan, parts: Sequence[int], asked: Sequence[Filling]) -> bool:
     for one in asked:
         for part, number in sorted(set(zip(*one.places[:2].tolist(), strict=True))):
             if part in parts:
-                array = _STORE.known(plan, part, one.key, number)
+                array = STORE.known(plan, part, one.key, number)
                 if array is None:
                     return False
                 mine = (one.places[0] == part) & (one.places[1] == number)
@@ -214,7 +214,7 @@ class Mixed(NamedTuple):
 def mix(plan: Plan, parts: Sequence[int], asked: Sequence[Mixing]) -> list[Mixed] | None:
     """Return the log-likelihoods of mixtures and their derivatives; None if densities are not kept here."""
     out = [_no_rows(len(one.weights)) for one in asked]
-    for part, number, block in _numbered(plan, parts, [one.columns for one in asked]):
+    for part, number, block in numbered(plan, parts, [one.columns for one in asked]):
         for place, one in enumerate(asked):
             components = _components(plan, part, number, block, one)
             if components is None:
@@ -246,13 +246,13 @@ def added(parts: Sequence[Mixed]) -> Mixed:
 
 def _components(plan: Plan, part: int, number: int, block: Block, asked: Mixing) -> FloatArray | None:
     """Return components × rows of a block."""
-    _, rows = _span(plan, block, asked.validation)
+    _, rows = span_of(plan, block, asked.validation)
     found = []
     for pair in asked.kernels:
         if pair is None:
             continue
-        whole = _STORE.known(plan, part, pair[0], number)
-        below = np.zeros(1) if pair[1] is None else _STORE.known(plan, part, pair[1], number)
+        whole = STORE.known(plan, part, pair[0], number)
+        below = np.zeros(1) if pair[1] is None else STORE.known(plan, part, pair[1], number)
         if whole is None or below is None:
             return None
         found.append(whole - below)
@@ -267,14 +267,14 @@ def _components(plan: Plan, part: int, number: int, block: Block, asked: Mixing)
     return np.stack(found)
 
 
-def _span(plan: Plan, block: Block, validation: bool) -> tuple[int, int]:
+def span_of(plan: Plan, block: Block, validation: bool) -> tuple[int, int]:
     """Return where the rows that are kept begin in a block, and how many there are."""
     folds = plan.deal.folds
     first, end = (block.starts[folds], block.starts[folds + 1]) if validation else (0, block.starts[folds])
     return int(first), int(end - first)
 
 
-def _numbered(
+def numbered(
     plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]
 ) -> Iterator[tuple[int, int, Block]]:
     """Yield parts, the numbers of their blocks, and the blocks."""

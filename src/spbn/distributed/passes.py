@@ -88,10 +88,18 @@ class Plan:
                 [self.margins[self.names[c]].forward(x) for c, x in zip(columns, block, strict=True)]
             )
 
-    def rows(self, part: int, columns: Sequence[int]) -> Iterator[tuple[FloatArray, IntArray]]:
-        """Yield columns of some rows of a part at a time, and the labels of these rows."""
+    def rows(
+        self, part: int, columns: Sequence[int], *, cached: bool = True
+    ) -> Iterator[tuple[FloatArray, IntArray]]:
+        """Yield columns of some rows of a part at a time, and the labels of these rows.
+
+        Parameters
+        ----------
+        cached
+            Whether they are to be kept in memory for the next time, instead of others.
+        """
         first, labels = 0, np.empty(0, dtype=np.int64)
-        for block in _CACHE.blocks(self, part, columns):
+        for block in _CACHE.blocks(self, part, columns, cached):
             if not first:
                 rows = self.chunks[part].rows
                 labels = self.deal.labels(part, block.shape[1] if rows is None else rows)
@@ -110,31 +118,36 @@ class _Cache:
 
     def __init__(self) -> None:
         self._columns: OrderedDict[tuple[str, int, int], FloatArray] = OrderedDict()
+        self._cuts: dict[tuple[str, int], IntArray] = {}  # of parts, where blocks begin when they are read
         self._lock = Lock()
 
-    def blocks(self, plan: Plan, part: int, columns: Sequence[int]) -> Iterator[FloatArray]:
-        """Yield columns of a part, some rows at a time."""
+    def blocks(self, plan: Plan, part: int, columns: Sequence[int], cached: bool) -> Iterator[FloatArray]:
+        """Yield columns of a part, some rows at a time: always the same, because some are counted on."""
         keys = [(plan.number, part, column) for column in columns]
         with self._lock:
             found = [self._columns.get(key) for key in keys]
-        if columns and all(column is not None for column in found):
-            yield np.stack(found)  # type: ignore[arg-type]
+            cuts = self._cuts.get((plan.number, part))
+        if columns and cuts is not None and all(column is not None for column in found):
+            yield from np.split(np.stack(found), cuts, axis=1)  # type: ignore[arg-type]
             return
         blocks, size = [], 0
         for read in plan.chunks[part].blocks([plan.names[column] for column in columns]):
             block = plan.transformed(read, columns)
             size += block.nbytes
-            if size <= plan.cache_bytes // 2:
+            if cached and size <= plan.cache_bytes // 2:
                 blocks.append(block)
             yield block
         if blocks and size <= plan.cache_bytes // 2:
-            self._keep(plan, keys, np.concatenate(blocks, axis=1))
+            self._keep(plan, keys, blocks)
 
-    def _keep(self, plan: Plan, keys: Sequence[tuple[str, int, int]], columns: FloatArray) -> None:
+    def _keep(self, plan: Plan, keys: Sequence[tuple[str, int, int]], blocks: Sequence[FloatArray]) -> None:
         with self._lock:
             for key in [key for key in self._columns if key[0] != plan.number]:
                 del self._columns[key]  # of work that is done
-            for key, column in zip(keys, columns, strict=True):
+            for part in [part for part in self._cuts if part[0] != plan.number]:
+                del self._cuts[part]
+            self._cuts[keys[0][:2]] = np.cumsum([block.shape[1] for block in blocks[:-1]], dtype=np.int64)
+            for key, column in zip(keys, np.concatenate(blocks, axis=1), strict=True):
                 self._columns[key] = column.copy()
                 self._columns.move_to_end(key)
             total = sum(column.nbytes for column in self._columns.values())
@@ -391,10 +404,10 @@ def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[Adding]) -> li
 
 
 class Keeping(NamedTuple):
-    """Rows to keep with a compact density: those near the outskirts of all rows."""
+    """Rows to keep with a compact density: those near the outskirts of all rows; all if there are none."""
 
     columns: tuple[int, ...]
-    outskirts: Outskirts
+    outskirts: Outskirts | None
     centre: FloatArray
     whitener: FloatArray
 
@@ -406,7 +419,8 @@ def outposts(plan: Plan, parts: Sequence[int], asked: Keeping) -> FloatArray:
     for block in blocks(plan, parts, [asked.columns]):
         points = block.rows(asked.columns, everything)
         coordinates = whitened(points - asked.centre[:, None], asked.whitener)
-        found.append(coordinates[:, asked.outskirts.holds(coordinates)])
+        chosen = slice(None) if asked.outskirts is None else asked.outskirts.holds(coordinates)
+        found.append(coordinates[:, chosen])
     return np.concatenate(found, axis=1)
 
 

@@ -83,6 +83,14 @@ class CompactKernels:
         return compact_scales(kernels, [1.0], tolerance)[0]
 
     @classmethod
+    def of_rows(
+        cls, centre: FloatArray, whitener: FloatArray, rows: FloatArray, tolerance: float
+    ) -> CompactKernels:
+        """Keep all rows and no table; they are in coordinates in which every kernel is a standard normal."""
+        grain = grain_of(tolerance)
+        return cls(centre, whitener, rows.shape[1], None, None, rounded_outposts(rows, grain), grain)
+
+    @classmethod
     def assembled(
         cls,
         centre: FloatArray,

@@ -69,11 +69,11 @@ def _evaluate(rows: FloatArray, spans: IntArray, group: Group, out: FloatArray, 
     used = np.zeros(rows.shape[1], dtype=bool)
     for estimate in group.estimates:
         used |= _trains_on(spans[estimate.span], np.arange(len(used)))
-    train = _sorted_into_leaves(coordinates, np.flatnonzero(used), LEAF)
+    train = sorted_into_leaves(coordinates, np.flatnonzero(used), LEAF)
     leaves = _boxes(coordinates[:, train], LEAF)
     isolated = []
     for estimate, covariance in zip(group.estimates, group.covariances, strict=True):
-        queries = _sorted_into_leaves(coordinates, np.arange(*spans[estimate.span, :2]), QUERIES)
+        queries = sorted_into_leaves(coordinates, np.arange(*spans[estimate.span, :2]), QUERIES)
         # exp(-|z|²/2) = 2^-|z · _TO_BASE_2|², as in the exact kernel.
         sources = whitened(rows[:, train], estimate.whitener * _TO_BASE_2)
         trained = _trains_on(spans[estimate.span], train)
@@ -101,7 +101,7 @@ def _trains_on(span: IntArray, rows: IntArray) -> BoolArray:
     return trained
 
 
-def _sorted_into_leaves(coordinates: FloatArray, rows: IntArray, size: int) -> IntArray:
+def sorted_into_leaves(coordinates: FloatArray, rows: IntArray, size: int) -> IntArray:
     """Order rows so that every `size` of them lie close together."""
     done = []
     pending = [rows]
