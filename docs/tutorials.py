@@ -95,10 +95,15 @@ def complaints(before: Any, after: Any) -> list[str]:
 
 def summary(cell: Any) -> list[str]:
     """Return what must not change: text that is printed, and otherwise what kind of thing is shown."""
-    return [
-        output.text if output.output_type == "stream" else " and ".join(sorted(output.get("data", {})))
-        for output in cell.outputs
-    ]
+    parts: list[tuple[str, str]] = []
+    for output in cell.outputs:
+        if output.output_type != "stream":
+            parts.append(("", " and ".join(sorted(output.get("data", {})))))
+        elif parts and parts[-1][0] == output.name:  # a kernel may send what is printed in pieces
+            parts[-1] = (output.name, parts[-1][1] + output.text)
+        else:
+            parts.append((output.name, output.text))
+    return [text for _, text in parts]
 
 
 def main() -> None:

@@ -43,6 +43,7 @@ def test_strengths_and_directions_are_counted():
     )
     pd.testing.assert_frame_equal(found.arcs, expected)
     assert found.strengths(0.4) == {("a", "b"): 0.75, ("b", "c"): 0.5}
+    assert repr(found) == "Confidence(4 replicates of 3 nodes, 1 arc stronger than 0.50)"
 
 
 def test_types_are_counted_and_the_most_common_one_is_taken():

@@ -106,6 +106,7 @@ def test_what_a_cell_prints_must_not_change():
 
     one, two, warned = text(("stdout", "1")), text(("stdout", "2")), text(("stdout", "1"), ("stderr", "!"))
     assert tutorials.complaints(cells(*one), cells(*one)) == []
+    assert tutorials.complaints(cells(*text(("stdout", "12"))), cells(*one, *two)) == []  # in pieces
     assert "now ['2']" in tutorials.complaints(cells(*one), cells(*two))[0]
     assert "error stream" in tutorials.complaints(cells(*one), cells(*warned))[0]
     assert tutorials.complaints(cells(*one), cells()) != []

@@ -181,6 +181,13 @@ class Confidence:
 
         return confidence_html(self)
 
+    def __repr__(self) -> str:
+        believed = len(self.strengths())
+        return (
+            f"Confidence({len(self.structures)} replicates of {len(self.nodes)} nodes, {believed} "
+            f"arc{'' if believed == 1 else 's'} stronger than {self.threshold:.2f})"
+        )
+
     def __str__(self) -> str:
         open_ones = self.open_directions()
         lines = [f"{len(self.structures)} replicates; arcs stronger than {self.threshold:.2f} are believed"]

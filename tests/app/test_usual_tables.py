@@ -56,9 +56,17 @@ REFUSED = {
     "names again": (table(below="a,b,c\n1,2,3\n"), r"If row 41 \(line 42\) is not a row of data, delete it"),
     "a dash": (table(once("-")), "'-' in row 4 .* If it stands for a missing value, leave the field empty"),
     "a word for missing": (table(once("missing")), "stands for a missing value, leave the field empty"),
+    "a word for missing, twice": (
+        table(lambda row, place, value: "n.d." if place == 0 and row in (3, 9) else str(value)),
+        r"'n.d.' in row 4 \(line 5\)\. If it stands for missing values, leave these fields empty\. Convert",
+    ),
+    "a typographic minus": (
+        table(last(lambda i, x: str(x).replace("-", "\u2212"))),
+        "'c' holds text among numbers.* The minus sign is a typographic one: write a plain hyphen instead",
+    ),
     "#N/A": (table(once("#N/A")), r"1 value is missing .* 'a', in row 4 \(line 5\).*--missing drop"),
     "a row too short": (table(below="1,2\n"), r"missing .* column 'c', in row 41 \(line 42\)"),
-    "a row too long": (table(below="1,2,3,4\n"), "Expected 3 fields in line 42, saw 4"),
+    "a row too long": (table(below="1,2,3,4\n"), "line 42 has 4 fields, and those above have 3. Take out"),
     "an index": (
         table(first(lambda i, x: f"{i},{x}"), names=",a,b,c"),
         """column 1 has no name.* --drop '""'. \\(pandas""",

@@ -1,4 +1,5 @@
 import itertools
+import sys
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -9,7 +10,7 @@ from matplotlib.patches import Ellipse, FancyArrowPatch
 from PIL import Image
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, GraphError, NodeType, Structure
+from spbn import ArgumentError, BayesianNetwork, GraphError, NodeType, PackageError, Structure
 from spbn.drawing.layout import layered, node_width, one_line, short_labels
 from spbn.drawing.pictures import save_structure, to_dot, to_svg
 from spbn.drawing.plots import graph_inches, plot_contributions, plot_cpd, plot_search, plot_structure
@@ -26,6 +27,13 @@ FRAME = nonlinear_frame(120, 3)
 def _close_figures():
     yield
     plt.close("all")
+
+
+@pytest.mark.parametrize("package", ["igraph", "matplotlib"])
+def test_without_a_package_the_message_says_what_to_install(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(PackageError, match=rf"drawing needs {package}: .* pip install 'spbn\[plot\]'"):
+        plot_structure(Structure(["a", "b"], [("a", "b")]))
 
 
 @settings(max_examples=50)

@@ -28,6 +28,10 @@ def test_the_least_likely_rows_come_first():
     logpdf = pd.Series(NETWORK.logpdf(frame), frame.index)
     assert [row.label for row in found.rows] == list(logpdf.nsmallest(10).index)
     assert [row.position for row in found.rows] == np.argsort(logpdf.to_numpy())[:10].tolist()
+    assert repr(found) == "UnusualRows(10 of 60 rows, scored by the network as it is)"
+    first, second = str(found).splitlines()[1:3]
+    assert first.startswith(f"row 17: {logpdf['row 17']:.1f}, because of c (-")
+    assert second.startswith(f"row 23: {logpdf['row 23']:.1f}, because of b (-")
     assert [row.logpdf for row in found.rows] == pytest.approx(logpdf.nsmallest(10).to_list())
     first, second = found.rows[:2]
     assert (first.label, first.reasons[0].node, first.reasons[0].value) == ("row 17", "c", 40.0)

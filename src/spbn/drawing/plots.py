@@ -85,6 +85,7 @@ def plot_structure(
     labels = short_labels((*found.nodes, *found.used_inputs), LONGEST_LABEL)
     # Arcs of the structure itself come first: they decide the layers.
     arcs = sorted(styles, key=lambda arc: arc not in found.arcs)
+    require_plot_packages()
     layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in arcs])
     made = ax is None
     if ax is None:

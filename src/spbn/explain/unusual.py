@@ -148,6 +148,16 @@ class UnusualRows:
 
         return unusual_html(self)
 
+    def __repr__(self) -> str:
+        return f"UnusualRows({len(self.rows)} of {len(self.logpdf)} rows, scored {self.scoring.value})"
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.logpdf)} rows, scored {self.scoring.value}; the least likely:"]
+        for row in self.rows:
+            blamed = ", ".join(f"{reason.node} ({-reason.drop:.1f})" for reason in row.reasons)
+            lines.append(f"{row.label}: {row.logpdf:.1f}{f', because of {blamed}' if blamed else ''}")
+        return "\n".join(lines)
+
 
 def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
     """Score rows, and say which are the least likely and why.

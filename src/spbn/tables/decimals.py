@@ -43,6 +43,12 @@ def comma_columns(
         return found if certain or source.decimal else []
     for name, values in texts.items():
         if name not in found:
+            both = next((text for text in values if "," in text and "." in text), None)
+            if both is not None:
+                raise DataError(
+                    f"{source}: column {name!r} has marks between thousands, as in {both!r}. Save the table "
+                    f"with nothing between thousands, and with one sign for decimals."
+                )
             odd = next(text for text in values if not _COMMA.fullmatch(text))
             raise DataError(
                 f"{source}: column {name!r} has numbers that are written in different ways, such as {odd!r} "
@@ -52,7 +58,7 @@ def comma_columns(
         if not (certain or source.decimal):
             raise DataError(
                 f"{source}: column {name!r} has commas that may group thousands, as in {_example(values)!r}. "
-                f"If they are decimal commas, use decimal=','. If not, save the table without them."
+                f"Use decimal=',' if they are decimal commas; otherwise save the table without them."
             )
     pointed = _with_fractions(frame) if found and source.kind != EXCEL else []
     if pointed:

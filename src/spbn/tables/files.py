@@ -261,7 +261,9 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
             f"{source} has rows with more fields than there are column names.{_surplus(source, names)}"
         ) from None
     except pd.errors.EmptyDataError:
-        raise DataError(f"{source} has no columns.") from None
+        raise DataError(
+            f"{source} has no columns: it holds nothing but empty lines. The first line must hold the names."
+        ) from None
     except pd.errors.ParserError as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
         open_quote = _OPEN_QUOTE.fullmatch(reason)
@@ -270,6 +272,14 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
             raise DataError(
                 f"{source} is not a table: a quotation mark that opens in line {line} or so is never closed. "
                 f"Close it, or take it out."
+            ) from None
+        longer = _LONGER.fullmatch(reason)
+        if longer:
+            width, line, found = longer.groups()
+            raise DataError(
+                f"{source} is not a table: line {line} has {found} fields, and those above have {width}. "
+                f"Take out what is too much, or put a field that contains {_mark(source)} in double quotes."
+                f"{_surplus(source, names)}"
             ) from None
         raise DataError(f"{source} is not a table: {reason}.{_surplus(source, names)}") from None
     if _looks_like_data(names):
@@ -283,6 +293,7 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
 
 
 _OPEN_QUOTE = re.compile(r"EOF inside string starting at row (\d+)")
+_LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
 def _surplus(source: Source, names: Sequence[str]) -> str:
@@ -294,17 +305,22 @@ def _surplus(source: Source, names: Sequence[str]) -> str:
             f"between fields, such as a semicolon."
         )
     if source.separator == ",":
-        return " If they have decimal commas, put another mark between fields, such as a semicolon."
+        return " If numbers have decimal commas, put another mark between fields, such as a semicolon."
     return ""
+
+
+def _mark(source: Source) -> str:
+    return "a tab" if source.separator == "\t" else repr(source.separator)
 
 
 def _require_distinct(source: Source, names: Sequence[str]) -> None:
     """Refuse names that occur more than once, which pandas would change."""
     given = [name for name in names if name]
     if len(set(given)) < len(given):
+        twice = list(dict.fromkeys(name for name in given if given.count(name) > 1))
         raise DataError(
             f"{source}: column names must be distinct. Got {quoted(names)} in the first line, "
-            f"which must hold the names."
+            f"which must hold the names: rename the columns that are called {quoted(twice)}."
         )
 
 
@@ -433,6 +449,7 @@ def _mixed(source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_dro
     converted: dict[str, pd.Series[Any]] = {}
     wrong: dict[str, str] = {}  # columns, and what is wrong with them
     where: set[int] = set()  # the rows with what is wrong
+    texts: set[str] = set()  # what stands there
     for name, values in frame.items():
         column = _without_marks(values)
         numbers = column if name in discrete or column.dtype == "category" else _numbers(column)
@@ -442,6 +459,7 @@ def _mixed(source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_dro
         if trouble:
             row = int(bad.to_numpy().argmax())
             where.update(bad.to_numpy().nonzero()[0].tolist())
+            texts.update(str(value).strip() for value in column[bad])
             wrong[str(name)] = (
                 f"column {name!r} holds {trouble}: {_shown(column.iloc[row])} in {place(source, row + 1)}"
             )
@@ -452,19 +470,28 @@ def _mixed(source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_dro
             f" leave {it} out with drop={names!r}," if can_drop and len(wrong) < len(frame.columns) else ""
         )
         raise DataError(
-            f"{source}: {'; '.join(wrong.values())}.{_odd_row(source, where, wrong)} Convert {it} to numbers,"
-            f"{dropping} or treat {it} as categories with discrete={names!r}."
+            f"{source}: {'; '.join(wrong.values())}.{_odd_values(source, where, texts, wrong)} "
+            f"Convert {it} to numbers,{dropping} or treat {it} as categories with discrete={names!r}."
         )
     return pd.DataFrame(converted, index=frame.index)
 
 
-def _odd_row(source: Source, rows: Collection[int], wrong: Mapping[str, str]) -> str:
-    """Say what to do if one row is to blame: names again, units, a sum, or a word for a missing value."""
-    if len(rows) != 1 or any(TEXT_AMONG_NUMBERS not in trouble for trouble in wrong.values()):
+def _odd_values(
+    source: Source, rows: Collection[int], texts: Collection[str], wrong: Mapping[str, str]
+) -> str:
+    """Say what to do if one row is to blame (names again, units, a sum), or one word, or a minus sign."""
+    if all(map(_TYPESET_MINUS.fullmatch, texts)):
+        return " The minus sign is a typographic one: write a plain hyphen instead."
+    if any(TEXT_AMONG_NUMBERS not in trouble for trouble in wrong.values()):
         return ""
-    (row,) = rows
-    missing = " If it stands for a missing value, leave the field empty." if len(wrong) == 1 else ""
-    return f" If {place(source, row + 1)} is not a row of data, delete it.{missing}"
+    if len(rows) == 1:
+        (row,) = rows
+        missing = " If it stands for a missing value, leave the field empty." if len(wrong) == 1 else ""
+        return f" If {place(source, row + 1)} is not a row of data, delete it.{missing}"
+    return " If it stands for missing values, leave these fields empty." if len(texts) == 1 else ""
+
+
+_TYPESET_MINUS = re.compile("[\u2212\u2013]\\s?[\\d.,].*")
 
 
 def _trouble(column: pd.Series[Any], numbers: pd.Series[Any]) -> str:

@@ -43,6 +43,12 @@ _OTHER_TEXTS = (
         "write it as CSV, for example with pandas.read_json",
     ),
 )
+#: What to do about tables whose names end in something else.
+_RENAMED = {
+    **dict.fromkeys((".xls", ".xlsm", ".xlsb", ".ods"), " Save it as .xlsx."),
+    **dict.fromkeys((".txt", ".dat", ".data", ""), " If it is text with a line of names, name it .csv."),
+    ".zip": " Unpack it first.",
+}
 _GZIP_MAGIC, _ZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
 
@@ -127,7 +133,7 @@ class Source:
         except UnicodeDecodeError:
             raise DataError(self._about_encoding()) from None
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"{self} is not a gzip file, or it is damaged ({error}).") from None
+            raise DataError(self._about_packing(error)) from None
 
     @cached_property
     def separator(self) -> str:
@@ -158,7 +164,7 @@ class Source:
             with self._binary() as stream:
                 start = stream.read(8192)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"{self} is not a gzip file, or it is damaged ({error}).") from None
+            raise DataError(self._about_packing(error)) from None
         if not start:
             raise DataError(f"{self} is empty.")
         for magic, what, name in (
@@ -214,6 +220,13 @@ class Source:
             f"to, {remedy} and give that."
         )
         return io.BufferedReader(_Bounded(packed, most_unpacked(size), message))
+
+    def _about_packing(self, error: Exception) -> str:
+        """Say that a file is not what its name says, and what to do."""
+        remedy = ""
+        if isinstance(error, gzip.BadGzipFile) and not self.is_standard:
+            remedy = f" If it is not compressed, name it {self.stem}{self.kind}."
+        return f"{self} is not a gzip file, or it is damaged ({error}).{remedy}"
 
     def _about_encoding(self) -> str:
         """Say which line is not in the encoding, and what to do."""
@@ -282,7 +295,7 @@ def kind_of(path: Path) -> str:
         return ".csv"
     end = ending(path).lower()
     if end not in KINDS:
-        remedy = " Save it as .xlsx." if end in (".xls", ".xlsm", ".xlsb", ".ods") else ""
+        remedy = _RENAMED.get(end, "")
         raise DataError(
             f"the name of a table must end in one of {', '.join(KINDS)}. Got {path.name!r}.{remedy}"
         )
