@@ -103,7 +103,8 @@ def _inlined(svg: bytes, *, prefix: str, label: str, width: float | None = None)
     root.attrib = {"viewBox": box, "class": "figure", "role": "img", "aria-label": label}
     if width is not None:  # few nodes would be giants, and many would be too small to read on a phone
         pixels = PIXELS_PER_INCH * width
-        root.attrib["style"] = f"max-width: {LARGEST * pixels:.0f}px; min-width: {SMALLEST * pixels:.0f}px"
+        least, most = SMALLEST * pixels, LARGEST * pixels
+        root.attrib["style"] = f"margin: auto; max-width: {most:.0f}px; min-width: {least:.0f}px"
     return Html(_written(root))
 
 
