@@ -1,5 +1,6 @@
 """Models over time on the command line: what commands do with them, and what they refuse."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -89,7 +90,12 @@ def test_a_report_with_discrete_variables_and_no_rows(folder, run):
     )
     assert code == 0, err
     assert run("report", "m.spbn", "--out", "r.html")[0] == 0
-    assert "Give rows to see its density" in Path("r.html").read_text()
+    page = Path("r.html").read_text()
+    assert "Give rows to see its density" in page
+    assert "The first row of a series has no such past" in page
+    (style,) = re.findall(r'aria-label="Graph of \d+ variables over time" style="([^"]*)"', page)
+    least, most = (int(number) for number in re.findall(r"(?:min|max)-width: (\d+)px", style)[::-1])
+    assert 100 < least < most < 1000  # neither too small to read nor as wide as any screen
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Explanations of networks with discrete nodes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -65,6 +66,14 @@ def test_right_probabilities_pass_the_check_and_wrong_ones_do_not():
     swapped = network.sample(2_000, seed=1)
     swapped["size"] = swapped["size"].map({"small": "large", "large": "small"})
     assert check(network, gather(network, swapped))["size"].verdict == "poor"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_check_does_not_share_its_random_numbers_with_simulated_data(seed):
+    """A level drawn with the first numbers of a small seed, as many people draw them."""
+    data = pd.DataFrame({"a": np.where(np.random.default_rng(seed).random(2_000) < 0.6, "yes", "no")})
+    network = spbn.BayesianNetwork.fit(spbn.Structure(["a"], types="discrete"), data)
+    assert check(network, gather(network, data))["a"].verdict == "good"
 
 
 def test_points_on_steps_are_uniform():

@@ -23,6 +23,7 @@ from spbn.fitting import fitted
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import FitSettings
 from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.random import same_uniforms
 from spbn.tables.frames import table_with_holes
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
@@ -125,7 +126,7 @@ def reference_of(
 
 def _uniforms(network: BayesianNetwork, table: Table) -> FloatArray:
     """Return random numbers for reference rows, nodes × rows, always the same ones."""
-    return np.random.default_rng(0).random((len(network.nodes), table.rows))
+    return same_uniforms((len(network.nodes), table.rows))
 
 
 def _filled(network: BayesianNetwork, table: Table) -> Table:

@@ -15,6 +15,7 @@ from spbn.explain.evidence import Evidence
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, HasSteps
 from spbn.numerics.arrays import FloatArray
+from spbn.numerics.random import same_uniforms
 from spbn.tables.table import Table
 
 CHECKED_ROWS = 2_000
@@ -82,5 +83,5 @@ def check(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitCheck]:
 def _transform(cpd: CPD, table: Table) -> FloatArray:
     """Return P(X ≤ x | parents) of every row; a point on its step, always the same one, if X has steps."""
     if isinstance(cpd, HasSteps):
-        return cpd.randomised_cdf(table, np.random.default_rng(0).random(table.rows))
+        return cpd.randomised_cdf(table, same_uniforms(table.rows))
     return cpd.cdf(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spbn.errors import ArgumentError
+from spbn.numerics.arrays import FloatArray
 
 Seed = int | np.random.Generator | None
 
@@ -16,6 +17,14 @@ def generator(seed: Seed) -> np.random.Generator:
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0:
         return np.random.default_rng(seed)
     raise ArgumentError(f"seed must be an int, 0 or more, or a numpy.random.Generator. Got {seed!r} instead.")
+
+
+def same_uniforms(shape: int | tuple[int, ...]) -> FloatArray:
+    """Return uniform random numbers, always the same ones, but not those of any seed that a user may give.
+
+    Data that were simulated with the same numbers would not be independent of these.
+    """
+    return np.random.default_rng((0, 1963)).random(shape)
 
 
 def require_count(n: object) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CLOUD_POINTS = 600
+PIXELS_PER_INCH, SMALLEST, LARGEST = 96, 0.6, 1.25  # how graphs may be scaled
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 #: Colours of `spbn.plots`, and the variables of the style sheet that replace them.
 _VARIABLES = {
@@ -74,9 +75,11 @@ def slices_figure(network: DynamicNetwork) -> Html:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(layout="constrained")
         ax = plot_slices(network, figure.subplots())
-        figure.set_size_inches(plots.graph_inches(ax))
+        size = plots.graph_inches(ax)
+        figure.set_size_inches(size)
         svg = _saved(figure)
-    return _inlined(svg, prefix="slices-", label=f"Graph of {len(network.nodes)} variables over time")
+    label = f"Graph of {len(network.nodes)} variables over time"
+    return _inlined(svg, prefix="slices-", label=label, width=size[0])
 
 
 def _saved(figure: Figure) -> bytes:
@@ -85,7 +88,8 @@ def _saved(figure: Figure) -> bytes:
     return stream.getvalue()
 
 
-def _inlined(svg: bytes, *, prefix: str, label: str) -> Html:
+def _inlined(svg: bytes, *, prefix: str, label: str, width: float | None = None) -> Html:
+    """Return a figure as part of a page: as wide as there is room, or about as many inches as are given."""
     root = ElementTree.fromstring(svg)
     for parent in list(root.iter()):
         for child in list(parent):
@@ -97,6 +101,10 @@ def _inlined(svg: bytes, *, prefix: str, label: str) -> Html:
         _strip(element, prefix)
     box = root.get("viewBox", "")
     root.attrib = {"viewBox": box, "class": "figure", "role": "img", "aria-label": label}
+    if width is not None:  # few nodes would be giants, and many would be too small to read on a phone
+        pixels = PIXELS_PER_INCH * width
+        least, most = SMALLEST * pixels, LARGEST * pixels
+        root.attrib["style"] = f"margin: auto; max-width: {most:.0f}px; min-width: {least:.0f}px"
     return Html(_written(root))
 
 

@@ -20,7 +20,7 @@ def data_section(content: Content) -> Html:
     if found is None:
         return heading("data", TITLE, "Not shown: no rows were given. Give data to see this.")
     # Stable: otherwise they are in the order of the table.
-    columns = sorted(found.columns, key=lambda column: not (column.notes or column.missing))
+    columns = sorted(found.columns, key=lambda column: (not column.notes, not column.missing))
     rows = [_row(content, column) for column in columns]
     heads = [
         ("Column", ""),
