@@ -63,7 +63,7 @@ def test_classes_that_training_lacks_are_mentioned(run, tables):
         "classify", "train.csv", "--target", "kind", "--test", "odd.csv", "--model", "gbn", "--out", "p.csv"
     )
     assert code == 0
-    assert "1 rows are of classes that no training row has ('undead')" in err
+    assert "1 rows have a class that no training row has ('undead')" in err
     assert len(pd.read_csv("p.csv")) == 30
     assert "accuracy" in out
 

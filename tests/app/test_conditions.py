@@ -90,7 +90,7 @@ def test_several_conditions():
     }
     assert conditions_in("--given", [], VARIABLES) == {}
     for texts in (["C=1", "C=2"], ["C=1", "C<2"], ["sex=F", "sex in F,M"]):
-        with pytest.raises(ArgumentError, match=r"--do speaks of .* more than once"):
+        with pytest.raises(ArgumentError, match=r"--do names .* more than once"):
             conditions_in("--do", texts, VARIABLES)
 
 

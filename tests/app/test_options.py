@@ -1029,7 +1029,7 @@ def _(run):
     frame = SERIES.drop(columns="t")
     found = over_time(run, "--lags", "1", "--series", "machine", "--drop", "t", frame=frame, series="machine")
     assert found.transition.record.rows == 3 * 39
-    assert run("learn", "series.csv", "--series", "machine")[2].endswith("together with --lags only.\n")
+    assert run("learn", "series.csv", "--series", "machine")[2].endswith("together with --lags.\n")
 
 
 @checks("learn", "--time")

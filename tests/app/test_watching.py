@@ -183,7 +183,7 @@ def test_a_state_goes_on(watched, run, stdin):
     stdin("\n".join([text[0], *text[11:]]))
     code, _, err = run(*WATCH, "-", *REFERENCE, "--state", "s.json")
     assert code == 0
-    assert "going on from s.json, after 10 rows; normal.csv is not read again." in err
+    assert "resuming from s.json, after 10 rows; normal.csv is not read again." in err
     network = spbn.BayesianNetwork.load("m.spbn")
     whole = spbn.Monitor(network, pd.read_csv("normal.csv"))
     whole.update(watched)

@@ -109,5 +109,5 @@ def test_pc_points_no_arc_from_numbers_to_levels(seed):
 def test_pc_refuses_required_arcs_into_levels_before_it_asks_anything(monkeypatch):
     test = RCoT(mixed_frame(100))
     monkeypatch.setattr(RCoT, "answer", None)
-    with pytest.raises(spbn.KnowledgeError, match=r"Got a → u: turn it round"):
+    with pytest.raises(spbn.KnowledgeError, match=r"Got a → u: reverse it"):
         spbn.pc(test, required_arcs=iter([("a", "u")]))

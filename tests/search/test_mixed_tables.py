@@ -63,7 +63,7 @@ def test_required_arcs_may_come_from_an_iterator():
 
 def test_a_start_with_an_arc_into_levels_is_refused():
     start = Structure(list("abcuvw"), [("a", "u")], dict(_start().types))
-    with pytest.raises(KnowledgeError, match="turn it round"):
+    with pytest.raises(KnowledgeError, match="reverse it"):
         spbn.hill_climb(spbn.BIC(mixed_frame(60)), start, types=("lg",))
 
 

@@ -94,7 +94,7 @@ def classify(
     frame = _rows(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
     features, classes = frame.drop(columns=target), _classes(frame[target])
     if features.shape[1] == 0:
-        raise DataError(f"{data} has no column beside {target!r} to predict it from.")
+        raise DataError(f"{data} has no column besides {target!r} to predict it from.")
     settings = lesson.settings(list(map(str, features.columns)))
     # Of the search inside, folds stay as they are; and rows with holes have been dealt with.
     settings = {name: value for name, value in settings.items() if name not in ("folds", "missing")}
@@ -170,7 +170,7 @@ def _note_unknown(found: Predictions) -> None:
     if found.truth is not None and not found.known.all():
         names = sorted({str(name) for name in found.truth[~found.known]})
         note(
-            f"{(~found.known).sum()} rows are of classes that no training row has ({quoted(names)}): they "
+            f"{(~found.known).sum()} rows have a class that no training row has ({quoted(names)}): they "
             f"are predicted, but not assessed."
         )
 

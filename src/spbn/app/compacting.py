@@ -46,7 +46,7 @@ def compact(
     answer.wrote("out", out_, f"compact model written to {out_}: {_size(out_)} instead of {_size(model)}")
     if out_.stat().st_size > model.stat().st_size:
         say(
-            "It is larger than the model with its rows: tables save space where rows are many. A greater "
+            "It is larger than the model with its rows: tables only save space for many rows. A larger "
             "--tolerance makes them smaller."
         )
 

@@ -120,7 +120,7 @@ def _number(text: str) -> float | None:
 def _both(option: str, name: str, first: Any, second: Any) -> Any:
     """Join two conditions on one variable: two intervals are both true where they overlap."""
     if not (isinstance(first, tuple) and isinstance(second, tuple)):
-        raise ArgumentError(f"{option} speaks of {name!r} more than once: give one condition for it.")
+        raise ArgumentError(f"{option} names {name!r} more than once: give one condition for it.")
     lows, highs = ([end for end in ends if end is not None] for ends in zip(first, second, strict=True))
     return max(lows, default=None), min(highs, default=None)
 

@@ -71,13 +71,13 @@ def score(
     elif missing == "integrate":
         frame = frame_with_holes(network, data)
     else:
-        remedy = "Fill what is missing, or pass --missing integrate to score rows by what is there."
+        remedy = "Fill in the missing values, or pass --missing integrate to score rows by the others."
         frame = frame_for(network, data, remedy=remedy)
     by_name: dict[str, FloatArray] = {}
     if not isinstance(network, DynamicNetwork) and frame.isna().to_numpy().any():
         if by_node:
             raise ArgumentError(
-                "--by-node takes complete rows only: what a node adds depends on parents that may be missing."
+                "--by-node takes complete rows only: the contribution of a node depends on its parents."
             )
         with busy("scoring the rows"):
             logpdf = network.logpdf(frame, missing="integrate", seed=seed)

@@ -37,7 +37,7 @@ def axis_of(lags: int | None, series: str | None, time: str | None, every: float
         given = {"--series": series, "--time": time, "--every": every}
         unused = [option for option, value in given.items() if value is not None]
         if unused:
-            raise ArgumentError(f"{' and '.join(unused)} can be given together with --lags only.")
+            raise ArgumentError(f"{' and '.join(unused)} can only be used together with --lags.")
         return None
     if lags < 1:
         raise ArgumentError(f"--lags must be 1 or more. Got {lags}.")

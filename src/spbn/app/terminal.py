@@ -212,8 +212,8 @@ def print_comparison(table: pd.DataFrame) -> None:
     say_lines(shown.to_string(index=False))
     say()
     say(
-        "Mean log-density of a row that was not learned from, and how far it is from that of the best model, "
-        "each ± its standard error: greater is better.",
+        "Mean log-density of an unseen row, and its difference from that of the best model, each ± its "
+        "standard error. Higher is better.",
         style="dim",
     )
 
@@ -245,7 +245,7 @@ def print_unusual(found: UnusualRows, labels: Sequence[object], *, by_node: bool
         for row in found.rows:
             reasons = ", ".join(f"{reason.node} ({-reason.drop:+.1f})" for reason in row.reasons)
             say(f"{labels[row.position]!s:>8} {row.logpdf:12.3f}  {reasons or 'a little of everything'}")
-    notes = "" if by_node else " In brackets: the node's log-density, less that of a typical training row."
+    notes = "" if by_node else " In brackets: the node's log-density minus that of a typical training row."
     say()
     if found.left_out:
         say(f"These are the rows that the network was learned from: each is scored {found.scoring.value}.")
@@ -266,8 +266,8 @@ def print_observed(logpdf: FloatArray, frame: pd.DataFrame, *, top: int) -> None
         say(f"{frame.index[position]!s:>8} {logpdf[position]:12.3f}  {absent}".rstrip())
     say()
     say(
-        "Rows are counted from 1, without the header. A row with missing values is scored by what is there: "
-        "its log-density can be compared only with that of rows in which the same is missing.",
+        "Rows are counted from 1, without the header. A row with missing values is scored by the others: "
+        "compare its log-density only with that of rows in which the same columns are missing.",
         style="dim",
     )
 

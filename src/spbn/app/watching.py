@@ -195,7 +195,7 @@ def _monitor(
     if state is not None and state.exists():
         monitor = Monitor.load(state, network, alarm=alarm, drift=drift)
         unread = "" if reference is None else f"; {reference} is not read again"
-        note(f"going on from {state}, after {monitor.rows:,} rows{unread}.")
+        note(f"resuming from {state}, after {monitor.rows:,} rows{unread}.")
         return monitor
     if reference is None:
         raise ArgumentError(NO_REFERENCE)

@@ -37,6 +37,4 @@ def refuse_impossible(impossible: Collection[Arc], wanted: Iterable[Arc]) -> Non
     wrong = [arc for arc in wanted if tuple(arc) in impossible]
     if wrong:
         named = ", ".join(f"{source} → {target}" for source, target in wrong)
-        raise KnowledgeError(
-            f"no arc can go from a continuous to a discrete node. Got {named}: turn it round."
-        )
+        raise KnowledgeError(f"no arc can go from a continuous to a discrete node. Got {named}: reverse it.")

@@ -188,7 +188,7 @@ class Blend:
         weights = ParameterTable("weight", COMPONENTS, ("weight",), tuple((w,) for w in self.mixture))
         return Description(
             f"{self.node}{given} ~ {in_words(self.weights)}",
-            legend="A blend mixes kernels of several widths and a line; its weights predict best.",
+            legend="A blend mixes kernels of several widths and a line, with the weights that predict best.",
             tables=(weights, *tables),
             shares=self.weights,
         )
@@ -296,7 +296,7 @@ class CompactBlend:
         ]
         return Description(
             f"{self.node}{given} ~ {in_words(self.weights)} (compact)",
-            legend="A blend mixes kernels of several widths and a line; its weights predict best.",
+            legend="A blend mixes kernels of several widths and a line, with the weights that predict best.",
             tables=(weights, *tables),
             shares=self.weights,
         )
@@ -356,7 +356,7 @@ class BlendType(NodeType):
     name = "blend"
     label = "blend"
     short_label = "Blend"
-    sentence = "A mixture of a straight line and of kernels at four scales, weighted by what predicts best."
+    sentence = "A mixture of a straight line and kernels at four scales, with the weights that predict best."
     colour = "#e4d9ee"
     dark_colour = "#4a3c58"
     alternative = "ckde"

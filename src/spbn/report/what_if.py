@@ -25,10 +25,11 @@ TITLE = "What if?"
 def what_if_section(sample: JointSample) -> Html:
     """Write the explorer: its controls, and the samples for the script that draws the charts."""
     hint = (
-        "Drag across a chart to say which interval a variable lies in, or click levels. The others then "
-        f"show what is likely, given that, counted among {count(sample.rows)} rows drawn from the network. "
-        "Grey is what was expected before. By keyboard: Tab to an end of a chart, then use the arrow keys. "
-        "This is about what is observed, not about what would happen if somebody set a value."
+        "Drag across a chart to say which interval a variable lies in, or click levels. The other charts "
+        "then show what is likely, given that, counted among "
+        f"{count(sample.rows)} rows drawn from the network. Grey is what was expected before. By keyboard: "
+        "Tab to an end of a chart, then use the arrow keys. This is about what is observed, not about what "
+        "would happen if somebody set a value."
     )
     return join(heading("what-if", TITLE, hint), _explorer(), _data(sample))
 
