@@ -54,12 +54,6 @@ def network_of(frame: pd.DataFrame, d: int, kind: str, engine: str = "auto") -> 
     return spbn.BayesianNetwork(structure, cpds)
 
 
-def outposts_of(cpd: object) -> int:
-    """Return how many rows are kept; the kernels of a blend share them."""
-    parts = getattr(cpd, "parts", {0: cpd}).values()
-    return max(getattr(part, "outposts", 0) for part in parts)
-
-
 def greatest_error(found: np.ndarray, truth: np.ndarray) -> float:
     """Return how far log-densities are off, those greater than 1 relative to their size."""
     return float((np.abs(found - truth) / np.maximum(1.0, np.abs(truth))).max())
@@ -113,7 +107,7 @@ def compare_families(kind: str, sizes: list[int], dimensions: tuple[int, ...], q
             error = greatest_error(found[: len(few)], truth)
             far_error = greatest_error(small.node_logpdf(node, far), exact.node_logpdf(node, far))
             trained = training_error(exact, quick, small, frame, len(few) // 2)
-            outposts = outposts_of(small.cpds[node]) / rows
+            outposts = small.cpds[node].outposts / rows
             print(
                 f"{rows:9,d} {d:2d} {pairs:11.2f} {auto:9.3f} {tables:9.3f} {pairs / tables:19.0f} "
                 f"{error:11.1e} {far_error:10.1e} {trained:10.1e} {100 * outposts:8.3f} % {making:10.1f} "
@@ -131,7 +125,7 @@ def count_outposts(sizes: list[int]) -> None:
         shares = []
         for d in (1, 2, 3):
             small = network_of(points, d, "ckde").compact()
-            shares.append(100.0 * outposts_of(small.cpds[small.nodes[-1]]) / rows)
+            shares.append(100.0 * small.cpds[small.nodes[-1]].outposts / rows)
         print(f"{rows:9,d} " + " ".join(f"{share:8.3f}" for share in shares), flush=True)
 
 
@@ -162,14 +156,14 @@ def compare_files(sizes: list[int]) -> None:
                 print(f"{'':9}  {node}: {size_of(cpd)}", flush=True)
 
 
-def size_of(cpd: object) -> str:
+def size_of(cpd: spbn.CompactCKDE | spbn.CompactBlend) -> str:
     """Say what the tables of a node take, those of narrow kernels first, and its outposts."""
     parts = [part.kernels for part in getattr(cpd, "parts", {0: cpd}).values() if hasattr(part, "kernels")]
     tables = [
         "none" if kernels.joint is None else f"{deflated(kernels.joint.integers):.3f}" for kernels in parts
     ]
     outposts = sum(deflated(column / parts[0].grain) for column in parts[0].outposts)
-    return f"tables of all variables {', '.join(tables)} MB, {outposts_of(cpd):,} outposts {outposts:.3f} MB"
+    return f"tables of all variables {', '.join(tables)} MB, {cpd.outposts:,} outposts {outposts:.3f} MB"
 
 
 def deflated(numbers: np.ndarray) -> float:

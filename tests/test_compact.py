@@ -141,6 +141,7 @@ def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
     record = write_cpd(cpd, arrays)
     written = [part["compact"]["outposts"] for part in record["parts"][:4] if part is not None]
     assert all(columns == written[0] for columns in written)
+    assert [cpd.outposts] * len(scaled) == [part.outposts for part in scaled]
     # They are the same rows of the table.
     places = [
         part.kernels.centre + np.linalg.solve(part.kernels.whitener, part.kernels.outposts) for part in scaled

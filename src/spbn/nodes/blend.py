@@ -250,6 +250,13 @@ class CompactBlend:
         return dict(zip(COMPONENTS, self.mixture, strict=True))
 
     @property
+    def outposts(self) -> int:
+        """How many rows on the outskirts are still there, rounded; the kernels of all scales share them."""
+        return max(
+            (part.outposts for part in self.parts.values() if isinstance(part, CompactCKDE)), default=0
+        )
+
+    @property
     def kept_rows(self) -> None:
         """The training rows are not kept."""
         return None
