@@ -1,6 +1,6 @@
 """Rows over workers: what is found, how long it takes, and how much memory every process needs.
 
-    python benchmarks/workers.py [--small] [--only equal tree synthetic scaling killed]
+    python benchmarks/workers.py [--small] [--only equal tree synthetic scaling killed narrow]
 
 equal: scores of 200,000 rows in 7 partitions on 2 workers, compared with those in memory.
 tree: 10 million rows × 20 columns in Parquet files, larger than the memory of two workers with 700 MB each;
@@ -8,6 +8,7 @@ the tree that they were drawn from should be found with max_parents=1.
 synthetic: 5 million rows of the paper's synthetic network; its structure should be found.
 scaling: time with 1 and 2 workers, and from 1 to 10 million rows.
 killed: a worker is killed in the middle; the result should be the same.
+narrow: what the narrow kernels of a blend with two parents cost, in seconds of one process.
 
 The tables are written to a temporary folder, a part at a time. Peaks of memory are those of whole processes
 (VmHWM, Linux), the one that asks included. With --small, everything has a few thousand rows.
@@ -34,6 +35,7 @@ import pandas as pd
 import spbn
 from spbn.distributed import local_workers
 from spbn.distributed.holdings import Holdings
+from spbn.distributed.near import add_near
 from spbn.distributed.passes import Deal
 from spbn.distributed.scores import HeldLikelihood
 from spbn.distributed.sources import opened
@@ -136,8 +138,6 @@ def equal(folder: Path, rows: int) -> None:
             sets = list(combinations(nodes, size))
             for kind in ("lg", "ckde", "blend"):
                 families = [(s[-1], list(s[:-1]), kind) for s in sets]
-                if size == 3 and kind == "blend":
-                    families = families[:3]  # on workers these go without narrow kernels: they differ
                 worst = [0.0, 0.0]
                 for ours, theirs, count in (
                     (score, expected, len(train)),
@@ -155,13 +155,13 @@ def equal(folder: Path, rows: int) -> None:
         found = spbn.distributed.learn(folder, client=client)
         steps = spbn.hill_climb(expected, spbn.Structure(nodes, types="ckde"), max_parents=2).steps
         print("same steps by CV: ", [s.operator for s in found.search.steps] == [s.operator for s in steps])
-        found = spbn.distributed.learn(folder, client=client, model="blend", max_parents=1)
+        found = spbn.distributed.learn(folder, client=client, model="blend")
         steps = spbn.hill_climb(
             expected,
             spbn.Structure(nodes, types="blend"),
             operators=("arcs",),
             types=("blend",),
-            max_parents=1,
+            max_parents=2,
         ).steps
         print("same steps, blends:", [s.operator for s in found.search.steps] == [s.operator for s in steps])
 
@@ -224,8 +224,30 @@ def killed(folder: Path, rows: int) -> None:
     print(f"killed after {0.4 * seconds:.1f} of {seconds:.1f} s: {not alive}; same network: {same}")
 
 
+def narrow(folder: Path, sizes: list[int]) -> None:
+    heading("Narrow kernels of C given A and B, both scales, ten folds: seconds of one process")
+    spent: dict[int, float] = {}
+    go_over = Holdings.go_over
+    for rows in sizes:
+
+        def timed(self: Holdings, function: Any, *rest: Any, rows: int = rows, **options: Any) -> list[Any]:
+            began = time.process_time()
+            found = go_over(self, function, *rest, **options)
+            if function is add_near:
+                spent[rows] = spent.get(rows, 0.0) + time.process_time() - began
+            return found
+
+        Holdings.go_over = timed  # type: ignore[method-assign]
+        holdings = Holdings.of(opened(write(folder / str(rows), rows, synthetic)), Deal(0, FOLDS, 0.2))
+        HeldLikelihood(holdings, SetTotals(holdings, "scott")).local("C", ["A", "B"], "blend")
+        Holdings.go_over = go_over  # type: ignore[method-assign]
+        print(f"{rows:12,} rows {spent[rows]:9.1f} s", flush=True)
+    power = math.log(spent[sizes[-1]] / spent[sizes[0]]) / math.log(sizes[-1] / sizes[0])
+    print(f"from {sizes[0]:,} to {sizes[-1]:,} rows the time grows as N^{power:.2f}")
+
+
 def main() -> None:
-    names = ("equal", "tree", "synthetic", "scaling", "killed")
+    names = ("equal", "tree", "synthetic", "scaling", "killed", "narrow")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -247,8 +269,10 @@ def main() -> None:
             elif name == "scaling":
                 sizes = [2_000, 4_000] if small else [1_000_000, 2_000_000, 5_000_000, 10_000_000]
                 scaling(folder / name, sizes, "1500MB")
-            else:
+            elif name == "killed":
                 killed(folder / name, 4_000 if small else 1_000_000)
+            else:
+                narrow(folder / name, [2_000, 4_000] if small else [200_000, 500_000, 1_000_000])
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
