@@ -321,7 +321,7 @@ def test_the_data_is_checked_first(plain_network, plain_frame):
     assert [row[0] for row in rows[1:]] == ["a", "c"]
     frame.loc[7, "c"] = -999.0
     noted = render(plain_network, data=frame)
-    assert "1 column to look at, listed first." in words(Page(noted).text())
+    assert "1 column to check, listed first." in words(Page(noted).text())
     rows = cells(noted.split('id="graph"')[0], "Data check")
     assert [row[0] for row in rows] == ["c", "b", "a"]
     assert "Nothing is missing." in render(plain_network, data=plain_frame)

@@ -275,9 +275,9 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
             ) from None
         longer = _LONGER.fullmatch(reason)
         if longer:
-            width, line, found = longer.groups()
+            width, where, found = longer.groups()
             raise DataError(
-                f"{source} is not a table: line {line} has {found} fields, and those above have {width}. "
+                f"{source} is not a table: line {where} has {found} fields, and those above have {width}. "
                 f"Take out what is too much, or put a field that contains {_mark(source)} in double quotes."
                 f"{_surplus(source, names)}"
             ) from None
