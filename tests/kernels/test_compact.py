@@ -14,6 +14,7 @@ from spbn.kernels.compact import CompactKernels, extent_of
 from spbn.kernels.prepared import PreparedKernels
 from spbn.kernels.spectral import boxes, engine, extents
 from spbn.kernels.spectral.coefficients import Coefficients, Rings
+from spbn.kernels.spectral.outskirts import least_around
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics import cholesky
 
@@ -246,6 +247,31 @@ def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
     assert sizes[0] >= sizes[1] >= sizes[2]
     assert kept[0] <= kept[1] <= 1.15 * kept[0] < kept[2]
     assert sizes[2] < 0.7 * sizes[0]
+
+
+@settings(max_examples=15, deadline=None)
+@given(d=st.integers(1, 3), rows=st.integers(1, 60), spread=st.floats(0.0, 5.0), seed=st.integers(0, 10_000))
+def test_sums_around_nodes_are_no_less_than_said(d, rows, spread, seed):
+    rng = np.random.default_rng(seed)
+    points = spread * rng.normal(size=(d, rows))
+    low, high = points.min(axis=1) - 3.0, points.max(axis=1) + 3.0
+    table = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
+    lattice, threshold = table.lattice, 1e-5 * rows
+    sums = table.sums(np.eye(d))
+    least = least_around(sums, lattice, threshold)
+    assert (least <= sums * (1 + 1e-5)).all(where=sums > threshold)
+    places = rng.uniform(low, high, size=(500, d))
+    nearest = np.zeros((3, 500), dtype=int)
+    for k, axis in enumerate(lattice.grid.axes):
+        nearest[axis] = np.abs(lattice.nodes[axis][:, None] - places[:, k]).argmin(axis=0)
+    truth = np.exp(-0.5 * ((places[:, :, None] - points) ** 2).sum(axis=1)).sum(axis=1)
+    said = least[tuple(nearest)]
+    dense = sums[tuple(nearest)] > threshold
+    assert dense.any()
+    assert (truth >= said * (1 - 1e-4))[dense].all()
+    assert (truth <= 25.0 * said)[
+        dense
+    ].all()  # by at most twice the steepest slope, 4.8, times half a diagonal
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

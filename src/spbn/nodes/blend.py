@@ -251,7 +251,10 @@ class CompactBlend:
 
     @property
     def outposts(self) -> int:
-        """How many rows on the outskirts are still there, rounded; the kernels of all scales share them."""
+        """How many rows on the outskirts are still there, rounded, at the scale that keeps most of them.
+
+        The scales share them, unless workers made the network: then each has its own.
+        """
         return max(
             (part.outposts for part in self.parts.values() if isinstance(part, CompactCKDE)), default=0
         )
