@@ -108,10 +108,10 @@ def test_blocks_are_the_same_from_files_and_from_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("spbn.distributed.sources.ROWS_AT_A_TIME", 400)
     folder = written(tmp_path / "data", FRAME, [0, ROWS])
     score = held(folder)
-    object.__setattr__(score._holdings, "table_bytes", 8 * ROWS * 16)  # of two families
-    object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * 4)  # of two columns, twice
+    object.__setattr__(score._holdings, "table_bytes", 8 * ROWS * 20)  # of all three families
+    object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * 4)  # not of all five columns
     passes._CACHE._columns.clear()
-    families = [("B", ["A"], "blend"), ("D", ["C"], "blend")]
+    families = [("B", ["A"], "blend"), ("D", ["C"], "blend"), ("E", [], "blend")]
     expected = in_memory(cuts=[0, ROWS])
     np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-6)
 
