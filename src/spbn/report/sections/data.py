@@ -26,9 +26,9 @@ def data_section(content: Content) -> Html:
         ("Column", ""),
         ("Read as", ""),
         ("Missing", "num"),
-        ("Different", "num"),
-        ("Least, median, greatest", ""),
-        ("Look at", ""),
+        ("Distinct", "num"),
+        ("Lowest, median, highest", ""),
+        ("To check", ""),
     ]
     rest = rows[SHOWN:]
     more = tag("details", tag("summary", f"{count(len(rest))} more"), table(heads, rest)) if rest else ""
