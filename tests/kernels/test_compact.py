@@ -103,6 +103,17 @@ def test_agrees_with_the_definition(rng, d, always_tabled):
     assert (np.abs(found - truth) <= TOLERANCE * np.maximum(1.0, np.abs(truth))).all()
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_many_queries_at_once(rng, d, always_tabled):
+    """They are sorted, and read from tables in another way than a few."""
+    kernels = prepared(curve(rng, d, 800))
+    made = CompactKernels.of(kernels, TOLERANCE)
+    queries = 2.5 * curve(rng, d, compact.FEW_QUERIES + 1)
+    truth = kernels.conditional_log_density(queries)
+    allowed = TOLERANCE * np.maximum(1.0, np.abs(truth))
+    assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
+
+
 def test_absurdly_far_rows_are_finite(rng, always_tabled):
     kernels = prepared(curve(rng, 2, 500))
     made = CompactKernels.of(kernels, TOLERANCE)
