@@ -19,7 +19,7 @@ from spbn.distributed.passes import Plan
 from spbn.kernels.near import LEAF, QUERIES, Leaves, Sums, arranged
 from spbn.numerics.arrays import FloatArray, IntArray
 
-BYTES_A_ROW = 128  # of three columns, with all that comes with it while they are added
+BYTES_A_ROW = 176  # of three columns, with all that comes with it while they are added
 FEWEST_ROWS = 500  # at a time, however little memory there is
 
 
@@ -115,5 +115,8 @@ def _training(plan: Plan, asked: Near) -> Iterator[tuple[FloatArray, IntArray]]:
         yield _together(pending)
 
 
-def _together(blocks: Sequence[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
-    return np.concatenate([rows for rows, _ in blocks], axis=1), np.concatenate([mine for _, mine in blocks])
+def _together(blocks: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
+    """Put blocks of rows together, and let go of them: they would take as much memory again."""
+    both = np.concatenate([rows for rows, _ in blocks], axis=1), np.concatenate([mine for _, mine in blocks])
+    blocks.clear()
+    return both
