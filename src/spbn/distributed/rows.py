@@ -85,8 +85,8 @@ def learn(
         A `dask.distributed.Client`. Without one, this process does the work, a part of the rows at a time.
     model
         "spbn": the type of every node is learned. "gbn": all are linear Gaussian. "kdebn": all are CKDE.
-        "blend": all are blends; with two parents, they are scored with all kernels, but of a large table
-        fitted without the narrow ones, of which no table fits. A warning says how much weight these had.
+        "blend": all are blends; with two parents, they are scored with all kernels, but fitted without
+        narrow ones of which no table fits into memory. A warning says how much weight these had.
     start
         Type of all nodes at the start of an SPBN search.
     score
