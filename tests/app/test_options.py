@@ -1224,7 +1224,7 @@ READERS = {
 #: How tables are written that need an option: the sign between fields, the encoding, the complaint.
 ODD = {
     "--sep": (":", "utf-8", ":", "no column|none of the columns|lacks the column"),
-    "--decimal": (";", "utf-8", ",", "use --decimal ,"),
+    "--decimal": (";", "utf-8", ",", "Use --decimal , if they are decimal commas"),
     "--encoding": (",", "latin-1", "latin-1", "use --encoding cp1252"),
 }
 
