@@ -44,6 +44,8 @@ def test_what_tests_notice_is_killed_and_the_rest_survives(repository, tmp_path,
     assert copy.judge(mutation("while x < 0", "while x <= 0 and x < 0"), limit=60).verdict == "survived"
     assert copy.judge(mutation("x + ONE", "x - ONE", keyword="nothing"), limit=60).verdict == "error"
     assert copy.judge(mutation("        x += ONE\n", "        x -= ONE\n"), limit=3).verdict == "timeout"
+    died = copy.judge(mutation("x + ONE", "__import__('os').kill(__import__('os').getpid(), 9)"), limit=60)
+    assert (died.verdict, died.by) == ("killed", "the tests died: SIGKILL")
     assert (copy.root / "src/spbn/adding.py").read_text() == SOURCE  # taken back every time
     assert os.stat(copy.root / "src/spbn/adding.py").st_mtime == pytest.approx(
         os.stat(repository / "src/spbn/adding.py").st_mtime

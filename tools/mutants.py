@@ -185,6 +185,8 @@ class Copy:
             return Outcome(mutation, "timeout", "no end", seconds)
         if code == 0:
             return Outcome(mutation, "survived", "all tests pass", seconds)
+        if code < 0:  # it died, of too much memory, for example
+            return Outcome(mutation, "killed", f"the tests died: {signal.Signals(-code).name}", seconds)
         if code not in (1, 2):  # of pytest: some failed, or could not be collected
             return Outcome(mutation, "error", output[-300:].strip(), seconds)
         return Outcome(mutation, "killed", _first_failure(output), seconds)
