@@ -1,7 +1,5 @@
 """Workers that the tests of this folder share."""
 
-from contextlib import suppress
-
 import pytest
 
 from spbn.distributed import local_workers
@@ -19,5 +17,3 @@ def processes():
     """Two workers that are processes, for one test: it may kill one, and others come late or never."""
     with local_workers(2) as client:
         yield client
-        with suppress(OSError):  # workers are not stopped while one of them is being started again
-            client.wait_for_workers(2, timeout=20)

@@ -177,21 +177,6 @@ def test_nobody_waits_for_a_worker_that_died_unnoticed(processes, pinned):
     assert found == {number: f"shared {number} c" for number in range(6)}
 
 
-def test_pinned_tasks_are_done_at_their_homes_only(client):
-    """The other worker has nothing to do, and may not take any."""
-    workers = DaskCrew(client, "shared")
-    for home in workers.homes:
-        found = dict(workers.map(whereabouts, [(0.1,)] * 8, homes=[home] * 8, pinned=True))
-        assert set(found.values()) == {home}
-
-
-def whereabouts(shared, seconds):
-    from distributed import get_worker
-
-    time.sleep(seconds)
-    return get_worker().address
-
-
 def joined(*words):
     return " ".join(words)
 
