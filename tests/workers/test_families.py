@@ -1,5 +1,6 @@
 """Families and replicates over workers: the same results as without, to the last bit."""
 
+import gc
 import os
 import signal
 import socket
@@ -177,6 +178,21 @@ def test_nobody_waits_for_a_worker_that_died_unnoticed(processes, pinned):
     assert found == {number: f"shared {number} c" for number in range(6)}
 
 
+def test_pinned_tasks_are_done_at_their_homes_only(client):
+    """The other worker has nothing to do, and may not take any."""
+    workers = DaskCrew(client, "shared")
+    for home in workers.homes:
+        found = dict(workers.map(whereabouts, [(0.1,)] * 8, homes=[home] * 8, pinned=True))
+        assert set(found.values()) == {home}
+
+
+def whereabouts(shared, seconds):
+    from distributed import get_worker
+
+    time.sleep(seconds)
+    return get_worker().address
+
+
 def joined(*words):
     return " ".join(words)
 
@@ -274,6 +290,20 @@ def test_a_scheduler_that_does_not_answer_is_named():
         assert time.monotonic() - began < 20
     with pytest.raises(ClusterError, match="nowhere did not answer"), connected("nowhere", timeout=0.5):
         pass
+
+
+def test_clients_that_could_not_be_started_are_closed(monkeypatch):
+    """Otherwise Dask closes them when they are collected: perhaps while others start, which then hang."""
+    from distributed import Client
+
+    collected = []
+    monkeypatch.setattr(Client, "__del__", lambda client: collected.append(client.status))
+    for address in ("nowhere", "tcp://127.0.0.1:1"):
+        with pytest.raises(ClusterError, match="did not answer"), connected(address, timeout=0.5):
+            pass
+    gc.collect()
+    assert len(collected) >= 2  # those of tests before may come too
+    assert set(collected) == {"closed"}
 
 
 def test_a_scheduler_without_workers_is_given_up(monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Thread
@@ -100,20 +100,26 @@ def connected(address: str, *, timeout: float = SECONDS_TO_CONNECT) -> Iterator[
 
 
 def _started(address: str, timeout: float) -> Any:
-    """Return a client, in bounded time: Dask itself may wait on if what listens is not a scheduler."""
+    """Return a client, in bounded time: Dask itself may wait on if what listens is not a scheduler.
+
+    One that could not be started is closed. Dask would close it when it is collected as garbage: at any
+    moment, also while another client or cluster is being started, and then both wait for each other for ever.
+    """
     distributed: Any = import_module("distributed")
     found: list[Any] = []
     given_up = Event()
 
     def start() -> None:
+        client = distributed.Client.__new__(distributed.Client)  # in hand even if it cannot be started
         try:
-            client = distributed.Client(address, timeout=timeout)
+            client.__init__(address, timeout=timeout)
         except Exception as error:
+            _close(client)
             found.append(error)
             return
         found.append(client)
         if given_up.is_set():
-            client.close()
+            _close(client)
 
     thread = Thread(target=start, name="spbn-connecting", daemon=True)
     thread.start()
@@ -126,6 +132,11 @@ def _started(address: str, timeout: float) -> Any:
             f"Check that it is running (dask scheduler) and that the address is the one it prints."
         )
     return found[0]
+
+
+def _close(client: Any) -> None:
+    with suppress(Exception):  # of what was never begun, for example
+        client.close()
 
 
 def require_workers(client: Any, *, timeout: float = SECONDS_FOR_WORKERS) -> dict[str, int]:
