@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,11 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def current_versions() -> dict[str, str]:
     """Return the versions of everything that the numbers depend on."""
+    return dict(_versions())
+
+
+@cache
+def _versions() -> dict[str, str]:  # to look them up takes as long as to learn a small Gaussian network
     from importlib.metadata import version
 
     import spbn
