@@ -97,6 +97,8 @@ class Deltas:
         tabu = list(tabu)
         while True:
             choice, least = self._best_known(tabu, epsilon)
+            if self._score.preview is None:  # all are known
+                return choice
             most = self._flat(tabu, margins=1.0)
             most[self._flat(tabu, margins=0.0) == most] = -np.inf
             position = int(most.argmax())
