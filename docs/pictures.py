@@ -23,7 +23,8 @@ import numpy as np
 
 import spbn
 from spbn.datasets import synthetic, synthetic_structure
-from spbn.drawing.plots import LINES, plot_contributions, plot_cpd, plot_search, plot_structure
+from spbn.drawing.plots import plot_contributions, plot_cpd, plot_search, plot_structure
+from spbn.drawing.style import LINES
 
 FOLDER = Path(__file__).parent / "img"
 

@@ -11,7 +11,7 @@ import numpy as np
 from spbn.drawing.layout import shortened
 from spbn.drawing.packages import require_plot_packages
 from spbn.drawing.pictures import DOTS_PER_INCH, DRAWN, require_picture_name
-from spbn.drawing.plots import INK, LINES
+from spbn.drawing.style import INK, LINES, line_colours
 from spbn.errors import ArgumentError, quoted
 from spbn.files.atomic import replacing
 from spbn.numerics.arrays import FloatArray
@@ -111,7 +111,7 @@ def _draw_levels(ax: Axes, before: FloatArray, paths: FloatArray, levels: Sequen
         shown = np.concatenate([shown[:-1], shares[MOST_LEVELS - 1 :].sum(axis=0)[None]])
     names = [*levels[: MOST_LEVELS - 1], "others"] if len(levels) > MOST_LEVELS else list(levels)
     steps = np.arange(1 - len(before), paths.shape[1] + 1)
-    colours = [LINES[k % len(LINES)] for k in range(len(shown))]
+    colours = line_colours(len(shown))
     alphas = [0.75 if k < len(LINES) else 0.4 for k in range(len(shown))]
     bottom = np.zeros(shown.shape[1])
     for share, name, colour, alpha in zip(shown, names, colours, alphas, strict=True):

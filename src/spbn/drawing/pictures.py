@@ -61,7 +61,8 @@ def _drawn(structure: Structure, kind: str) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from spbn.drawing.plots import graph_inches, plot_structure
+    from spbn.drawing.graph_parts import graph_inches
+    from spbn.drawing.plots import plot_structure
 
     stream = io.BytesIO()
     settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}

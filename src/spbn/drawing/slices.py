@@ -6,10 +6,11 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spbn.drawing.graph_parts import OPEN, graph_inches, on_ellipse
 from spbn.drawing.layout import node_width, short_labels
 from spbn.drawing.packages import require_plot_packages
 from spbn.drawing.pictures import DOTS_PER_INCH, DRAWN, require_picture_name
-from spbn.drawing.plots import INK, LONGEST_LABEL, OPEN, graph_inches, new_axes, on_ellipse
+from spbn.drawing.style import INK, LONGEST_LABEL, new_axes
 from spbn.errors import ArgumentError
 from spbn.files.atomic import replacing
 from spbn.graphs.dag import DAG

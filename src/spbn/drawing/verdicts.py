@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn.drawing.packages import require_plot_packages
-from spbn.drawing.plots import INK, LINES, MISSING
+from spbn.drawing.style import INK, LINES, MISSING
 from spbn.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from spbn.drawing import plots
+from spbn.drawing.graph_parts import graph_inches
 from spbn.drawing.markup import Html, safe
+from spbn.drawing.plots import plot_cpd
 from spbn.drawing.slices import plot_slices
+from spbn.drawing.style import FILL, INK, LINES
 from spbn.dynamic.network import DynamicNetwork
 from spbn.network import BayesianNetwork
 
@@ -20,22 +22,22 @@ if TYPE_CHECKING:
 CLOUD_POINTS = 600
 PIXELS_PER_INCH, SMALLEST, LARGEST = 96, 0.6, 1.25  # how graphs may be scaled
 _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
-#: Colours of `spbn.plots`, and the variables of the style sheet that replace them.
+#: Colours of figures, and the variables of the style sheet that replace them.
 _VARIABLES = {
-    plots.INK: "var(--ink)",
-    plots.FILL: "var(--fill)",
+    INK: "var(--ink)",
+    FILL: "var(--fill)",
     "#ffffff": "var(--card)",
-    **{colour: f"var(--c{i})" for i, colour in enumerate(plots.LINES, 1)},
+    **{colour: f"var(--c{i})" for i, colour in enumerate(LINES, 1)},
 }
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "spbn",
     "font.size": 10.5,
-    "text.color": plots.INK,
-    "axes.edgecolor": plots.INK,
-    "axes.labelcolor": plots.INK,
-    "xtick.color": plots.INK,
-    "ytick.color": plots.INK,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
     "axes.linewidth": 0.6,
     "axes.unicode_minus": True,
 }
@@ -59,7 +61,7 @@ def cpd_figure(network: BayesianNetwork, node: str, data: Any, number: int) -> H
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=(4.6, 3.1), layout="constrained")
         ax = figure.subplots()
-        plots.plot_cpd(network, node, ax, data=data, points=CLOUD_POINTS)
+        plot_cpd(network, node, ax, data=data, points=CLOUD_POINTS)
         for shading in ax.images:
             shading.set_interpolation("none")  # as computed, a tenth of the size: the browser smooths it
         svg = _saved(figure)
@@ -75,7 +77,7 @@ def slices_figure(network: DynamicNetwork) -> Html:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(layout="constrained")
         ax = plot_slices(network, figure.subplots())
-        size = plots.graph_inches(ax)
+        size = graph_inches(ax)
         figure.set_size_inches(size)
         svg = _saved(figure)
     label = f"Graph of {len(network.nodes)} variables over time"
