@@ -12,8 +12,8 @@ import pytest
 import spbn
 from spbn.errors import ArgumentError, DataError, PackageError
 from spbn.tables.excel import _extent
-from spbn.tables.files import place, read_as_written, read_table, write_table
-from spbn.tables.sources import Source
+from spbn.tables.files import read_as_written, read_table, write_table
+from spbn.tables.sources import Source, place
 
 FRAME = pd.DataFrame({"größe": [1.5, -2.0, 1234.25], "b": [1.0, 5.0, 4.0]})
 TEXT = "größe,b\n1.5,1\n-2,5\n1234.25,4\n"

@@ -185,8 +185,8 @@ def _is_terminal() -> bool:
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
     from spbn.explain import early_stop
-    from spbn.tables.files import place
     from spbn.tables.frames import as_table
+    from spbn.tables.sources import place
 
     settings = network.record.settings
     labels = [str(row) for row in frame.index]

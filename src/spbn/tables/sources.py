@@ -11,7 +11,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -300,6 +300,21 @@ def kind_of(path: Path) -> str:
             f"the name of a table must end in one of {', '.join(KINDS)}. Got {path.name!r}.{remedy}"
         )
     return end.removesuffix(GZIP)
+
+
+def place(source: str | os.PathLike[str] | Source, row: int) -> str:
+    """Say where a row is, counted from 1; for a text file also the line, counted as an editor does."""
+    table = as_source(source)
+    if not table.is_text:
+        return f"row {row}"
+    with suppress(csv.Error, StopIteration), table.opened() as stream:
+        reader = csv.reader(stream, delimiter=table.separator, skipinitialspace=True)
+        # pandas passes over lines that hold nothing.
+        lines = (
+            reader.line_num for fields in reader if any(field.strip() for field in fields) or len(fields) > 1
+        )
+        return f"row {row} (line {next(islice(lines, row, None))})"
+    return f"row {row}"
 
 
 def _has_columns(lines: list[str], mark: str) -> bool:
