@@ -15,7 +15,7 @@ from mixed import mixed_frame, mixed_network
 from spbn import ArgumentError, BayesianNetwork, FitError, ModelFileError, Structure
 from spbn.files import model
 from spbn.kernels import compact
-from spbn.kernels.spectral import extents
+from spbn.kernels.spectral import boxes, extents
 from spbn.nodes.arrays import ArrayReader, ArrayWriter
 from spbn.nodes.by_configuration import read_cpd, write_cpd
 from spbn.report import render
@@ -218,7 +218,7 @@ def test_nodes_with_too_many_parents(kind):
 
 
 def test_tables_that_are_too_large(monkeypatch):
-    monkeypatch.setattr(compact.boxes, "MAX_CELLS", 200)
+    monkeypatch.setattr(boxes, "MAX_CELLS", 200)
     monkeypatch.setattr(compact, "FEW_ROWS", 500)
     with pytest.raises(FitError, match=r"table of 'b' would be too large.*table of 'd'"):
         exact("ckde").compact()

@@ -13,7 +13,7 @@ import numpy as np
 from spbn.errors import ArgumentError, FitError, GraphError, quoted
 from spbn.fitting import fitted, typical_logpdf
 from spbn.kernels.bandwidth import BandwidthRule
-from spbn.kernels.compact import require_tolerance
+from spbn.kernels.compacting import require_tolerance
 from spbn.margins import Margins, require_kind
 from spbn.margins import fitted as fitted_margins
 from spbn.nodes.admission import refusal

@@ -9,8 +9,9 @@ from scipy import special, stats
 from kernels.large import SHAPES, table
 from spbn.errors import ArgumentError
 from spbn.files import integers
-from spbn.kernels import compact
-from spbn.kernels.compact import CompactKernels, extent_of
+from spbn.kernels import compact, compacting
+from spbn.kernels.compact import CompactKernels
+from spbn.kernels.compacting import extent_of
 from spbn.kernels.prepared import PreparedKernels
 from spbn.kernels.spectral import boxes, engine, extents
 from spbn.kernels.spectral.coefficients import Coefficients, Rings
@@ -129,8 +130,8 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
     points = curve(rng, d, 1500)
     if tailed:  # the box leaves rows out
         points[:, :40] *= 6.0
-        monkeypatch.setattr(compact, "COMFORTABLE_CELLS", 200)
-        monkeypatch.setattr(compact, "BYTES_A_ROW", 1.0)
+        monkeypatch.setattr(compacting, "COMFORTABLE_CELLS", 200)
+        monkeypatch.setattr(compacting, "BYTES_A_ROW", 1.0)
     monkeypatch.setattr(extents, "SMALL", np.inf)  # nor is anything else left out
     kernels = prepared(points)
     made = CompactKernels.of(kernels, TOLERANCE)
@@ -177,8 +178,8 @@ def test_draws_have_the_distribution_that_they_should(rng, d, where, interval, a
 
 
 def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
-    monkeypatch.setattr(compact, "COMFORTABLE_CELLS", 0)
-    monkeypatch.setattr(compact, "BYTES_A_ROW", 0.0)
+    monkeypatch.setattr(compacting, "COMFORTABLE_CELLS", 0)
+    monkeypatch.setattr(compacting, "BYTES_A_ROW", 0.0)
     points = rng.standard_t(2, size=(1, 2000))
     made = CompactKernels.of(prepared(points), TOLERANCE)
     bottom, top = made.joint.low[0], made.joint.high[0]

@@ -15,10 +15,9 @@ from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, out
 from spbn.errors import FitError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels import bandwidth as bandwidths
-from spbn.kernels.compact import (
-    FEW_ROWS,
+from spbn.kernels.compact import FEW_ROWS, CompactKernels
+from spbn.kernels.compacting import (
     LEAST_TOLERANCE,
-    CompactKernels,
     box_around,
     extent_of,
     grain_of,

@@ -12,40 +12,39 @@ If there are so few rows that most of them are outposts, no table is made and al
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
-from spbn.errors import ArgumentError
+from spbn.kernels.compact_loops import read_tables, tail_masses
+from spbn.kernels.compacting import (
+    COEFFICIENTS_SHARE,
+    extent_beside,
+    grain_of,
+    require_tolerance,
+    rounded_centre,
+    rounded_outposts,
+    tables_of,
+)
 from spbn.kernels.conditional import choose_rows_between, in_parts
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.prepared import PreparedKernels
-from spbn.kernels.spectral import boxes, engine, lines, window
-from spbn.kernels.spectral.boxes import Grid
+from spbn.kernels.spectral import lines, window
 from spbn.kernels.spectral.coefficients import Coefficients
 from spbn.kernels.spectral.extents import Extent
-from spbn.kernels.spectral.gridding import WIDTH, interpolate_at
-from spbn.kernels.spectral.outskirts import Outskirts
-from spbn.kernels.spectral.tables import Lattice, RowTable
+from spbn.kernels.spectral.gridding import WIDTH
+from spbn.kernels.spectral.tables import RowTable
 from spbn.numerics.arrays import BoolArray, FloatArray, frozen
-from spbn.numerics.compiling import compiled
 from spbn.numerics.normal import draw_between
-from spbn.numerics.normal import mass as mass_of
 from spbn.numerics.threads import started_threads
 
-LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
-COEFFICIENTS_SHARE, ROWS_SHARE = 0.4, 0.5  # of the tolerance: for coefficients and for rows that are left out
 FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
 FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
 MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
-
-# A box that leaves out rows in long tails has fewer cells, but more outposts. What both cost, in bytes.
-COMFORTABLE_CELLS = 10_000_000  # up to this, no row is left out
-BYTES_A_CELL, BYTES_A_ROW = 5.0, 1000.0
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
@@ -152,11 +151,11 @@ class CompactKernels:
         points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
         arrays = (frozen(queries), *self._tables, points, sums, out)
         if asked * WIDTH**d < FEWEST_CELLS:
-            answered = _read_tables(0, asked, *arrays)
+            answered = read_tables(0, asked, *arrays)
         else:
             with started_threads() as threads:
                 cuts = threads.shares(asked)
-                threads.run(_read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
+                threads.run(read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
             answered = out.max() < np.inf
         if answered:
             return out
@@ -173,7 +172,7 @@ class CompactKernels:
 
     @cached_property
     def _tables(self) -> tuple[FloatArray, ...]:
-        """What `_read_tables` needs to know: the coordinates, the least sums, and the tables."""
+        """What `read_tables` needs to know: the coordinates, the least sums, and the tables."""
         assert self.joint is not None  # or there would be nothing to read
         grid, d = self.joint.lattice.grid, len(self.centre)
         frame = np.empty((d, 4 + d))
@@ -279,7 +278,7 @@ class CompactKernels:
         out = np.zeros((3, len(lows)))
         # Rows that reach beyond the box are within reach of the outskirts, so the outposts are enough.
         tails = np.array([bottom, top])
-        in_parts(_tail_masses, self.outposts, points, frozen(lows), frozen(highs), tails, out)
+        in_parts(tail_masses, self.outposts, points, frozen(lows), frozen(highs), tails, out)
         crossing = np.flatnonzero((lows < top) & (highs > bottom))
         if len(crossing):
             start, end = np.maximum(lows[crossing], bottom), np.minimum(highs[crossing], top)
@@ -324,16 +323,6 @@ class CompactKernels:
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
 
-def require_tolerance(tolerance: object) -> None:
-    """Refuse tolerances that cannot be kept, or that nobody wants."""
-    is_number = isinstance(tolerance, int | float | np.floating) and not isinstance(tolerance, bool)
-    if not is_number or not LEAST_TOLERANCE <= tolerance <= GREATEST_TOLERANCE:  # type: ignore[operator]
-        raise ArgumentError(
-            f"tolerance must be between {LEAST_TOLERANCE:g} and {GREATEST_TOLERANCE:g}. "
-            f"Got {tolerance!r} instead."
-        )
-
-
 def compact_scales(
     kernels: PreparedKernels, widths: Sequence[float], tolerance: float
 ) -> list[CompactKernels | None]:
@@ -357,7 +346,7 @@ def compact_scales(
     found: dict[float, Extent | None] = {}
     kept = np.zeros(rows, dtype=bool)
     for width in sorted(widths, reverse=True):  # wide kernels reach farthest
-        extent = _extent(points / width, kept, tolerance)
+        extent = extent_beside(points / width, kept, tolerance)
         near = np.ones(rows, dtype=bool) if extent is None else extent.outskirts.holds(points / width)
         tabled = extent is not None and (rows > FEW_ROWS or near.mean() <= MOST_OUTPOSTS)
         found[width] = extent if tabled else None
@@ -371,7 +360,7 @@ def compact_scales(
         whitener, extent = kernels.whitener / width, found[width]
         far, fine = frozen(outposts / width), grain / width
         if extent is not None:
-            joint, parents = _tables(points / width, extent)
+            joint, parents = tables_of(points / width, extent)
             rest = (far, extent.threshold, tolerance, fine)
             made.append(CompactKernels.assembled(centre, whitener, joint, parents, *rest))
         elif rows <= FEW_ROWS:
@@ -379,175 +368,3 @@ def compact_scales(
         else:
             made.append(None)
     return made
-
-
-def _extent(points: FloatArray, kept: BoolArray, tolerance: float) -> Extent | None:
-    """Choose what of a table is kept, given the outposts that there are anyway; None if it does not fit."""
-    d, rows = points.shape
-    if d > engine.DIMENSIONS:
-        return None
-    box = box_around(points, engine.THRESHOLD * rows)
-    if box.cells > boxes.MAX_CELLS:
-        return None
-    table = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
-    return extent_of(table, tolerance, lambda found: float(np.count_nonzero(found.holds(points) | kept)))
-
-
-def _tables(points: FloatArray, extent: Extent) -> tuple[RowTable, RowTable | None]:
-    """Return tables of all variables and of the parents."""
-    d, box = len(points), extent.box
-    joint = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
-    return joint, None if d == 1 else RowTable.of(points[:-1], joint.lattice.without_last)
-
-
-def extent_of(
-    table: RowTable, tolerance: float, outposts: Callable[[Outskirts], float] | None = None
-) -> Extent:
-    """Choose what of a table of all rows is kept, in coordinates in which kernels are standard normals."""
-    return Extent.of(table, COEFFICIENTS_SHARE * tolerance, ROWS_SHARE * tolerance, outposts)
-
-
-def grain_of(tolerance: float) -> float:
-    """Return what coordinates of outposts are rounded to: a power of two, a thousandth of the tolerance.
-
-    A row that is off by so much changes the logarithm of its kernel by as much times the distance. That
-    matters where a density is made up of several rows far away.
-    """
-    return float(2.0 ** (math.floor(math.log2(tolerance)) - 10))
-
-
-def rounded_centre(centre: FloatArray, whitener: FloatArray) -> FloatArray:
-    """Return a round number near what is subtracted from every variable, which may be the value of a row.
-
-    Parameters
-    ----------
-    centre
-        One for every variable.
-    whitener
-        The inverse Cholesky factor of the bandwidth matrix.
-    """
-    lower = np.linalg.inv(whitener)
-    widths = np.sqrt((lower**2).sum(axis=1)).reshape(centre.shape)
-    steps = 2.0 ** np.floor(np.log2(widths))
-    rounded: FloatArray = np.round(centre / steps) * steps + 0.0  # not -0.0
-    return rounded
-
-
-def box_around(points: FloatArray, threshold: float) -> Grid:
-    """Choose the box of a table: where the outskirts of all rows begin, or smaller if there are long tails.
-
-    Beyond a box that ends earlier everything counts as outskirts, which makes for more outposts.
-    """
-    beyond = math.sqrt(2.0 * math.log(max(1.0, 1.0 / threshold)))
-    whole = boxes.rounded(points.min(axis=1) - beyond, points.max(axis=1) + beyond, engine.REACH)
-    if whole.cells <= COMFORTABLE_CELLS:
-        return whole
-    # The unit does not matter, only that a rank costs next to nothing.
-    cut, _ = boxes.cheapest_grid(points, engine.REACH, cell_cost=BYTES_A_CELL, row_cost=BYTES_A_ROW)
-    wider = boxes.rounded(cut.low - beyond, cut.high + beyond, engine.REACH)
-    return wider if wider.cells <= boxes.MAX_CELLS else boxes.rounded(cut.low, cut.high, engine.REACH)
-
-
-def rounded_outposts(points: FloatArray, grain: float) -> FloatArray:
-    """Round coordinates, and put rows into an order that does not tell which came first."""
-    rounded: FloatArray = np.round(points / grain) * grain
-    return frozen(rounded[:, np.lexsort(rounded[::-1])])
-
-
-@compiled()
-def _read_tables(
-    first: int,
-    end: int,
-    queries: FloatArray,
-    frame: FloatArray,
-    limits: FloatArray,
-    pieces: FloatArray,
-    joint: FloatArray,
-    parents: FloatArray,
-    points: FloatArray,
-    sums: FloatArray,
-    out: FloatArray,
-) -> bool:
-    """Put whitened queries, the sums of all variables and of the parents, and log-densities.
-
-    A log-density is infinite where the tables have no answer; tells whether they have all answers.
-
-    Parameters
-    ----------
-    frame
-        Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
-    limits
-        The least sums that are precise enough, of all variables and of the parents; how many rows there are,
-        which is the sum of no parents; and the spacing of the grids.
-    """
-    d = len(queries)
-    places, below = np.zeros((3, end - first)), np.zeros((3, end - first))
-    inside = np.zeros((2, end - first), dtype=np.bool_)
-    for i in range(first, end):
-        within = True
-        for k in range(d):
-            z = 0.0
-            for m in range(k + 1):
-                z += frame[k, 4 + m] * (queries[m, i] - frame[m, 0])
-            points[k, i] = z
-            inside[1, i - first] = within  # all that come before the last
-            if not (frame[k, 1] <= z <= frame[k, 2]):
-                within = False
-                z = frame[k, 1]
-            # The axes of a grid: the first, the last, and then the one between.
-            place = z / limits[3] + frame[k, 3]
-            places[_axis(k, d), i - first] = place
-            if k < d - 1:
-                below[_axis(k, d - 1), i - first] = place
-        inside[0, i - first] = within
-    interpolate_at(places, 0, end - first, pieces, joint, sums[0, first:end])
-    if d > 1:
-        interpolate_at(below, 0, end - first, pieces, parents, sums[1, first:end])
-    scale = math.log(frame[d - 1, 3 + d] / _ROOT_2PI)
-    all_answered = True
-    for i in range(first, end):
-        if d == 1:
-            sums[1, i] = limits[2]
-        elif not inside[1, i - first]:
-            sums[1, i] = 0.0
-        answered = inside[0, i - first] and sums[0, i] >= limits[0] and (d == 1 or sums[1, i] >= limits[1])
-        out[i] = math.log(sums[0, i] / sums[1, i]) + scale if answered else np.inf
-        all_answered &= answered
-    return all_answered
-
-
-@compiled()
-def _axis(k: int, d: int) -> int:
-    """Return the axis of a grid that a variable lies along; see `Grid.axes`."""
-    return 2 if d == 2 and k == 1 else k
-
-
-@compiled()
-def _tail_masses(
-    first: int,
-    end: int,
-    train: FloatArray,
-    queries: FloatArray,
-    lows: FloatArray,
-    highs: FloatArray,
-    tails: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Put what rows have of intervals below the lower tail's end, and above the upper one's."""
-    child = len(train) - 1
-    for i in range(first, end):
-        if lows[i] >= tails[0] and highs[i] <= tails[1]:
-            continue
-        for j in range(train.shape[1]):
-            square = 0.0
-            for k in range(child):
-                square += (queries[k, i] - train[k, j]) ** 2
-            if square > 80.0:
-                continue
-            weight = math.exp(-0.5 * square)
-            if lows[i] < tails[0]:
-                z = train[child, j]
-                out[0, i] += weight * mass_of(lows[i] - z, min(highs[i], tails[0]) - z)
-            if highs[i] > tails[1]:
-                z = train[child, j]
-                out[2, i] += weight * mass_of(max(lows[i], tails[1]) - z, highs[i] - z)
