@@ -32,10 +32,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn.app.progress import counting_progress
+from spbn.choices import MISSING
 from spbn.errors import ArgumentError, SpbnError
 from spbn.files.checkpoint import Checkpoint
+from spbn.files.resuming import work_of
 from spbn.graphs.dag import DAG, Arc
-from spbn.learn import MISSING, learn, work_of
+from spbn.learn import learn
 from spbn.nodes.base import NodeType, place_of
 from spbn.numerics.arrays import IntArray
 from spbn.numerics.random import Seed, generator

@@ -6,53 +6,41 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spbn.app.progress import search_progress
-from spbn.errors import ArgumentError, SpbnError, quoted
-from spbn.files.checkpoint import Checkpoint, Notes
+from spbn.choices import (
+    chosen_score,
+    independence_test,
+    prepared_score,
+    refuse_for_pc,
+    score_of,
+    validated_likelihood,
+)
+from spbn.errors import ArgumentError
+from spbn.files.checkpoint import Notes
+from spbn.files.resuming import noted_steps
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.graphs.dag import Arc
-from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.kernels.bandwidth import BandwidthRule
-from spbn.margins import fitted as fitted_margins
-from spbn.margins import require_kind
+from spbn.learning_task import Task, prepared_task, settings_of
 from spbn.network import BayesianNetwork
-from spbn.nodes.admission import impossible_arcs, refuse_impossible
-from spbn.nodes.base import FitSettings, NodeType
+from spbn.nodes.base import NodeType
 from spbn.numerics.random import Seed, generator
 from spbn.pc import PCResult, pc
-from spbn.record import Record, current_versions, plain_settings
-from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
+from spbn.record import Record, current_versions
+from spbn.scores import Score
 from spbn.scores.averaged import Averaged
 from spbn.search import SearchInterrupted, SearchResult, Step, hill_climb
 from spbn.search.constraints import arcs_into, require_seconds
-from spbn.search.hill_climbing import Trail
-from spbn.search.records import step_of, step_record
 from spbn.structure import Structure
-from spbn.tables.completions import Completions
-from spbn.tables.frames import Missing, as_table, require_distinct, training_table, training_table_with_holes
+from spbn.tables.frames import training_table_with_holes
 from spbn.tables.splits import Split
 from spbn.tables.table import Table
-
-#: The models, and the types that their nodes may have.
-MODELS = {
-    "spbn": (NodeType.LG, NodeType.CKDE),
-    "gbn": (NodeType.LG,),
-    "kdebn": (NodeType.CKDE,),
-    "blend": (NodeType.BLEND,),
-}
-ALGORITHMS = ("hc", "pc")
-TESTS = {"plc": PartialCorrelation, "rcot": RCoT, "cmiknn": CMIknn}
-SCORES = ("cv", "bic", "bge")
-MISSING = ("error", "drop", "impute")
-#: Arguments of `learn` that decide when it stops and what it shows, and not what it looks for.
-WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds", "client")
 
 
 class LearningInterrupted(KeyboardInterrupt):
@@ -208,135 +196,137 @@ def learn_with(
     notes
         Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
     """
-    began = time.perf_counter()
-    settings = _settings(given)
-    _require_choice("missing", given["missing"], MISSING)
-    require_seconds(given["max_seconds"])
-    complete: Missing = "drop" if given["missing"] == "drop" else "error"
-    model, algorithm, score, seed = given["model"], given["algorithm"], given["score"], given["seed"]
-    bandwidth, engine, smoothing = given["bandwidth"], given["engine"], given["smoothing"]
-    folds, validation, epsilon, start = given["folds"], given["validation"], given["epsilon"], given["start"]
-    margins, alpha, drop, discrete = given["margins"], given["alpha"], given["drop"], given["discrete"]
-    _require_choice("model", model, tuple(MODELS))
-    _require_choice("algorithm", algorithm, ALGORITHMS)
-    _require_choice("test", given["test"], tuple(TESTS))
-    required_arcs, forbidden_arcs = list(given["required_arcs"]), list(given["forbidden_arcs"])
-    max_parents, max_seconds, patience = given["max_parents"], given["max_seconds"], given["patience"]
-    checkpoint, progress, client = given["checkpoint"], given["progress"], given["client"]
-    fit_settings = FitSettings(bandwidth, engine, smoothing)
-    require_kind(margins)
-    choices = _choices(model, given["types"])
-    _require_use(bandwidth, choices)
-    data = given["data"]
-    completions = data.others if isinstance(data, Completions) else ()
-    data = data.table if isinstance(data, Completions) else data
-    table = training_table(data, complete, drop=drop, discrete=discrete)
-    require_distinct(table)
-    original, transforms = table, fitted_margins(margins, table)
-    if transforms is not None:
-        table = transforms.transformed(table)
-        completions = tuple(map(transforms.transformed, completions))
-    begin = _start(table, model, choices, start, inputs)
-    likelihood = {
-        "folds": folds,
-        "validation": validation,
-        "seed": seed,
-        "bandwidth": bandwidth,
-        "missing": complete,
-        "engine": engine,
-        "smoothing": smoothing,
-    }
-    climbed_rows = table
-    if split is not None:
-        climbed_rows = table.take(split.training)
-        likelihood |= {"folds": split.folds, "validation": table.take(split.validation)}
-    refuse_impossible(impossible_arcs(table.variables), required_arcs)
-    climbing: dict[str, Any] = {"types": choices, "patience": patience, "epsilon": epsilon}
+    task = prepared_task(given, inputs, split)
+    found = _by_score(task, notes) if given["algorithm"] == "hc" else _by_tests(task)
+    return _fitted(task, *found)
 
-    def fitted(
-        search: SearchResult | PCResult, found: Structure, type_search: SearchResult | None = None
-    ) -> BayesianNetwork:
-        """Fit a structure that was found to all rows."""
-        structure, cpds, left_out = fit_what_can_be(found, table, fit_settings, required_arcs=required_arcs)
-        for (source, target), reason in left_out:
-            warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=4)
-        cpds = pooled_over(completions, structure, cpds, fit_settings)
-        record = Record(
-            settings=settings,
-            versions=current_versions(),
-            rows=original.rows,
-            columns=original.names,
-            data_hash=original.digest,
-            typical=typical_logpdf(structure, original, fit_settings, transforms),
-            seconds=time.perf_counter() - began,
-            search=search,
-            type_search=type_search,
-        )
-        return BayesianNetwork(structure, cpds, margins=transforms, record=record)
 
-    if algorithm == "hc":
-        recipe = partial(_score, model=model, score=score)
-        first = climbed_rows if _chosen_score(model, score) == "cv" else table
-        scores = [_prepared(client, filled, recipe, likelihood) for filled in (first, *completions)]
-        criterion = Averaged(scores) if completions else scores[0]
-        taken, note = _noted_steps(
-            checkpoint if notes is None else notes(),
-            original,
-            given | {"required_arcs": required_arcs, "forbidden_arcs": forbidden_arcs},
-            begin,
-        )
-        left = None if max_seconds is None else max(0.0, max_seconds - (time.perf_counter() - began))
-        try:
-            with search_progress(progress, patience) as show:
-                climbed = hill_climb(
-                    criterion,
-                    begin,
-                    operators=("arcs", "types") if len(choices) > 1 else ("arcs",),
-                    max_parents=max_parents,
-                    max_seconds=left,
-                    required_arcs=required_arcs,
-                    forbidden_arcs=forbidden_arcs,
-                    on_step=_both(note, show),
-                    taken=taken,
-                    **climbing,
-                )
-        except SearchInterrupted as stop:
-            so_far = stop.result
-            raise LearningInterrupted(so_far, lambda: fitted(so_far, so_far.structure)) from None
-        return fitted(climbed, climbed.structure)
-    _refuse_for_pc(
-        score=score,
-        max_parents=max_parents,
-        max_seconds=max_seconds,
-        checkpoint=checkpoint,
-        start=start,
+class _Found(NamedTuple):
+    """What the searches found."""
+
+    search: SearchResult | PCResult
+    structure: Structure
+    type_search: SearchResult | None = None
+
+
+def _by_score(task: Task, notes: Callable[[], Notes] | None) -> _Found:
+    """Climb to the arcs, and to the node types if there is a choice, that a score prefers."""
+    given = task.given
+    recipe = partial(score_of, model=given["model"], score=given["score"])
+    first = task.climbed if chosen_score(given["model"], given["score"]) == "cv" else task.table
+    scores = [
+        prepared_score(given["client"], rows, recipe, task.likelihood) for rows in (first, *task.completions)
+    ]
+    criterion = Averaged(scores) if task.completions else scores[0]
+    noted = given["checkpoint"] if notes is None else notes()
+    taken, note = noted_steps(noted, task.original, given, task.begin)
+    left = given["max_seconds"]
+    if left is not None:
+        left = max(0.0, left - (time.perf_counter() - task.began))
+    climbed = _climbed(
+        task,
+        criterion,
+        task.begin,
+        lambda so_far: _Found(so_far, so_far.structure),
+        note=note,
+        operators=("arcs", "types") if len(task.choices) > 1 else ("arcs",),
+        max_parents=given["max_parents"],
+        max_seconds=left,
+        required_arcs=given["required_arcs"],
+        forbidden_arcs=given["forbidden_arcs"],
+        taken=taken,
     )
-    # Made first, so that wrong arguments are reported before the tests are run.
-    validated = _prepared(client, climbed_rows, _validated, likelihood) if len(choices) > 1 else None
+    return _Found(climbed, climbed.structure)
+
+
+def _by_tests(task: Task) -> _Found:
+    """Find arcs by tests of independence, and climb to the node types if there is a choice."""
+    given = task.given
+    only_for_climbing = ("score", "max_parents", "max_seconds", "checkpoint", "start")
+    refuse_for_pc(**{name: given[name] for name in only_for_climbing})
+    score = None
+    if len(task.choices) > 1:  # made first, so that wrong arguments are reported before the tests are run
+        score = prepared_score(given["client"], task.climbed, validated_likelihood, task.likelihood)
     search = pc(
-        _test(given["test"], table, seed),
-        alpha=alpha,
-        required_arcs=required_arcs,
-        forbidden_arcs=[*forbidden_arcs, *arcs_into(inputs, table.names)],
-        progress=progress,
+        independence_test(given["test"], task.table, given["seed"]),
+        alpha=given["alpha"],
+        required_arcs=given["required_arcs"],
+        forbidden_arcs=[*given["forbidden_arcs"], *arcs_into(task.begin.inputs, task.table.names)],
+        progress=given["progress"],
     )
-    structure = begin.with_dag(search.pdag.to_dag())
-    if validated is None:
-        return fitted(search, structure)
+    structure = task.begin.with_dag(search.pdag.to_dag())
+    if score is None:
+        return _Found(search, structure)
+    climbed = _climbed(
+        task,
+        score,
+        structure,
+        lambda so_far: _Found(search, so_far.structure, so_far),
+        operators=("types",),
+    )
+    return _Found(search, climbed.structure, climbed)
+
+
+def _climbed(
+    task: Task,
+    score: Score,
+    start: Structure,
+    found: Callable[[SearchResult], _Found],
+    *,
+    note: Callable[[Step], None] | None = None,
+    **options: Any,
+) -> SearchResult:
+    """Climb, and offer what was `found` by then if that is interrupted."""
+    patience, epsilon = task.given["patience"], task.given["epsilon"]
     try:
-        with search_progress(progress, patience) as show:
-            climbed = hill_climb(validated, structure, operators=("types",), on_step=show, **climbing)
+        with search_progress(task.given["progress"], patience) as show:
+            return hill_climb(
+                score,
+                start,
+                types=task.choices,
+                patience=patience,
+                epsilon=epsilon,
+                on_step=_both(note, show),
+                **options,
+            )
     except SearchInterrupted as stop:
         so_far = stop.result
-        raise LearningInterrupted(so_far, lambda: fitted(search, so_far.structure, so_far)) from None
-    return fitted(search, climbed.structure, climbed)
+        raise LearningInterrupted(so_far, lambda: _fitted(task, *found(so_far))) from None
 
 
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `learn` as plain data, for the record."""
-    settings = plain_settings(given | {"data": None})
-    del settings["data"], settings["progress"], settings["checkpoint"], settings["client"]
-    return settings
+def _both(
+    first: Callable[[Step], None] | None, second: Callable[[Step], None] | None
+) -> Callable[[Step], None]:
+    def call(step: Step) -> None:
+        for function in (first, second):
+            if function is not None:
+                function(step)
+
+    return call
+
+
+def _fitted(
+    task: Task, search: SearchResult | PCResult, found: Structure, type_search: SearchResult | None
+) -> BayesianNetwork:
+    """Fit a structure that was found to all rows."""
+    settings = task.fit_settings
+    required_arcs = task.given["required_arcs"]
+    structure, cpds, left_out = fit_what_can_be(found, task.table, settings, required_arcs=required_arcs)
+    for (source, target), reason in left_out:
+        warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=4)
+    cpds = pooled_over(task.completions, structure, cpds, settings)
+    record = Record(
+        settings=task.settings,
+        versions=current_versions(),
+        rows=task.original.rows,
+        columns=task.original.names,
+        data_hash=task.original.digest,
+        typical=typical_logpdf(structure, task.original, settings, task.margins),
+        seconds=time.perf_counter() - task.began,
+        search=search,
+        type_search=type_search,
+    )
+    return BayesianNetwork(structure, cpds, margins=task.margins, record=record)
 
 
 def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
@@ -382,7 +372,7 @@ def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
         raise KeyboardInterrupt from None
     record = replace(
         network.record,
-        settings=_settings(given),
+        settings=settings_of(given),
         data_hash=table.digest,
         seconds=time.perf_counter() - began,
         rounds=tuple(scores),
@@ -390,157 +380,8 @@ def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
     return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
 
 
-def _choices(model: str, types: Iterable[NodeType | str] | None) -> tuple[NodeType, ...]:
-    """Return the types that nodes may have."""
-    if types is None:
-        return MODELS[model]
-    if model != "spbn":
-        raise ArgumentError(f"types can be given with model='spbn' only. Got model={model!r}.")
-    chosen = tuple(dict.fromkeys(map(NodeType.parse, (types,) if isinstance(types, str) else types)))
-    if not chosen:
-        raise ArgumentError("types must name at least one node type.")
-    return chosen
-
-
-def _require_use(bandwidth: BandwidthRule, choices: tuple[NodeType, ...]) -> None:
-    """Refuse to choose the scale of CKDE nodes where there will be none."""
-    if bandwidth == "cv" and NodeType.CKDE not in choices:
-        types = " or ".join(node_type.label for node_type in choices)
-        raise ArgumentError(
-            f"bandwidth='cv' chooses the scale of CKDE nodes, and all nodes will be {types}: leave it out."
-        )
-
-
-def _prepared(client: Any, table: Table, recipe: Callable[..., Score], likelihood: dict[str, Any]) -> Score:
-    """Make a score of a table from the settings of likelihoods; workers compute it if there is a client."""
-    if client is None:
-        return recipe(table, likelihood=likelihood)
-    from spbn.distributed.families import spread
-
-    if likelihood["seed"] is None:
-        likelihood = likelihood | {"seed": generator(None)}  # all workers have to deal the rows alike
-    copy = deepcopy(likelihood)  # making a score takes something from a generator
-    return spread(client, table, recipe(table, likelihood=likelihood), partial(recipe, likelihood=copy))
-
-
-def _validated(table: Table, likelihood: dict[str, Any]) -> Score:
-    return ValidatedLikelihood(table, **likelihood)
-
-
-def _chosen_score(model: str, score: str | None) -> str:
-    return score or ("bic" if model == "gbn" else "cv")
-
-
-def _score(table: Table, model: str, score: str | None, likelihood: dict[str, Any]) -> Score:
-    chosen = _chosen_score(model, score)
-    _require_choice("score", chosen, SCORES)
-    if chosen == "cv":
-        return ValidatedLikelihood(table, **likelihood)
-    if model != "gbn":
-        raise ArgumentError(f"score={chosen!r} is for model='gbn' only. Got model={model!r}: use score='cv'.")
-    return BIC(table) if chosen == "bic" else BGe(table)
-
-
-def _test(test: str, table: Table, seed: Seed) -> IndependenceTest:
-    return PartialCorrelation(table) if test == "plc" else TESTS[test](table, seed=seed)
-
-
-def _refuse_for_pc(*, start: object, **given: object) -> None:
-    """Refuse arguments that only hill climbing uses, instead of ignoring them."""
-    unused = [name for name, value in given.items() if value is not None]
-    if isinstance(start, Structure):
-        unused.append("start (as a structure)")
-    if unused:
-        raise ArgumentError(f"{' and '.join(unused)} can be given with algorithm='hc' only, not with 'pc'.")
-
-
 def _refuse_with_holes(**given: object) -> None:
     """Refuse what one search alone can do: holes take several."""
     unused = [name for name, value in given.items() if value is not None]
     if unused:
         raise ArgumentError(f"{' and '.join(unused)} cannot be given with missing='impute'.")
-
-
-def work_of(given: dict[str, Any], table: Table) -> dict[str, Any]:
-    """Describe everything that a result depends on, for its checkpoint, from the arguments of `learn`."""
-    seed = given["seed"]
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise ArgumentError(
-            f"a checkpoint needs a seed that is a whole number, or the work that is resumed would not be "
-            f"the same. Got {seed!r}."
-        )
-    settings = {name: value for name, value in given.items() if name not in WITHOUT_EFFECT}
-    if "folds" in settings and not np.isscalar(settings["folds"]):
-        settings["folds"] = np.asarray(settings["folds"]).tolist()
-    if "validation" in settings and not np.isscalar(settings["validation"]):
-        settings["validation"] = as_table(settings["validation"], variables=table.variables).digest
-    versions = current_versions()
-    return {
-        "spbn": versions["spbn"],
-        "data": table.digest,
-        "columns": list(table.names),
-        "settings": plain_settings(settings),
-    }
-
-
-def _noted_steps(
-    notes: str | os.PathLike[str] | Notes | None, table: Table, given: dict[str, Any], start: Structure
-) -> tuple[list[Step], Callable[[Step], None] | None]:
-    """Return the steps that a checkpoint has, and what notes further ones in it."""
-    if notes is None:
-        return [], None
-    if isinstance(notes, str | os.PathLike):
-        checkpoint: Notes = Checkpoint(notes, {"work": "search", **work_of(given, table)})
-    else:
-        checkpoint = notes
-    trail = Trail(start)
-    try:
-        steps = [step_of(entry, number, trail) for number, entry in enumerate(checkpoint.found, 1)]
-    except (SpbnError, KeyError, TypeError, ValueError) as error:
-        raise checkpoint.refuse(error) from error
-    return steps, lambda step: checkpoint.append(step_record(step))
-
-
-def _both(
-    first: Callable[[Step], None] | None, second: Callable[[Step], None] | None
-) -> Callable[[Step], None]:
-    def call(step: Step) -> None:
-        for function in (first, second):
-            if function is not None:
-                function(step)
-
-    return call
-
-
-def _start(
-    table: Table,
-    model: str,
-    choices: tuple[NodeType, ...],
-    start: NodeType | str | Structure,
-    inputs: Sequence[str],
-) -> Structure:
-    if not isinstance(start, Structure):
-        first = NodeType.parse(start)
-        if first not in (*choices, NodeType.CKDE):  # CKDE is the default, and stands for the only choice too
-            raise ArgumentError(
-                f"start must be a type that nodes of a {model} can have: "
-                f"{' or '.join(choice.name for choice in choices)}. Got {first.name!r} instead."
-            )
-        common = first if first in choices else choices[0]
-        nodes = [variable for variable in table.variables if variable.name not in inputs]
-        types = {v.name: NodeType.DISCRETE if v.is_discrete else common for v in nodes}
-        return Structure(types, types=types, inputs=inputs)
-    if set(start.nodes) != set(table.names) - set(inputs) or set(start.inputs) != set(inputs):
-        raise ArgumentError(
-            f"the nodes of start must be the columns of the data. Got {quoted(start.nodes)}, "
-            f"and the columns {quoted(table.names)}."
-        )
-    given = {start.type(v.name) for v in table.variables if not v.is_discrete and v.name not in inputs}
-    if len(choices) == 1 and given - set(choices):
-        raise ArgumentError(f"all nodes of a {model} are of type {choices[0]}, but start has other types.")
-    return start
-
-
-def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r} instead.")

@@ -15,11 +15,11 @@ import spbn
 from learning_options import CASES, FRAME
 from spbn.app.cli import app
 from spbn.app.wording import OPTIONS
+from spbn.choices import MODELS
 from spbn.drawing.forecasts import save_forecast
 from spbn.drawing.pictures import to_dot
 from spbn.drawing.posteriors import save_posterior
 from spbn.drawing.slices import save_slices
-from spbn.learn import MODELS
 from spbn.record import plain_settings
 from spbn.report import render
 from spbn.report.confidence import render_confidence

@@ -14,9 +14,9 @@ import typer.main
 
 from spbn.app.arguments import MODELS, SCORES, TESTS
 from spbn.app.cli import GROUPS, app
-from spbn.learn import MODELS as KNOWN_MODELS
-from spbn.learn import SCORES as KNOWN_SCORES
-from spbn.learn import TESTS as KNOWN_TESTS
+from spbn.choices import MODELS as KNOWN_MODELS
+from spbn.choices import SCORES as KNOWN_SCORES
+from spbn.choices import TESTS as KNOWN_TESTS
 
 GROUP = typer.main.get_command(app)
 EXAMPLE = re.compile(r"^\s*\[dim\](.*)\[/\]$", re.MULTILINE)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn.app.progress import counting_progress
+from spbn.choices import MODELS
 from spbn.distributed.clients import require_client
 from spbn.distributed.crew import crew_of
 from spbn.errors import ArgumentError
-from spbn.learn import MODELS, learn
+from spbn.learn import learn
 from spbn.margins import require_kind
 from spbn.nodes.base import NodeType
 from spbn.numerics.arrays import FloatArray, IntArray

@@ -15,8 +15,9 @@ import numpy as np
 from spbn.dynamic.network import DynamicNetwork, require_lags
 from spbn.errors import ArgumentError, DataError, KnowledgeError, quoted
 from spbn.files.checkpoint import Checkpoint, Notes
+from spbn.files.resuming import work_of
 from spbn.graphs.dag import Arc
-from spbn.learn import LearningInterrupted, learn, learn_with, work_of
+from spbn.learn import LearningInterrupted, learn, learn_with
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray, IntArray
 from spbn.search.constraints import require_seconds

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from spbn.choices import MODELS
 from spbn.errors import ArgumentError, SpbnError
 from spbn.explain.settings import default_settings
 from spbn.explain.unusual import reasons
-from spbn.learn import MODELS
 from spbn.nodes.base import NodeType
 from spbn.scores import CVLikelihood
 from spbn.search import SearchResult
