@@ -17,7 +17,8 @@ from spbn.distributed.near import add_near, rows_at_a_time
 from spbn.distributed.passes import Deal
 from spbn.distributed.sources import opened
 from spbn.nodes.base import FitSettings
-from spbn.nodes.blend import NODE_TYPE, BlendScorer
+from spbn.nodes.blend import NODE_TYPE
+from spbn.nodes.blend_scorer import BlendScorer
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench

@@ -39,9 +39,10 @@ from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral.completing import ATTEMPTS
 from spbn.kernels.spectral.engine import DIMENSIONS
-from spbn.nodes.blend import COMPONENTS, FEWEST_ROWS
+from spbn.nodes.blend_scorer import FEWEST_ROWS
 from spbn.nodes.densities import VariableSet
 from spbn.nodes.families import FamilyBatch
+from spbn.nodes.mixtures import COMPONENTS
 from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.numerics.regression import residual_directions
 

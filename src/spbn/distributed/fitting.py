@@ -29,11 +29,12 @@ from spbn.kernels.spectral.boxes import MAX_CELLS
 from spbn.kernels.spectral.engine import THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.base import CPD, NodeType
-from spbn.nodes.blend import COMPONENTS, CompactBlend, in_words
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.nodes.compact import CompactCKDE
+from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.families import Family
 from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.nodes.mixtures import COMPONENTS, in_words
 from spbn.numerics import cholesky
 from spbn.numerics.regression import residual_directions
 from spbn.structure import Structure

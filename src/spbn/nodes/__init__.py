@@ -6,7 +6,7 @@
     How families are scored: many at a time, on rows that their parameters were not fitted to.
 `linear_gaussian`, `ckde`
     The types of the paper.
-`blend`
+`blend`, `compact_blend`, `mixtures`
     A mixture of both, with kernels at several scales.
 `discrete`, `by_configuration`
     Tables of probabilities, and densities of any type that depend on discrete parents.
@@ -23,10 +23,11 @@ from spbn.nodes.base import (
     register,
     registered,
 )
-from spbn.nodes.blend import Blend, CompactBlend
+from spbn.nodes.blend import Blend
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.ckde import CKDE
 from spbn.nodes.compact import CompactCKDE
+from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.discrete import ProbabilityTable
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.kde import KDE

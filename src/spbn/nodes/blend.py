@@ -12,7 +12,7 @@ the tails of the LG far out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
@@ -22,31 +22,28 @@ import numpy as np
 from spbn.errors import FitError, quoted
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.kernels.multiscale import SCALES
+from spbn.nodes import compact_blend
 from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
-from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
-from spbn.nodes.ckde import CKDE, family_sets, kernel_rows
+from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable
+from spbn.nodes.blend_scorer import FEWEST_ROWS, BlendScorer
+from spbn.nodes.ckde import CKDE
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
-from spbn.nodes.compact import CompactCKDE, require_few_dimensions
-from spbn.nodes.compact import read as read_kernels
+from spbn.nodes.compact import require_few_dimensions
+from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
-from spbn.nodes.linear_gaussian import LinearGaussian, LinearScorer
+from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.nodes.mixtures import COMPONENTS, in_words, log_mixture, mixed_cdf, mixed_log_masses, mixed_sample
 from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray, IntArray, frozen
-from spbn.numerics.mixing import mix_logs, mixing_weights
-from spbn.numerics.random import Seed, generator
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.random import Seed
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 
-#: What the components are called: the kernels by scale, then the line.
-COMPONENTS = ("very narrow kernels", "narrow kernels", "kernels", "wide kernels", "linear Gaussian")
 FOLDS = 10
-FEWEST_ROWS = 4
-MOST_WEIGHTS = 1 << 18  # families whose weights are remembered
-LARGEST_PART = 1 << 23  # log-densities that are held at a time: 64 MB
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,168 +194,6 @@ class Blend:
         return self.describe().formula
 
 
-@dataclass(frozen=True, repr=False)
-class CompactBlend:
-    """A blend whose kernels have no rows any more.
-
-    Attributes
-    ----------
-    node, parents
-        The family.
-    parts
-        The components that have a weight, by their number in `COMPONENTS`.
-    mixture
-        The weights of `COMPONENTS`.
-
-    Examples
-    --------
-    >>> import spbn
-    >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> network = spbn.learn(data[["A", "B"]], model="blend", patience=0)
-    >>> type(network.compact().cpds["B"]).__name__
-    'CompactBlend'
-    """
-
-    node: str
-    parents: tuple[str, ...]
-    parts: Mapping[int, CompactCKDE | LinearGaussian]
-    mixture: tuple[float, ...]
-
-    @classmethod
-    def of(cls, blend: Blend, tolerance: float) -> CompactBlend:
-        """Replace the rows of a blend's kernels by tables, one for each scale that has a weight."""
-        parts: dict[int, CompactCKDE | LinearGaussian] = {}
-        weighted = [k for k in blend.parts if k < len(SCALES)]
-        if blend.kernels is not None and weighted:
-            prepared, scales = blend.kernels.joint.prepared, [SCALES[k] for k in weighted]
-            made = CompactCKDE.of_scales(blend.node, blend.parents, prepared, scales, tolerance)
-            for k, part in zip(weighted, made, strict=True):
-                if part is None:
-                    raise FitError(f"the {COMPONENTS[k]} of {blend.node!r} would need too large a table")
-                parts[k] = part
-        parts |= {k: part for k, part in blend.parts.items() if isinstance(part, LinearGaussian)}
-        return cls(blend.node, blend.parents, parts, blend.mixture)
-
-    @property
-    def type(self) -> NodeType:
-        """The type of the node."""
-        return NODE_TYPE
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weight of every component, by its name."""
-        return dict(zip(COMPONENTS, self.mixture, strict=True))
-
-    @property
-    def outposts(self) -> int:
-        """How many rows on the outskirts are still there, rounded, at the scale that keeps most of them.
-
-        The scales share them, unless workers made the network: then each has its own.
-        """
-        return max(
-            (part.outposts for part in self.parts.values() if isinstance(part, CompactCKDE)), default=0
-        )
-
-    @property
-    def kept_rows(self) -> None:
-        """The training rows are not kept."""
-        return None
-
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-density of the node given its parents, for every row."""
-        return self.logpdf_of(as_table(data, names=[*self.parents, self.node]).columns)
-
-    def logpdf_of(self, columns: FloatArray) -> FloatArray:
-        """Log-density of every row of the parents and, last, the node."""
-        columns, parts = frozen(columns), np.empty((len(self.parts), columns.shape[1]))
-        for k, part in enumerate(self.parts.values()):
-            parts[k] = part.logpdf_of(columns)
-        out = np.empty(columns.shape[1])
-        mix_logs(parts, self._weights, out)
-        return out
-
-    @cached_property
-    def _weights(self) -> FloatArray:
-        """The weights of the parts."""
-        return frozen(np.array([self.mixture[k] for k in self.parts]))
-
-    def cdf(self, data: Any) -> FloatArray:
-        """P(X ≤ x | parents), for every row."""
-        return mixed_cdf(self, data)
-
-    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
-        """Draw n values; `given` holds the parents' values, one row for each."""
-        return mixed_sample(self, n, given, seed)
-
-    def log_masses(self, region: Region, parents: Table) -> FloatArray:
-        """Return what every one of `parts` adds to the probability of a region, in logs: parts × rows."""
-        return mixed_log_masses(self, region, parents)
-
-    def describe(self) -> Description:
-        """Return the weights, greatest first, and the bandwidth of the kernels at every scale."""
-        given = f" | {', '.join(self.parents)}" if self.parents else ""
-        weights = ParameterTable("weight", COMPONENTS, ("weight",), tuple((w,) for w in self.mixture))
-        tables = [
-            replace(table, title=f"{table.title} of the {COMPONENTS[k]}")
-            for k, part in self.parts.items()
-            if isinstance(part, CompactCKDE)
-            for table in part.describe().tables
-        ]
-        return Description(
-            f"{self.node}{given} ~ {in_words(self.weights)} (compact)",
-            legend="A blend mixes kernels of several widths and a line, with the weights that predict best.",
-            tables=(weights, *tables),
-            shares=self.weights,
-        )
-
-    def __repr__(self) -> str:
-        return self.describe().formula
-
-
-def mixed_cdf(cpd: Blend | CompactBlend, data: Any) -> FloatArray:
-    """Return P(X ≤ x | parents) under a mixture, for every row."""
-    table = as_table(data, names=[*cpd.parents, cpd.node])
-    total = np.zeros(table.rows)
-    for k, part in cpd.parts.items():
-        total += cpd.mixture[k] * part.cdf(table)
-    return total
-
-
-def mixed_sample(cpd: Blend | CompactBlend, n: int, given: Any, seed: Seed) -> FloatArray:
-    """Draw n values from a mixture: a component by its weight, then a value from it."""
-    parents = parent_columns(cpd.node, cpd.parents, n, given)
-    rng = generator(seed)
-    chosen = rng.choice(len(COMPONENTS), size=n, p=cpd.mixture)
-    out = np.empty(n)
-    for k, source in cpd.parts.items():
-        mine = np.flatnonzero(chosen == k)
-        if len(mine):
-            values = {name: parents[i, mine] for i, name in enumerate(cpd.parents)}
-            out[mine] = source.sample(len(mine), given=values or None, seed=rng)
-    return out
-
-
-def mixed_log_masses(cpd: Blend | CompactBlend, region: Region, parents: Table) -> FloatArray:
-    """Return what every part of a mixture adds to the probability of a region, in logs: parts × rows."""
-    masses = np.stack([part.type.log_mass(part, region, parents) for part in cpd.parts.values()])
-    weights: FloatArray = np.log([cpd.mixture[k] for k in cpd.parts])[:, None]
-    return masses + weights
-
-
-def in_words(weights: Mapping[str, float]) -> str:
-    """Write weights as people say them: "61 % narrow kernels, 35 % kernels, 4 % linear Gaussian"."""
-    ordered = sorted(weights.items(), key=lambda item: -item[1])
-    shown = [f"{100 * weight:.0f} % {name}" for name, weight in ordered if weight >= 0.005]
-    return ", ".join(shown)
-
-
-def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return log Σ_k w_k f_k for components × rows."""
-    out = np.empty(log_densities.shape[1])
-    mix_logs(np.ascontiguousarray(log_densities), frozen(weights), out)
-    return out
-
-
 @final
 class BlendType(NodeType):
     """The node type of `Blend`."""
@@ -436,7 +271,7 @@ class BlendType(NodeType):
             refuse(f"the weights of {node!r} must be positive and sum to 1. Got {weights.tolist()}.")
         family = {"node": node, "parents": list(parents)}
         if "parts" in record:
-            return _read_compact(record, family, weights, arrays)
+            return compact_blend.read(record, family, weights, arrays)
         parts: list[Any] = []
         for key, part_type in (("line", LG), ("kernels", KERNELS)):
             part = record.get(key)
@@ -449,93 +284,7 @@ class BlendType(NodeType):
         return Blend(node, parents, line, kernels, tuple(weights.tolist()))
 
 
-def _read_compact(
-    record: Mapping[str, Any], family: Mapping[str, Any], weights: FloatArray, arrays: ArrayReader
-) -> CompactBlend:
-    """Read the components of a compact blend."""
-    node, written = family["node"], record["parts"]
-    if not isinstance(written, list) or len(written) != len(COMPONENTS):
-        refuse(f"{node!r} must have {len(COMPONENTS)} parts. Got {written!r:.200}.")
-    parts: dict[int, CompactCKDE | LinearGaussian] = {}
-    for k, (part, weight) in enumerate(zip(written, weights.tolist(), strict=True)):
-        if (part is None) != (weight == 0.0) or not (part is None or isinstance(part, dict)):
-            refuse(f"{node!r} must have a part for every weight that is not zero, and for no other.")
-        if part is not None:
-            full = {**part, **family}
-            parts[k] = read_kernels(full, arrays) if k < len(SCALES) else LG.read(full, arrays)
-    return CompactBlend(node, tuple(family["parents"]), parts, tuple(weights.tolist()))
-
-
 NODE_TYPE = BlendType()
-
-
-@final
-class BlendScorer:
-    """Scores blend families: components from shared densities, weights by `mixing_weights`.
-
-    In a cross-validation, the weights of a family are fitted to the same rows that are scored, each under
-    components that were not fitted to it: four numbers, beside which the rows are many. Elsewhere they
-    come from a cross-validation of the training rows (`Workbench.inner`).
-    """
-
-    def __init__(self, bench: Workbench) -> None:
-        self._bench = bench
-        self._line = LinearScorer(LG, bench)
-        self._weights: dict[bytes, FloatArray] = {}
-
-    def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
-        if not self._bench.partition.is_crossed:
-            return self.rows(families).sum(axis=1)
-        out = np.empty(len(families))
-        for part, components in self._components(families):
-            for f, parts in zip(part, components, strict=True):
-                weights, out[f] = mixing_weights(parts)
-                self._remember(families.keys[f], weights)
-        return out
-
-    def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × queried rows; a family that cannot be fitted is -inf throughout."""
-        partition = self._bench.partition
-        out = np.full((len(families), partition.queries), -np.inf)
-        if not partition.is_crossed and partition.train.counts.min() < FEWEST_ROWS:
-            return out
-        weights = self._bench.inner.scorer(NODE_TYPE).weights(families)  # type: ignore[attr-defined]
-        for part, components in self._components(families):
-            for f, parts in zip(part, components, strict=True):
-                usable = np.isfinite(parts).all(axis=1)
-                mixture = np.where(usable, weights[f], 0.0)
-                if mixture.sum() > 0.0:
-                    out[f] = log_mixture(parts, mixture / mixture.sum())
-        return out
-
-    def weights(self, families: FamilyBatch) -> FloatArray:
-        """Families × components: the weights that predict the queried rows best; 0 if none can be fitted."""
-        unknown = np.array([key not in self._weights for key in families.keys])
-        if unknown.any():
-            self.totals(families.only(unknown))
-        return np.stack([self._weights[key] for key in families.keys])
-
-    def _remember(self, key: bytes, weights: FloatArray) -> None:
-        self._weights[key] = weights
-        if len(self._weights) > MOST_WEIGHTS:
-            self._weights.pop(next(iter(self._weights)))
-
-    def _components(self, families: FamilyBatch) -> Iterator[tuple[list[int], FloatArray]]:
-        """Yield families, some at a time, and their log-densities: families × components × queried rows.
-
-        Families of the same variables follow one another, because the rows that they share are not
-        kept for long if there are very many.
-        """
-        bench, (joints, _) = self._bench, family_sets(families)
-        order = sorted(range(len(families)), key=joints.__getitem__)
-        queries = bench.partition.queries
-        at_a_time = max(1, LARGEST_PART // (len(COMPONENTS) * queries))
-        for start in range(0, len(families), at_a_time):
-            part = order[start : start + at_a_time]
-            batch = families.only(np.array(part))
-            kernels = kernel_rows(bench, bench.scaled_densities, batch)
-            yield part, np.concatenate([kernels, self._line.rows(batch)[:, None]], axis=1)
 
 
 def _or_none(fit: Callable[[], Any]) -> Any:
