@@ -17,7 +17,9 @@ from scipy.stats import ecdf
 
 import spbn
 from spbn import ArgumentError, CheckpointError, Structure
-from spbn.confidence import DISPUTED, EQUIVALENT, Confidence, drawn_rows, l1_threshold
+from spbn import replicates as replicating
+from spbn.confidence import DISPUTED, EQUIVALENT, Confidence, l1_threshold
+from spbn.replicates import drawn_rows
 from spbn.tables.frames import as_table
 
 from strategies import mixed_frame, nonlinear_frame
@@ -154,7 +156,7 @@ def learned_from(monkeypatch, frame, **options):
         seen.append((table, given))
         return spbn.learn(table, model="gbn")
 
-    monkeypatch.setattr(MODULE, "learn", recording)
+    monkeypatch.setattr(replicating, "learn", recording)
     monkeypatch.setattr(MODULE, "_require_settings", lambda *_: None)
     spbn.confidence(frame, **options)
     return seen
@@ -248,13 +250,13 @@ def test_two_processes_find_the_same():
 
 def counting(monkeypatch):
     """Count the replicates that are learned."""
-    learned, original = [], MODULE.learn_replicate
+    learned, original = [], replicating.learn_replicate
 
     def count(table, number, *rest):
         learned.append(number)
         return original(table, number, *rest)
 
-    monkeypatch.setattr(MODULE, "learn_replicate", count)
+    monkeypatch.setattr(replicating, "learn_replicate", count)
     return learned
 
 
@@ -277,7 +279,7 @@ def test_a_run_that_was_killed_goes_on(kept, tmp_path, monkeypatch):
 
 
 def test_what_was_found_before_an_interrupt_is_kept(tmp_path, monkeypatch):
-    path, original = tmp_path / "run.jsonl", MODULE.learn_replicate
+    path, original = tmp_path / "run.jsonl", replicating.learn_replicate
 
     def interrupted(table, number, *rest):
         if number == 4:
@@ -285,7 +287,7 @@ def test_what_was_found_before_an_interrupt_is_kept(tmp_path, monkeypatch):
         return original(table, number, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(MODULE, "learn_replicate", interrupted)
+        patch.setattr(replicating, "learn_replicate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             spbn.confidence(FRAME, checkpoint=path, **QUICK)
     learned = counting(monkeypatch)

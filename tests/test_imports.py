@@ -27,7 +27,7 @@ LAYERS = [
     {"files", "app.progress", "structural_em", "choices"},
     {"learning_task"},
     {"learn"},
-    {"distributed"},
+    {"distributed", "replicates"},
     {"confidence", "dynamic"},
     {"explain", "interop", "app.comparison"},
     {"dynamic.drift", "dynamic.rows", "dynamic.scoring", "dynamic.tails", "dynamic.verdicts", "scorer"},

@@ -1,28 +1,12 @@
 """Which arcs to believe: the search is repeated on samples of the rows, and what it finds again is believed.
 
-A replicate is half of the rows, drawn without replacement, with its columns in an order of their own, and a
-search with folds and validation rows of its own. The order of the columns decides between arcs that score the
-same, such as both directions of an arc: if it were always the same, so would be the direction.
-
-Why half of the rows, and not a bootstrap sample as large as the table? Anything that varies like a mean
-varies over half-samples as much as it does over bootstrap samples (Buja and Stuetzle, *Observations on
-bagging*, 2006; Meinshausen and Bühlmann select variables by half-samples, *Stability selection*, 2010), and
-half-samples have three advantages:
-
-- No row is there twice. A copy of a training row among the rows that score it would make narrow kernels look
-  good, and copies make a penalty like BIC's too small for what the rows can tell, so that arcs are added.
-- Nothing has to know about weights or copies: every score, test and node type works as it is.
-- Sums over pairs of rows cost a quarter.
-
-The price is that a replicate sees fewer rows than the search on the whole table: an arc which half of the
-rows are too few to show has a low strength.
+A replicate is half of the rows, and a search of its own; `replicates` says why half.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -32,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn.app.progress import counting_progress
-from spbn.choices import MISSING
+from spbn.choices import MISSING, require_choice
 from spbn.errors import ArgumentError, SpbnError
 from spbn.files.checkpoint import Checkpoint
 from spbn.files.resuming import work_of
@@ -42,6 +26,7 @@ from spbn.nodes.base import NodeType, place_of
 from spbn.numerics.arrays import IntArray
 from spbn.numerics.random import Seed, generator
 from spbn.record import plain_settings
+from spbn.replicates import learned_replicates, structure_of
 from spbn.structure import Structure
 from spbn.tables.frames import require_distinct, training_table, training_table_with_holes
 from spbn.tables.table import Table
@@ -50,8 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-DRAWN = 0.5  # of the rows, for every replicate
-DRAWS = 100  # of rows, until no column is constant
 CLEAR_DIRECTION = 0.75  # of the replicates that join two nodes
 OVER_TIME = {"lags", "series", "time"}  # arguments of `learn_dynamic`
 EQUIVALENT = "the reverse is equivalent: it implies the same independences"
@@ -287,8 +270,8 @@ def confidence(
         for _ in known:
             advance()
         left = [number for number in range(replicates) if number not in known]
-        for record in _learned(client, table, [(number, root, shared) for number in left]):
-            known[record["replicate"]] = _structure(record, table.names)
+        for record in learned_replicates(client, table, [(number, root, shared) for number in left]):
+            known[record["replicate"]] = structure_of(record, table.names)
             note(record)
             advance()
     structures = tuple(known[number] for number in range(replicates))
@@ -336,10 +319,7 @@ def _require_settings(replicates: object, settings: Mapping[str, Any]) -> None:
 def _table(data: Any, settings: Mapping[str, Any]) -> Table:
     """Read the rows as `learn` would."""
     missing, chosen = settings.get("missing", "error"), {k: settings.get(k, ()) for k in ("drop", "discrete")}
-    if missing not in MISSING:
-        raise ArgumentError(
-            f"missing must be one of {', '.join(map(repr, MISSING))}. Got {missing!r} instead."
-        )
+    require_choice("missing", missing, MISSING)
     if missing == "impute":
         return training_table_with_holes(data, **chosen)
     table = training_table(data, missing, **chosen)
@@ -355,68 +335,7 @@ def _noted(
         return {}, lambda record: None
     checkpoint = Checkpoint(path, {"work": "confidence", **work_of(given, table)})
     try:
-        known = {int(record["replicate"]): _structure(record, table.names) for record in checkpoint.found}
+        known = {int(record["replicate"]): structure_of(record, table.names) for record in checkpoint.found}
     except (SpbnError, KeyError, TypeError, ValueError) as error:
         raise checkpoint.refuse(error) from error
     return {number: known[number] for number in known if 0 <= number < replicates}, checkpoint.append
-
-
-def _learned(client: Any, table: Table, tasks: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    """Learn replicates, here or elsewhere."""
-    if client is None:
-        for task in tasks:
-            yield learn_replicate(table, *task)
-        return
-    from spbn.distributed.clients import is_dask_client
-    from spbn.distributed.crew import DaskCrew
-
-    if is_dask_client(client):
-        yield from (record for _, record in DaskCrew(client, table).map(learn_replicate, tasks))
-        return
-    futures = [client.submit(learn_replicate, table, *task) for task in tasks]
-    try:
-        for future in futures:
-            yield future.result()
-    finally:
-        for future in futures:
-            future.cancel()
-
-
-def learn_replicate(table: Table, number: int, root: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Learn from some of the rows, and return the structure as plain data.
-
-    Parameters
-    ----------
-    number, root
-        Which replicate it is, and the seed of all of them: together they decide which rows are drawn.
-    """
-    rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(number,)))
-    rows = drawn_rows(table, rng)
-    order = rng.permutation(np.array(table.names, dtype=object)).tolist()
-    own = dict(settings)
-    if "folds" in own and not np.isscalar(own["folds"]):
-        own["folds"] = np.asarray(own["folds"])[rows]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a fit that is thrown away
-            found = learn(table.take(rows).select(order), seed=int(rng.integers(1 << 31)), **own).structure
-    except SpbnError as error:
-        raise type(error)(
-            f"{error} (This is about replicate {number + 1}, with half of the rows.)"
-        ) from error
-    types = {node: node_type.name for node, node_type in found.types.items()}
-    return {"replicate": number, "arcs": [list(arc) for arc in found.arcs], "types": types}
-
-
-def drawn_rows(table: Table, rng: np.random.Generator) -> IntArray:
-    """Draw half of the rows, in order and each once, in which no column is constant if that is possible."""
-    for _ in range(DRAWS):
-        rows = np.sort(rng.permutation(table.rows)[: max(2, round(DRAWN * table.rows))])
-        columns = table.columns[:, rows]
-        if (np.fmin.reduce(columns, axis=1) < np.fmax.reduce(columns, axis=1)).all():
-            break
-    return rows
-
-
-def _structure(record: Mapping[str, Any], nodes: Sequence[str]) -> Structure:
-    return Structure(nodes, [(source, target) for source, target in record["arcs"]], record["types"])
