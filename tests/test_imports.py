@@ -18,7 +18,7 @@ LAYERS = [
     {"nodes"},
     {"structure"},
     {"record", "metrics", "margins"},
-    {"fitting"},
+    {"fitting", "consistency"},
     {"network", "datasets", "scores", "independence"},
     {"search", "pc", "inference", "distributed.clients", "distributed.preloaded"},
     {"distributed.crew", "dynamic.forecast", "dynamic.simulation"},
