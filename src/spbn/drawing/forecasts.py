@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spbn.drawing.layout import shortened
 from spbn.drawing.packages import require_plot_packages
-from spbn.drawing.pictures import DOTS_PER_INCH, DRAWN, require_picture_name
+from spbn.drawing.pictures import save_figure
 from spbn.drawing.style import INK, LINES, line_colours
 from spbn.errors import ArgumentError, quoted
-from spbn.files.atomic import replacing
 from spbn.numerics.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -71,16 +70,7 @@ def plot_forecast(
 
 def save_forecast(forecast: Forecast, path: Path, *, series: str | None = None) -> None:
     """Write a picture of all variables; the ending of the file name says which kind."""
-    kind = require_picture_name(path)
-    require_plot_packages()
-    import matplotlib
-    from matplotlib import pyplot as plt
-
-    settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
-    with matplotlib.rc_context(settings), replacing(path) as temporary:
-        figure = plot_forecast(forecast, series=series)
-        figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=DRAWN[kind])
-        plt.close(figure)
+    save_figure(lambda: plot_forecast(forecast, series=series), path)
 
 
 def _draw_fan(ax: Axes, before: FloatArray, paths: FloatArray) -> None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError
 from spbn.files.atomic import replacing
 from spbn.structure import Structure
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 #: Kinds of pictures, and what to leave out of each so that the same graph gives the same bytes.
 DRAWN: dict[str, dict[str, None]] = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}
 DOTS_PER_INCH = 200
+#: Settings of matplotlib for files: the same identifiers every time, and text that stays text.
+SETTINGS: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
 LONGEST_SIDE, MOST_PIXELS = 10_000, 2e7  # of a PNG: beyond, resolution is given up
 LEGIBLE = 70  # dots per inch from which on names can be read
 
@@ -25,6 +31,19 @@ def save_structure(structure: Structure, path: Path) -> None:
     content = to_dot(structure).encode() if kind == "dot" else _drawn(structure, kind)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
+
+
+def save_figure(draw: Callable[[], Figure], path: Path) -> None:
+    """Draw a figure of pyplot and write it; the ending of the file name says which kind of picture."""
+    kind = require_picture_name(path)
+    require_plot_packages()
+    import matplotlib
+    from matplotlib import pyplot as plt
+
+    with matplotlib.rc_context(SETTINGS), replacing(path) as temporary:
+        figure = draw()
+        figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=DRAWN[kind])
+        plt.close(figure)
 
 
 def require_picture_name(path: Path, *others: str) -> str:
@@ -65,8 +84,7 @@ def _drawn(structure: Structure, kind: str) -> bytes:
     from spbn.drawing.plots import plot_structure
 
     stream = io.BytesIO()
-    settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
-    with matplotlib.rc_context(settings), warnings.catch_warnings(record=True) as caught:
+    with matplotlib.rc_context(SETTINGS), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure = Figure(layout="constrained")
         ax = plot_structure(structure, figure.subplots())

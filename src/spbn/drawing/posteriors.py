@@ -11,9 +11,8 @@ import numpy as np
 
 from spbn.drawing.layout import shortened
 from spbn.drawing.packages import require_plot_packages
-from spbn.drawing.pictures import DOTS_PER_INCH, DRAWN, require_picture_name
+from spbn.drawing.pictures import save_figure
 from spbn.errors import ArgumentError, quoted
-from spbn.files.atomic import replacing
 from spbn.numerics.arrays import FloatArray
 from spbn.tables.levels import as_text
 from spbn.tables.table import Variable
@@ -58,16 +57,7 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
 
 def save_posterior(posterior: Posterior, path: Path) -> None:
     """Write a picture of all variables; the ending of the file name says which kind."""
-    kind = require_picture_name(path)
-    require_plot_packages()
-    import matplotlib
-    from matplotlib import pyplot as plt
-
-    settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
-    with matplotlib.rc_context(settings), replacing(path) as temporary:
-        figure = plot_posterior(posterior)
-        figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=DRAWN[kind])
-        plt.close(figure)
+    save_figure(lambda: plot_posterior(posterior), path)
 
 
 def _draw_panel(ax: Axes, posterior: Posterior, variable: Variable, before: Any) -> None:

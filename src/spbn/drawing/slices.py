@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from spbn.drawing.graph_parts import OPEN, graph_inches, on_ellipse
 from spbn.drawing.layout import node_width, short_labels
 from spbn.drawing.packages import require_plot_packages
-from spbn.drawing.pictures import DOTS_PER_INCH, DRAWN, require_picture_name
+from spbn.drawing.pictures import DOTS_PER_INCH, DRAWN, SETTINGS, require_picture_name
 from spbn.drawing.style import INK, LONGEST_LABEL, new_axes
 from spbn.errors import ArgumentError
 from spbn.files.atomic import replacing
@@ -88,9 +88,8 @@ def _drawn(network: DynamicNetwork, kind: str, slices: int | None) -> bytes:
     import matplotlib
     from matplotlib.figure import Figure
 
-    settings: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
     stream = io.BytesIO()
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context(SETTINGS):
         figure = Figure(layout="constrained")
         ax = plot_slices(network, figure.subplots(), slices=slices)
         figure.set_size_inches(graph_inches(ax))
