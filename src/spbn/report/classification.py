@@ -12,7 +12,7 @@ from spbn.numerics.arrays import IntArray
 from spbn.report.charts import reliability_diagram
 from spbn.report.numbers import MINUS, count, number
 from spbn.report.page import assembled
-from spbn.report.parts import heading, table
+from spbn.report.parts import heading, table, tiles
 
 
 def write_classification_report(
@@ -43,9 +43,9 @@ def render_classification(found: Predictions, *, title: str, how: str) -> str:
 
 
 def _head(found: Predictions, assessment: Assessment | None, title: str, how: str) -> Html:
-    tiles = [("rows", count(len(found.probabilities))), ("classes", count(len(found.classes)))]
+    numbers = [("rows", count(len(found.probabilities))), ("classes", count(len(found.classes)))]
     if assessment is not None:
-        tiles += [
+        numbers += [
             ("accuracy", f"{assessment.accuracy:.1%}".replace("%", " %")),
             ("log loss", number(assessment.log_loss)),
             ("Brier score", number(assessment.brier)),
@@ -55,7 +55,7 @@ def _head(found: Predictions, assessment: Assessment | None, title: str, how: st
         "header",
         tag("h1", title),
         tag("p", how, class_="lead"),
-        tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in tiles), class_="tiles"),
+        tiles(numbers),
     )
 
 

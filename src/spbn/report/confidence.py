@@ -13,7 +13,7 @@ from spbn.files.atomic import replacing
 from spbn.nodes.base import NodeType, registered
 from spbn.report.numbers import count, plural
 from spbn.report.page import assembled
-from spbn.report.parts import heading, table
+from spbn.report.parts import heading, table, tiles
 from spbn.structure import Structure
 
 SHOWN = 15  # pairs that are not believed
@@ -54,7 +54,7 @@ def _head(found: Confidence, structure: Structure, title: str) -> Html:
         f"The search was repeated in {replicates}, each on a different half of the {count(found.rows)} rows. "
         f"An arc is believed if more than {_percent(found.threshold)} of them have it, in either direction."
     )
-    tiles = [
+    numbers = [
         ("nodes", count(len(structure.nodes))),
         ("arcs believed", count(len(structure.arcs))),
         ("of these with an open direction", count(len(found.open_directions()))),
@@ -64,7 +64,7 @@ def _head(found: Confidence, structure: Structure, title: str) -> Html:
         "header",
         tag("h1", title),
         tag("p", lead, class_="lead"),
-        tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in tiles), class_="tiles"),
+        tiles(numbers),
     )
 
 

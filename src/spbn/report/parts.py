@@ -15,6 +15,20 @@ def heading(key: str, text: str, hint: str) -> Html:
     return join(tag("h2", text, id=f"{key}-heading"), tag("p", hint, class_="hint"))
 
 
+def tiles(numbers: Iterable[tuple[str, str]]) -> Html:
+    """Write the main numbers of a page, each with what it counts."""
+    return tag(
+        "dl",
+        *(tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers),
+        class_="tiles",
+    )
+
+
+def search_box(what: str) -> Html:
+    """Write a field for the beginning of a name."""
+    return tag("input", type="search", class_="search", placeholder=what, aria_label=what, autocomplete="off")
+
+
 def node_link(content: Content, node: str) -> Html:
     """Write a node's name as a link to its panel; that of an input, which has none, as it is."""
     if node in content.network.structure.inputs:

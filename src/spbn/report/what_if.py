@@ -16,7 +16,7 @@ import numpy as np
 from spbn.drawing.markup import Html, join, tag
 from spbn.explain.joint_sample import JointSample, Sampled
 from spbn.report.numbers import count
-from spbn.report.parts import heading
+from spbn.report.parts import heading, search_box
 
 BYTE = 256  # values that one byte tells apart
 TITLE = "What if?"
@@ -35,14 +35,7 @@ def what_if_section(sample: JointSample) -> Html:
 
 
 def _explorer() -> Html:
-    search = tag(
-        "input",
-        type="search",
-        class_="search",
-        placeholder="Find a variable",
-        aria_label="Find a variable",
-        autocomplete="off",
-    )
+    search = search_box("Find a variable")
     tools = [
         search,
         _button("changed", "Most changed first"),

@@ -14,7 +14,7 @@ from spbn.nodes.base import Description, ParameterTable
 from spbn.report.content import Content
 from spbn.report.figures import cpd_figure
 from spbn.report.numbers import count, number, plural
-from spbn.report.parts import heading, node_links, table
+from spbn.report.parts import heading, node_links, search_box, table
 from spbn.report.sections.confidence import direction_notes
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table
@@ -61,14 +61,7 @@ def graph_section(content: Content) -> Html:
 
 def _tools() -> Html:
     """Write the controls of a graph that is too large to be seen at once."""
-    search = tag(
-        "input",
-        type="search",
-        class_="search",
-        placeholder="Find a node",
-        aria_label="Find a node",
-        autocomplete="off",
-    )
+    search = search_box("Find a node")
     buttons = [
         tag("button", text, type="button", class_=name, aria_label=label)
         for name, text, label in (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit all"))

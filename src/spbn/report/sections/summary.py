@@ -7,6 +7,7 @@ from spbn.drawing.markup import Html, tag
 from spbn.explain.importance import Importance
 from spbn.report.content import Content
 from spbn.report.numbers import count, number, plural
+from spbn.report.parts import tiles
 from spbn.report.sections.learning import how_learned
 
 
@@ -24,31 +25,27 @@ def summary(content: Content) -> Html:
             ),
             class_="kinds",
         ),
-        tag(
-            "dl",
-            *(tag("div", tag("dt", name), tag("dd", value)) for name, value in _tiles(content)),
-            class_="tiles",
-        ),
+        tiles(_main_numbers(content)),
     )
 
 
-def _tiles(content: Content) -> list[tuple[str, str]]:
+def _main_numbers(content: Content) -> list[tuple[str, str]]:
     structure, unusual = content.network.structure, content.unusual
-    tiles = [("nodes", count(len(structure.nodes))), ("arcs", count(len(structure.arcs)))]
-    tiles += [(f"{node_type.label} nodes", count(number_)) for node_type, number_ in content.types.items()]
+    numbers = [("nodes", count(len(structure.nodes))), ("arcs", count(len(structure.arcs)))]
+    numbers += [(f"{node_type.label} nodes", count(number_)) for node_type, number_ in content.types.items()]
     if content.training_rows is not None:
-        tiles.append(("training rows", count(content.training_rows)))
+        numbers.append(("training rows", count(content.training_rows)))
     if unusual is not None and content.evidence.rows != content.training_rows:
-        tiles.append(("given rows", count(content.evidence.rows)))
+        numbers.append(("given rows", count(content.evidence.rows)))
     cross_validated = isinstance(content.importance, Importance) and not content.importance.left_out
     if unusual is not None and not unusual.left_out:
-        tiles.append(("log-likelihood per given row", number(unusual.mean)))
+        numbers.append(("log-likelihood per given row", number(unusual.mean)))
     elif unusual is not None and not cross_validated:
-        tiles.append(("log-likelihood per row, left out", number(unusual.mean)))
+        numbers.append(("log-likelihood per row, left out", number(unusual.mean)))
     if isinstance(content.importance, Importance) and cross_validated:
         score = sum(content.importance.scores.values())
-        tiles.append(("log-likelihood per row, cross-validated", number(score)))
-    return tiles
+        numbers.append(("log-likelihood per row, cross-validated", number(score)))
+    return numbers
 
 
 def _sentence(content: Content) -> str:
