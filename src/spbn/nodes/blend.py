@@ -33,7 +33,15 @@ from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.nodes.mixtures import COMPONENTS, in_words, log_mixture, mixed_cdf, mixed_log_masses, mixed_sample
+from spbn.nodes.mixtures import (
+    COMPONENTS,
+    LEGEND,
+    in_words,
+    log_mixture,
+    mixed_cdf,
+    mixed_log_masses,
+    mixed_sample,
+)
 from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region
 from spbn.nodes.workbench import Workbench
@@ -185,7 +193,7 @@ class Blend:
         weights = ParameterTable("weight", COMPONENTS, ("weight",), tuple((w,) for w in self.mixture))
         return Description(
             f"{self.node}{given} ~ {in_words(self.weights)}",
-            legend="A blend mixes kernels of several widths and a line, with the weights that predict best.",
+            legend=LEGEND,
             tables=(weights, *tables),
             shares=self.weights,
         )

@@ -17,7 +17,7 @@ from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.compact import read as read_kernels
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.nodes.mixtures import COMPONENTS, in_words, mixed_cdf, mixed_log_masses, mixed_sample
+from spbn.nodes.mixtures import COMPONENTS, LEGEND, in_words, mixed_cdf, mixed_log_masses, mixed_sample
 from spbn.nodes.regions import Region
 from spbn.numerics.arrays import FloatArray, frozen
 from spbn.numerics.mixing import mix_logs
@@ -138,7 +138,7 @@ class CompactBlend:
         ]
         return Description(
             f"{self.node}{given} ~ {in_words(self.weights)} (compact)",
-            legend="A blend mixes kernels of several widths and a line, with the weights that predict best.",
+            legend=LEGEND,
             tables=(weights, *tables),
             shares=self.weights,
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 #: What the components are called: the kernels by scale, then the line.
 COMPONENTS = ("very narrow kernels", "narrow kernels", "kernels", "wide kernels", "linear Gaussian")
+LEGEND = "A blend mixes kernels of several widths and a line, with the weights that predict best."
 
 
 def mixed_cdf(cpd: Blend | CompactBlend, data: Any) -> FloatArray:
