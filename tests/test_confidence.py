@@ -19,6 +19,7 @@ import spbn
 from spbn import ArgumentError, CheckpointError, Structure
 from spbn import replicates as replicating
 from spbn.confidence import DISPUTED, EQUIVALENT, Confidence, l1_threshold
+from spbn.learn import learn_structure
 from spbn.replicates import drawn_rows
 from spbn.tables.frames import as_table
 
@@ -148,15 +149,39 @@ def test_half_samples_vary_as_much_as_the_data_does():
     assert np.var(means) == pytest.approx(table.columns[0].var(ddof=1) / 100, rel=0.08)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"seed": 3},
+        {"model": "gbn", "required_arcs": [("d", "a")]},
+        {"algorithm": "pc", "test": "plc", "alpha": 0.2},
+        {"missing": "impute", "model": "gbn"},
+    ],
+)
+def test_a_structure_alone_is_that_of_the_network(settings):
+    frame = (
+        FRAME.mask(np.random.default_rng(0).random(FRAME.shape) < 0.05) if "missing" in settings else FRAME
+    )
+    assert learn_structure(frame, **settings) == spbn.learn(frame, **settings).structure
+
+
+def test_what_cannot_be_fitted_is_not_in_a_structure_alone():
+    """PC looks at no densities: the sum of two columns depends on both, and cannot be given both."""
+    frame = FRAME.assign(d=FRAME["a"] + FRAME["b"])
+    with pytest.warns(UserWarning, match="is left out"):
+        network = spbn.learn(frame, algorithm="pc", test="plc", model="gbn")
+    assert learn_structure(frame, algorithm="pc", test="plc", model="gbn") == network.structure
+
+
 def learned_from(monkeypatch, frame, **options):
-    """The tables and settings that reach `learn`."""
+    """The tables and settings that reach the searches."""
     seen = []
 
     def recording(table, **given):
         seen.append((table, given))
-        return spbn.learn(table, model="gbn")
+        return spbn.learn(table, model="gbn").structure
 
-    monkeypatch.setattr(replicating, "learn", recording)
+    monkeypatch.setattr(replicating, "learn_structure", recording)
     monkeypatch.setattr(MODULE, "_require_settings", lambda *_: None)
     spbn.confidence(frame, **options)
     return seen

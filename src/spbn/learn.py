@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,8 +198,19 @@ def learn_with(
         Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
     """
     task = prepared_task(given, inputs, split)
-    found = _by_score(task, notes) if given["algorithm"] == "hc" else _by_tests(task)
-    return _fitted(task, *found)
+    return _fitted(task, *_found(task, notes))
+
+
+def learn_structure(data: Any, **settings: Any) -> Structure:
+    """Return the structure that `learn` would, without anything else that a network has, which takes time."""
+    arguments = signature(learn).bind(data, **settings)
+    arguments.apply_defaults()
+    if settings.get("missing") == "impute":
+        return learn(data, **settings).structure
+    task = prepared_task(dict(arguments.arguments))
+    return fit_what_can_be(
+        _found(task).structure, task.table, task.fit_settings, required_arcs=task.given["required_arcs"]
+    )[0]
 
 
 class _Found(NamedTuple):
@@ -207,6 +219,11 @@ class _Found(NamedTuple):
     search: SearchResult | PCResult
     structure: Structure
     type_search: SearchResult | None = None
+
+
+def _found(task: Task, notes: Callable[[], Notes] | None = None) -> _Found:
+    """Search for a structure."""
+    return _by_score(task, notes) if task.given["algorithm"] == "hc" else _by_tests(task)
 
 
 def _by_score(task: Task, notes: Callable[[], Notes] | None) -> _Found:

@@ -70,7 +70,7 @@ class Task:
     likelihood: dict[str, Any]
 
 
-def prepared_task(given: dict[str, Any], inputs: Sequence[str], split: Split | None) -> Task:
+def prepared_task(given: dict[str, Any], inputs: Sequence[str] = (), split: Split | None = None) -> Task:
     """Refuse what cannot be learned, and read and transform the rows."""
     began = time.perf_counter()
     settings = settings_of(given)

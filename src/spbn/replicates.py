@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from spbn.errors import SpbnError
-from spbn.learn import learn
+from spbn.learn import learn_structure
 from spbn.numerics.arrays import IntArray
 from spbn.structure import Structure
 from spbn.tables.table import Table
@@ -75,8 +75,8 @@ def learn_replicate(table: Table, number: int, root: int, settings: Mapping[str,
         own["folds"] = np.asarray(own["folds"])[rows]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about a fit that is thrown away
-            found = learn(table.take(rows).select(order), seed=int(rng.integers(1 << 31)), **own).structure
+            warnings.simplefilter("ignore")  # about some rows only
+            found = learn_structure(table.take(rows).select(order), seed=int(rng.integers(1 << 31)), **own)
     except SpbnError as error:
         raise type(error)(
             f"{error} (This is about replicate {number + 1}, with half of the rows.)"

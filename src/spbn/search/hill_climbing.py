@@ -238,10 +238,12 @@ def hill_climb(
         structure = trail.after(len(steps))
     except GraphError as error:
         raise ArgumentError(f"taken has steps that cannot be taken from start: {error}") from error
-    best = _best_of(score, trail, steps)
-    tabu = {step.operator.inverse for step in steps[best.number :]}
     deltas = Deltas(score, constraints, structure)
     validation = _Validation(score, structure, deltas)
+    best = _Best(structure, deltas.total, validation.total, validation.rank, 0)
+    if steps:
+        best = _best_of(score, trail, steps)
+    tabu = {step.operator.inverse for step in steps[best.number :]}
 
     def result(stop_reason: str) -> SearchResult:
         return SearchResult(
@@ -290,8 +292,8 @@ class _Best(NamedTuple):
 
 
 def _best_of(score: Score, trail: Trail, steps: Sequence[Step]) -> _Best:
-    """Return the best structure of the steps taken so far: the start if there are none."""
-    number = steps[-1].number - steps[-1].misses if steps else 0
+    """Return the best structure of the steps taken so far: the start if all of them were misses."""
+    number = steps[-1].number - steps[-1].misses
     structure = trail.after(number)
     families = structure.families()
     local = dict(zip(structure.nodes, (score.validation or score).local_many(families).tolist(), strict=True))
