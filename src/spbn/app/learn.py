@@ -11,6 +11,7 @@ import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
+from spbn.app.arguments import Report
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.looking import write_report_to
 from spbn.app.series import Axis, axis_of
@@ -81,9 +82,7 @@ def learn(
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
-    ] = None,
+    report: Report = None,
 ) -> None:
     """Learn a network from a table.
 
