@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.app import streams, watching
+from spbn.app import alarms, streams
 from spbn.app.streams import Line, RowReader, is_fatal, lines_of
 from spbn.tables.table import Variable
 
@@ -110,7 +110,7 @@ def test_malformed_lines_are_left_out_and_the_stream_goes_on(watched, run, stdin
 def test_complaints_come_to_an_end(watched, run, stdin):
     stdin("x,y,z\n" + 100 * "nonsense\n" + "1,1,1\n")
     _, _, err = run(*WATCH, "-", *REFERENCE)
-    assert err.count("is left out:") == watching.MOST_COMPLAINTS
+    assert err.count("is left out:") == alarms.MOST_COMPLAINTS
     assert "only counted" in err
     assert "100 lines left out" in err
 

@@ -8,13 +8,14 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, final, get_type_hints
 
 import typer
 
+from spbn.app.signatures import keyword_only, taking
 from spbn.app.terminal import say
 from spbn.errors import ArgumentError
 from spbn.tables.sources import STANDARD
@@ -72,12 +73,9 @@ def answering(command: Callable[..., None]) -> Callable[..., None]:
     done: standard output has one document, or nothing if the command fails.
     """
     hints = get_type_hints(command, include_extras=True)
-    own = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name])
-        for name, parameter in signature(command).parameters.items()
-        if name != "answer"
-    ]
-    parameters = [*own, Parameter("json_", Parameter.KEYWORD_ONLY, default=False, annotation=Json)]
+    own = [parameter for name, parameter in signature(command).parameters.items() if name != "answer"]
+    option = Parameter("json_", Parameter.KEYWORD_ONLY, default=False, annotation=Json)
+    parameters = [*keyword_only(own, hints), option]
 
     @functools.wraps(command)
     def called(*, json_: bool, **given: Any) -> None:
@@ -91,9 +89,7 @@ def answering(command: Callable[..., None]) -> Callable[..., None]:
             command(answer=answer, **given)
         sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
 
-    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return called
+    return taking(parameters, called)
 
 
 def plain(value: Any) -> Any:

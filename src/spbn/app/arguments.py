@@ -28,6 +28,10 @@ Model = Annotated[
     typer.Argument(metavar="MODEL", help="A model written by [bold]spbn learn[/].", show_default=False),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+ToFile = Annotated[
+    Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)
+]
+Report = Annotated[Path | None, typer.Option(help="Write a report: report.html.", show_default=False)]
 MissingRows = Annotated[
     Literal["error", "drop"],
     typer.Option(help="Rows with missing values: refuse the table, or drop these rows."),
@@ -44,6 +48,10 @@ Drop = Annotated[
     str | None, typer.Option(help="Columns to leave out, separated by commas: a,b.", show_default=False)
 ]
 
+Margins = Annotated[
+    Literal["none", "yeo-johnson"],
+    typer.Option(help="Transform every column, to reduce skew and heavy tails."),
+]
 Discrete = Annotated[
     str | None,
     typer.Option(

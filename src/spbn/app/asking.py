@@ -10,13 +10,12 @@ import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
-from spbn.app.arguments import Data, Model, Seed
+from spbn.app.arguments import Data, Model, Seed, ToFile
 from spbn.app.conditions import EXAMPLES, conditions_in, in_words
 from spbn.app.inputs import busy, frame_with_holes, load_model
 from spbn.app.tables import in_file, reading_tables, shown, write_or_print, write_rows, writing_rows
-from spbn.app.targets import require_targets
+from spbn.app.targets import require_picture, require_targets
 from spbn.app.terminal import note, print_posterior, say
-from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError, quoted
 from spbn.tables.sources import STANDARD, Source, ending
 
@@ -69,11 +68,7 @@ def query(
     [dim]spbn query wine.spbn --given "alcohol=13" --given "hue<0.8" --event "proline>1000"[/]
     """
     require_targets(in_file(out_), plot, inputs=[model])
-    if plot is not None:
-        from spbn.drawing.pictures import require_picture_name
-
-        require_picture_name(plot)
-        require_plot_packages()
+    require_picture(plot)
     if n < 1:
         raise ArgumentError(f"-n must be 1 or more. Got {n}.")
     network = load_model(model)
@@ -178,9 +173,7 @@ def predict(
         typer.Option(help="What to predict for numbers; for categories, always the most probable level."),
     ] = "mean",
     seed: Seed = 0,
-    out_: Annotated[
-        Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)
-    ] = None,
+    out_: ToFile = None,
 ) -> None:
     """Predict columns, row by row, from the others.
 

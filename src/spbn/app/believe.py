@@ -14,6 +14,7 @@ import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
+from spbn.app.arguments import Report
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.app.targets import require_targets
@@ -44,9 +45,7 @@ def confidence(
         Path | None,
         typer.Option("--out", help="Write the strengths of all arcs: arcs.csv.", show_default=False),
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
-    ] = None,
+    report: Report = None,
 ) -> None:
     """Find out which arcs of a learned network to believe.
 

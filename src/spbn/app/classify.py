@@ -12,7 +12,7 @@ import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
-from spbn.app.arguments import MODELS, TESTS, Data, MissingRows
+from spbn.app.arguments import MODELS, TESTS, Data, Margins, MissingRows, Report
 from spbn.app.inputs import busy, complete_rows
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.progress import counting_progress
@@ -52,10 +52,7 @@ def classify(
         ),
     ] = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "blend",
-    margins: Annotated[
-        Literal["none", "yeo-johnson"],
-        typer.Option(help="Transform every column, to reduce skew and heavy tails."),
-    ] = "yeo-johnson",
+    margins: Margins = "yeo-johnson",
     test: Annotated[
         str,
         typer.Option("--independence-test", help=f"Independence test for pc: one of {', '.join(TESTS)}."),
@@ -70,9 +67,7 @@ def classify(
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the predictions: predictions.csv.", show_default=False)
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
-    ] = None,
+    report: Report = None,
 ) -> None:
     """Predict a class from the other columns, with probabilities.
 

@@ -15,9 +15,8 @@ from spbn.app.conditions import EXAMPLES, conditions_in, in_words
 from spbn.app.inputs import busy, load_any_model
 from spbn.app.series import series_of
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
-from spbn.app.targets import require_targets
+from spbn.app.targets import require_picture, require_targets
 from spbn.app.terminal import print_forecast, say
-from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError, ModelFileError, quoted
 from spbn.tables.sources import Source, as_source
 
@@ -90,11 +89,7 @@ def forecast(
     from spbn.dynamic.network import DynamicNetwork
 
     require_targets(in_file(out_), in_file(paths), plot, inputs=[model, history])
-    if plot is not None:
-        from spbn.drawing.pictures import require_picture_name
-
-        require_picture_name(plot)
-        require_plot_packages()
+    require_picture(plot)
     for option, value in (("--steps", steps), ("-n", n)):
         if value < 1:
             raise ArgumentError(f"{option} must be 1 or more. Got {value}.")

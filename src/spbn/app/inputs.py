@@ -100,7 +100,7 @@ def complete_rows(data: Source, frame: pd.DataFrame, missing: Missing, *, remedy
         have = "has no value at all: leave it" if len(empty) == 1 else "have no value at all: leave them"
         raise DataError(f"{data}: {_columns(empty)} {have} out with drop={empty!r}.")
     if missing == "drop":
-        whole: BoolArray = present(frame).min(axis=1)
+        whole: BoolArray = there.min(axis=1)
         if not whole.all():
             say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
             say()

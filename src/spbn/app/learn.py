@@ -11,6 +11,7 @@ import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
+from spbn.app.arguments import Report
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.looking import write_report_to
 from spbn.app.series import Axis, axis_of
@@ -81,9 +82,7 @@ def learn(
     out_: Annotated[
         Path | None, typer.Option("--out", help="Write the model: model.spbn.", show_default=False)
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write a report: report.html.", show_default=False)
-    ] = None,
+    report: Report = None,
 ) -> None:
     """Learn a network from a table.
 
@@ -94,37 +93,19 @@ def learn(
 
     [dim]spbn learn data/*.parquet --workers 2 --out model.spbn[/]
     """
-    from spbn.distributed import learn as learn_from_parts
     from spbn.dynamic.network import DynamicNetwork
     from spbn.learn import LearningInterrupted
-    from spbn.learn import learn as learn_network
     from spbn.tables.files import present
 
-    data = lesson.data
     require_targets(out_, report, checkpoint, inputs=lesson.files)
     if report is not None:
         require_plot_packages()
-    frame: pd.DataFrame | None = None
     axis = axis_of(lags, series, time, every)
-    if lesson.is_in_parts:
-        if checkpoint is not None:
-            raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
-        if axis is not None:
-            raise ArgumentError("--lags cannot be used with several files: put them into one table.")
-        settings = lesson.read_later()
-    else:
-        frame, settings = lesson.read(axis)
-        settings["checkpoint"] = checkpoint
-    common = {"max_seconds": max_seconds, "progress": sys.stderr.isatty(), **settings}
-    network: BayesianNetwork | DynamicNetwork
+    frame, settings = _read(lesson, axis, checkpoint)
+    settings |= {"max_seconds": max_seconds, "progress": sys.stderr.isatty()}
     with client_of(workers, scheduler) as client:
         try:
-            if frame is None:
-                network = learn_from_parts([source.path for source in lesson.files], client=client, **common)
-            elif axis is not None:
-                network = _learn_over_time(axis, frame, common | {"client": client})
-            else:
-                network = learn_network(frame, client=client, **common)
+            network = _learned(lesson, frame, axis, settings | {"client": client})
         except LearningInterrupted as stop:
             if out_ is None or not _wants_to_save(stop, out_):
                 raise
@@ -137,12 +118,12 @@ def learn(
         if isinstance(network, DynamicNetwork):
             frame = frame if whole.all() else None  # leaving some out would join others
         elif whole.all():
-            _warn_of_far_rows(network, frame, data)
+            _warn_of_far_rows(network, frame, lesson.data)
     if out_ is not None:
         network.save(out_)
         answer.wrote("out", out_, f"model written to {out_}")
     if report is not None:
-        write_report_to(report, network, frame, data.stem)
+        write_report_to(report, network, frame, lesson.data.stem)
         answer.wrote("report", report, f"report written to {report}")
 
 
@@ -162,10 +143,35 @@ def demo(
     run(folder, answer, progress=sys.stderr.isatty())
 
 
-def _learn_over_time(axis: Axis, frame: pd.DataFrame, settings: dict[str, Any]) -> DynamicNetwork:
-    from spbn.dynamic.learning import learn_dynamic
+def _read(
+    lesson: Lesson, axis: Axis | None, checkpoint: Path | None
+) -> tuple[pd.DataFrame | None, dict[str, Any]]:
+    """Return the table and the settings of what learns from it; no table if it is in parts."""
+    if not lesson.is_in_parts:
+        frame, settings = lesson.read(axis)
+        return frame, settings | {"checkpoint": checkpoint}
+    if checkpoint is not None:
+        raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
+    if axis is not None:
+        raise ArgumentError("--lags cannot be used with several files: put them into one table.")
+    return None, lesson.read_later()
 
-    return learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
+
+def _learned(
+    lesson: Lesson, frame: pd.DataFrame | None, axis: Axis | None, settings: dict[str, Any]
+) -> BayesianNetwork | DynamicNetwork:
+    """Learn from a table, from rows that follow each other, or from parts of a table."""
+    if frame is None:
+        from spbn.distributed import learn as learn_from_parts
+
+        return learn_from_parts([source.path for source in lesson.files], **settings)
+    if axis is not None:
+        from spbn.dynamic.learning import learn_dynamic
+
+        return learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
+    from spbn.learn import learn as learn_network
+
+    return learn_network(frame, **settings)
 
 
 def _wants_to_save(stop: LearningInterrupted, path: Path) -> bool:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from glob import has_magic
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -18,6 +18,7 @@ from spbn.app.arguments import (
     Columns,
     Discrete,
     Drop,
+    Margins,
     MissingValues,
     Seed,
     Tables,
@@ -26,6 +27,7 @@ from spbn.app.arguments import (
 )
 from spbn.app.inputs import note_peculiar_columns, training_frame, training_frame_with_holes
 from spbn.app.series import Axis, names_with_lags, series_frame
+from spbn.app.signatures import keyword_only, taking
 from spbn.errors import ArgumentError, quoted
 from spbn.tables.sources import Source
 
@@ -70,10 +72,7 @@ def _options(
     bandwidth: Annotated[
         Literal["scott", "silverman", "cv"], typer.Option(help="Rule for the bandwidths of CKDE nodes.")
     ] = "scott",
-    margins: Annotated[
-        Literal["none", "yeo-johnson"],
-        typer.Option(help="Transform every column, to reduce skew and heavy tails."),
-    ] = "none",
+    margins: Margins = "none",
     columns: Columns = None,
     drop: Drop = None,
     discrete: Discrete = None,
@@ -249,10 +248,7 @@ def with_learning_options(
     ours = {name: redeclared.get(name, p) for name, p in _declared().items() if name not in but}
     others = [parameter for parameter in own if parameter.name not in redeclared]
     hints = get_type_hints(_options, include_extras=True) | get_type_hints(command, include_extras=True)
-    parameters = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
-        for parameter in (*ours.values(), *others)
-    ]
+    parameters = keyword_only((*ours.values(), *others), hints)
     function = command
 
     @functools.wraps(function)
@@ -264,9 +260,7 @@ def with_learning_options(
         rest = {name: value for name, value in given.items() if name not in ours or name in redeclared}
         function(**{first.name: lesson}, **rest)
 
-    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return called
+    return taking(parameters, called)
 
 
 def _declared() -> Mapping[str, Parameter]:

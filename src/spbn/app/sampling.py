@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spbn.app.answers import Answer, answering
-from spbn.app.arguments import Model, Seed
+from spbn.app.arguments import Model, Seed, ToFile
 from spbn.app.inputs import busy, load_any_model
 from spbn.app.tables import in_file, write_or_print, writing_rows
 from spbn.app.targets import require_targets
@@ -21,9 +20,7 @@ def sample(
     answer: Answer,
     n: Annotated[int, typer.Option("-n", help="How many rows; for a model over time, in one series.")] = 1000,
     seed: Seed = 0,
-    out_: Annotated[
-        Path | None, typer.Option("--out", help="Write to a file, not to the screen.", show_default=False)
-    ] = None,
+    out_: ToFile = None,
 ) -> None:
     """Draw rows from a network.
 

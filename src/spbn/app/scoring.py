@@ -18,8 +18,14 @@ from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_
 from spbn.app.targets import require_targets
 from spbn.app.terminal import print_observed, print_unusual
 from spbn.errors import ArgumentError
+from spbn.tables.sources import Source
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.explain.unusual import UnusualRows
+    from spbn.network import BayesianNetwork
     from spbn.numerics.arrays import FloatArray
 
 
@@ -57,22 +63,9 @@ def score(
     if top < 0:
         raise ArgumentError(f"--top must be 0 or more. Got {top}.")
     from spbn.dynamic.network import DynamicNetwork
-    from spbn.explain import unusual_rows
-    from spbn.explain.series import unusual_in_time
 
     network = load_any_model(model)
-    if isinstance(network, DynamicNetwork):
-        if missing == "integrate":
-            raise ArgumentError(
-                "--missing integrate is not for models over time: what is missing in a row is missing in the "
-                "past of the next. Fill what is missing."
-            )
-        frame = series_of(network, data)
-    elif missing == "integrate":
-        frame = frame_with_holes(network, data)
-    else:
-        remedy = "Fill in the missing values, or pass --missing integrate to score rows by the others."
-        frame = frame_for(network, data, remedy=remedy)
+    frame = _rows(network, data, missing)
     by_name: dict[str, FloatArray] = {}
     if not isinstance(network, DynamicNetwork) and frame.isna().to_numpy().any():
         if by_node:
@@ -86,11 +79,7 @@ def score(
             partial(documents.of_observed, logpdf, frame, top=top),
         )
     else:
-        with busy("scoring the rows"):
-            if isinstance(network, DynamicNetwork):
-                found = unusual_in_time(network, frame, top=top)
-            else:
-                found = unusual_rows(network, frame, top=top)
+        found = _unusual(network, frame, top)
         labels = frame.index.tolist()
         answer.give(
             partial(print_unusual, found, labels, by_node=by_node),
@@ -104,6 +93,34 @@ def score(
         scores = pd.DataFrame({_name_of_total(network.nodes): logpdf, **by_name}, index=frame.index)
         write_rows(scores, out_)
         answer.wrote("out", out_, f"scores written to {shown(out_)}")
+
+
+def _rows(network: BayesianNetwork | DynamicNetwork, data: Source, missing: str) -> pd.DataFrame:
+    """Read the rows to score; with holes only if these are integrated out."""
+    from spbn.dynamic.network import DynamicNetwork
+
+    if isinstance(network, DynamicNetwork):
+        if missing == "integrate":
+            raise ArgumentError(
+                "--missing integrate is not for models over time: what is missing in a row is missing in the "
+                "past of the next. Fill what is missing."
+            )
+        return series_of(network, data)
+    if missing == "integrate":
+        return frame_with_holes(network, data)
+    remedy = "Fill in the missing values, or pass --missing integrate to score rows by the others."
+    return frame_for(network, data, remedy=remedy)
+
+
+def _unusual(network: BayesianNetwork | DynamicNetwork, frame: pd.DataFrame, top: int) -> UnusualRows:
+    from spbn.dynamic.network import DynamicNetwork
+    from spbn.explain import unusual_rows
+    from spbn.explain.series import unusual_in_time
+
+    with busy("scoring the rows"):
+        if isinstance(network, DynamicNetwork):
+            return unusual_in_time(network, frame, top=top)
+        return unusual_rows(network, frame, top=top)
 
 
 def _name_of_total(nodes: Collection[str]) -> str:

@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from inspect import Parameter, Signature, signature
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, get_type_hints
 
@@ -17,6 +17,7 @@ import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer
+from spbn.app.signatures import keyword_only, taking
 from spbn.app.targets import is_same
 from spbn.app.terminal import print_rows
 from spbn.errors import ArgumentError
@@ -58,10 +59,7 @@ def reading_tables(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options above: they say how all tables are written that it reads."""
     ours, hints = signature(_layout).parameters, get_type_hints(_layout, include_extras=True)
     hints |= get_type_hints(command, include_extras=True)
-    parameters = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
-        for parameter in (*signature(command).parameters.values(), *ours.values())
-    ]
+    parameters = keyword_only((*signature(command).parameters.values(), *ours.values()), hints)
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
@@ -72,9 +70,7 @@ def reading_tables(command: Callable[..., None]) -> Callable[..., None]:
             raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
         command(**laid_out)
 
-    called.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return called
+    return taking(parameters, called)
 
 
 def _with_layout(value: Any, layout: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from spbn.drawing.packages import require_plot_packages
 from spbn.errors import ArgumentError
 from spbn.files.atomic import is_read_only
 from spbn.tables.sources import STANDARD, Source
@@ -28,6 +29,16 @@ def require_targets(*targets: Path | None, inputs: Iterable[Path | Source | None
             if is_same(path, other):
                 raise ArgumentError(f"{path} would be written twice: choose two different names.")
         _require_writable(path)
+
+
+def require_picture(path: Path | None) -> None:
+    """Refuse a file that no picture can be drawn into, or all if the packages for that are not there."""
+    if path is None:
+        return
+    from spbn.drawing.pictures import require_picture_name
+
+    require_picture_name(path)
+    require_plot_packages()
 
 
 def is_same(first: Path, second: Path) -> bool:

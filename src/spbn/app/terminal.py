@@ -68,6 +68,20 @@ def show_network(network: BayesianNetwork | DynamicNetwork, *, details: bool = F
         say()
         say(f"the first {'row' if network.lags == 1 else f'{network.lags} rows'} of a series:")
         network = network.static
+    _show_nodes(network, details=details)
+    if isinstance(network.search, PCResult):
+        pdag, tests = network.search.pdag, sum(network.search.tests_run)
+        found = f"{_count(pdag.arcs, 'arc')} with a known direction, {_count(pdag.edges, 'edge')} without"
+        say()
+        say(f"PC: {tests} independence tests; {found}")
+    search = network.type_search if isinstance(network.search, PCResult) else network.search
+    if isinstance(search, SearchResult):
+        what = "node types: " if search is network.type_search else ""
+        say()
+        say(f"{what}{_count(search.steps, 'step')}, stopped: {search.stop_reason}")
+
+
+def _show_nodes(network: BayesianNetwork, *, details: bool) -> None:
     structure = network.structure
     kinds = [str(node_type) for node_type in structure.types.values()]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True)))
@@ -88,16 +102,6 @@ def show_network(network: BayesianNetwork | DynamicNetwork, *, details: bool = F
     for legend in filter(None, legends):
         say()
         say(legend, style="dim")
-    if isinstance(network.search, PCResult):
-        pdag, tests = network.search.pdag, sum(network.search.tests_run)
-        found = f"{_count(pdag.arcs, 'arc')} with a known direction, {_count(pdag.edges, 'edge')} without"
-        say()
-        say(f"PC: {tests} independence tests; {found}")
-    search = network.type_search if isinstance(network.search, PCResult) else network.search
-    if isinstance(search, SearchResult):
-        what = "node types: " if search is network.type_search else ""
-        say()
-        say(f"{what}{_count(search.steps, 'step')}, stopped: {search.stop_reason}")
 
 
 def _show_details(description: Description, indent: str) -> None:

@@ -41,7 +41,7 @@ def read_evidence(network: BayesianNetwork, evidence: Mapping[str, Any] | None, 
         found: float | Region | None = (
             _levels(variable, value, what)
             if variable.is_discrete
-            else _moved(network, name, _numbers(variable, value, what))
+            else _in_density_units(network, name, _numbers(variable, value, what))
         )
         if isinstance(found, float):
             known.points[name] = found
@@ -102,14 +102,19 @@ def _number(name: str, value: Any, what: str) -> float:
     return float(value)
 
 
-def _moved(network: BayesianNetwork, name: str, known: float | Interval | None) -> float | Interval | None:
+def _in_density_units(
+    network: BayesianNetwork, name: str, known: float | Interval | None
+) -> float | Interval | None:
     """Return what is known in the units of the densities."""
     if isinstance(known, Interval):
-        return Interval(_moved_number(network, name, known.low), _moved_number(network, name, known.high))
-    return None if known is None else _moved_number(network, name, known)
+        return Interval(
+            _number_in_density_units(network, name, known.low),
+            _number_in_density_units(network, name, known.high),
+        )
+    return None if known is None else _number_in_density_units(network, name, known)
 
 
-def _moved_number(network: BayesianNetwork, name: str, value: float) -> float:
+def _number_in_density_units(network: BayesianNetwork, name: str, value: float) -> float:
     if network.margins is None or not math.isfinite(value):
         return value
     return float(network.margins.columns[name].forward(np.array([value]))[0])

@@ -22,7 +22,6 @@ from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics.arrays import FloatArray, IntArray
 
 MOST_CONFIGURATIONS = 4_096
-DIGITS = 1e-12  # of a variance, which rounding may make negative
 
 
 @dataclass(frozen=True, eq=False)

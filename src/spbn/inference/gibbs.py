@@ -57,29 +57,43 @@ def refreshed(
     missing = {k: np.flatnonzero(holes[filled.index(node)]) for k, node in enumerate(order)}
     for _ in range(sweeps):
         for k, rows in missing.items():
-            if not len(rows):
-                continue
-            tried = np.repeat(values[:, rows], candidates, axis=1)
-            drawn = factors.draw(cases, k, tried, rng)
-            by_lines = _by_lines(lines, k, children[k], tried)
-            if by_lines is not None:
-                mean, deviation = by_lines
-                chosen = rng.random(len(drawn)) < 0.5
-                drawn = np.where(chosen, mean + deviation * rng.standard_normal(len(drawn)), drawn)
-            drawn[::candidates] = values[k, rows]
-            tried[k] = drawn
-            log_weights = np.zeros(len(drawn))
-            for child in children[k]:
-                log_weights += factors.log_density(cases, child, tried)
-            if by_lines is not None:
-                z = (drawn - mean) / deviation
-                own = factors.log_density(cases, k, tried)
-                log_weights -= np.logaddexp(0.0, -0.5 * z * z - math.log(deviation * ROOT) - own)
-            values[k, rows] = drawn[_chosen(log_weights.reshape(-1, candidates), rng)]
+            if len(rows):
+                values[k, rows] = _redrawn(cases, lines, k, children[k], values[:, rows], candidates, rng)
     columns = filled.columns.copy()
     for k, rows in missing.items():
         columns[filled.index(order[k]), rows] = network.in_data_units(order[k], values[k, rows])
     return filled.with_columns(columns)
+
+
+def _redrawn(
+    cases: Cases,
+    lines: list[_Line | None],
+    k: int,
+    children: list[int],
+    values: FloatArray,
+    candidates: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return new values of a node for nodes × rows: chosen among the present ones and some candidates."""
+    tried = np.repeat(values, candidates, axis=1)
+    drawn = factors.draw(cases, k, tried, rng)
+    by_lines = _by_lines(lines, k, children, tried)
+    if by_lines is not None:
+        mean, deviation = by_lines
+        chosen = rng.random(len(drawn)) < 0.5
+        drawn = np.where(chosen, mean + deviation * rng.standard_normal(len(drawn)), drawn)
+    drawn[::candidates] = values[k]
+    tried[k] = drawn
+    log_weights = np.zeros(len(drawn))
+    for child in children:
+        log_weights += factors.log_density(cases, child, tried)
+    if by_lines is not None:
+        # Half of the candidates come from the lines: divided by the mixture of both densities, they weigh as
+        # much as if all had been drawn given the parents.
+        z = (drawn - mean) / deviation
+        own = factors.log_density(cases, k, tried)
+        log_weights -= np.logaddexp(0.0, -0.5 * z * z - math.log(deviation * ROOT) - own)
+    return drawn[_chosen(log_weights.reshape(-1, candidates), rng)]
 
 
 @dataclass(frozen=True)

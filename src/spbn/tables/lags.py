@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 EQUAL = 0.1  # of a step, by which times may be off
 GAP = 1.5  # steps from which on rows are missing in between
-SECOND = 1e9  # nanoseconds
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,9 +30,6 @@ MORE_OUTPOSTS = 1.1  # times as many as there have to be, at most
 MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
 SMALL = 20_000.0  # bytes of a table that need not be saved
 COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
-BOX_GRAIN = (
-    0.25  # to which boxes are rounded, in widths of a kernel: their faces must not tell where rows are
-)
 
 
 @dataclass(frozen=True, eq=False)
