@@ -320,13 +320,21 @@ def test_what_was_found_before_an_interrupt_is_kept(tmp_path, monkeypatch):
     assert learned == [4, 5, 6]
 
 
+def test_names_may_hold_ends_of_lines(tmp_path):
+    names = ["a\u2028b", "c\x85", "d\r\n", "e\x1c"]
+    frame = FRAME.set_axis([*names, *FRAME.columns[4:]], axis=1)
+    path, settings = tmp_path / "run.jsonl", {"model": "gbn", "replicates": 2}
+    first = spbn.confidence(frame, checkpoint=path, **settings)
+    assert spbn.confidence(frame, checkpoint=path, **settings).structures == first.structures
+
+
 @pytest.mark.parametrize(
     ("frame", "changed", "message"),
     [
-        (FRAME + 1e-9, {}, "its data is"),
-        (FRAME[["b", "a", "c", "d"]], {}, "its columns is|its data is"),
-        (FRAME, {"max_parents": 1}, "its max_parents is None, and not 1"),
-        (FRAME, {"seed": 2}, "its seed is 0, and not 2"),
+        (FRAME + 1e-9, {}, "it was made from other rows"),
+        (FRAME[["b", "a", "c", "d"]], {}, "it was made from the columns"),
+        (FRAME, {"max_parents": 1}, "it was made with max_parents=None, and not with max_parents=1"),
+        (FRAME, {"seed": 2}, "it was made with seed=0, and not with seed=2"),
         (FRAME, {"model": "spbn", "validation": FRAME[:20]}, "belongs to other work"),
     ],
 )
@@ -401,3 +409,8 @@ def test_it_is_drawn_with_widths_and_dashes():
 def test_rows_that_follow_each_other_are_refused(name):
     with pytest.raises(ArgumentError, match="would tear apart rows that follow each other"):
         spbn.confidence(FRAME, **QUICK, **{name: 2})
+
+
+def test_what_cannot_learn_elsewhere_is_refused():
+    with pytest.raises(ArgumentError, match=r"client must be a dask.distributed.Client, .* Got int"):
+        spbn.confidence(FRAME, client=5, **QUICK)

@@ -110,11 +110,15 @@ spbn.learn(pd.read_parquet({str(tmp_path / "frame.parquet")!r}), checkpoint={str
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (FRAME * 2, {}, "its data is"),
-        (FRAME[["d", "c", "b", "a"]], {}, "its columns is"),
-        (FRAME, {"patience": 1}, "its patience is 5, and not 1"),
-        (FRAME, {"required_arcs": iter([("a", "b")])}, "its required_arcs is"),
-        (FRAME, {"validation": nonlinear_frame(9, 4)}, "its validation is 0.2"),
+        (FRAME * 2, {}, "it was made from other rows"),
+        (FRAME[["d", "c", "b", "a"]], {}, "it was made from the columns"),
+        (FRAME, {"patience": 1}, "it was made with patience=5, and not with patience=1"),
+        (FRAME, {"required_arcs": iter([("a", "b")])}, "it was made with required_arcs="),
+        (
+            FRAME,
+            {"validation": nonlinear_frame(9, 4)},
+            "it was made with validation=0.2, and not with validation=",
+        ),
     ],
 )
 def test_a_checkpoint_of_other_work_is_refused(frame, options, message, tmp_path):

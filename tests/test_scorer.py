@@ -93,6 +93,7 @@ def test_a_scorer_says_what_the_network_says(case, rows):
     require_same(found.logpdf(rows), network(*case).logpdf(frame))
     for row, by_node in zip(rows, expected.to_numpy(), strict=True):
         require_same(found.logpdf_by_node(row)[0], by_node)
+        require_same(found.logpdf_by_node(pd.Series(row))[0], by_node)
         score = found.score(row)
         require_same(list(score.by_node.values()), by_node)
         require_same(score.logpdf, by_node.sum())

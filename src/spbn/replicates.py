@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from spbn.errors import SpbnError
+from spbn.errors import ArgumentError, SpbnError
 from spbn.learn import learn_structure
 from spbn.numerics.arrays import IntArray
 from spbn.structure import Structure
@@ -50,6 +50,10 @@ def learned_replicates(
     if is_dask_client(client):
         yield from (record for _, record in DaskCrew(client, table).map(learn_replicate, tasks))
         return
+    if not callable(getattr(client, "submit", None)):
+        raise ArgumentError(
+            f"client must be a dask.distributed.Client, or have a method submit. Got {type(client).__name__}."
+        )
     futures = [client.submit(learn_replicate, table, *task) for task in tasks]
     try:
         for future in futures:

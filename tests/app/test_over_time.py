@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import spbn
+from spbn.report import render_explorer
 from time_series import autoregression, mixed, threshold
 
 
@@ -96,6 +97,11 @@ def test_a_report_with_discrete_variables_and_no_rows(folder, run):
     (style,) = re.findall(r'aria-label="Graph of \d+ variables over time" style="([^"]*)"', page)
     least, most = (int(number) for number in re.findall(r"(?:min|max)-width: (\d+)px", style)[::-1])
     assert 100 < least < most < 1000  # neither too small to read nor as wide as any screen
+
+
+def test_explore(over_time, run):
+    assert run("explore", "time.spbn", "-n", "200", "--out", "page.html", "--no-open")[0] == 0
+    assert Path("page.html").read_text() == render_explorer(over_time, samples=200, title="time")
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def test_every_command_has_help_with_examples_that_parse(name, run):
         assert parameter.name == "help" or parameter.hidden or parameter.help, parameter.name
 
 
+def test_lines_of_help_end_where_the_terminal_does():
+    for name, command in GROUP.commands.items():
+        assert not re.search(r"[^\n]\n[^\n]", command.help), name
+
+
 def test_names_that_are_written_out_are_those_of_the_library():
     assert tuple(KNOWN_MODELS) == MODELS
     assert tuple(KNOWN_SCORES) == SCORES

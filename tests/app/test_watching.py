@@ -107,6 +107,30 @@ def test_malformed_lines_are_left_out_and_the_stream_goes_on(watched, run, stdin
     assert "4 rows watched: 1 alarm, 0 drift alarms, 4 lines left out." in err
 
 
+def test_names_may_come_again_in_another_order(watched, run, stdin):
+    first, second = watched.iloc[:10], watched.iloc[10:]
+    parts = [first, first.iloc[:0], second[["z", "time", "y", "x"]]]
+    stdin("".join(part.to_csv(index=False) for part in parts))
+    code, out, err = run(*WATCH, "-", *REFERENCE, "--all", "--label", "time", "--json")
+    assert (code, err) == (0, "")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [row["label"] for row in found] == watched["time"].tolist()
+    assert [row["line"] for row in found] == [*range(2, 12), *range(14, 24)]
+    network, normal = spbn.BayesianNetwork.load("m.spbn"), pd.read_csv("normal.csv")
+    expected = spbn.Monitor(network, normal).update(watched)
+    np.testing.assert_allclose([row["share"] for row in found], expected["share"])
+
+
+def test_lines_that_are_not_csv_are_left_out(watched, run, stdin):
+    long = '"' + "9" * 200_000 + '"'
+    stdin(f'x,y,z\n1,2,"3\r4"\n{long},1,2\n1,2,x\r4"\n0,0,inf\n0,0,0\n')
+    code, _, err = run(*WATCH, "-", *REFERENCE)
+    assert code == 0
+    assert err.splitlines()[-1] == "spbn: note: 1 row watched: 0 alarms, 0 drift alarms, 4 lines left out."
+    assert "line 3 is left out: it cannot be read as CSV" in err
+    assert "line 5 is left out: 'z' is infinite: leave the field empty if its value is unknown." in err
+
+
 def test_complaints_come_to_an_end(watched, run, stdin):
     stdin("x,y,z\n" + 100 * "nonsense\n" + "1,1,1\n")
     _, _, err = run(*WATCH, "-", *REFERENCE)

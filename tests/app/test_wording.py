@@ -29,6 +29,8 @@ from spbn.app.wording import OPTIONS, in_options, joined
         ("evidence: the interval of 'do' is empty.", "--given: the interval of 'do' is empty."),
         ("do: 'a' has no level 'x'.", "--do: 'a' has no level 'x'."),
         ("the event: 'a' has no level 'x'.", "--event: 'a' has no level 'x'."),
+        ("alarm=1e-09 is far less than one of 250", "--alarm 1e-09 is far less than one of 250"),
+        ("it is, or pass trained=True to leave rows out of the fit.", "it is."),
         ("Ask for more draws (n), or check.", "Ask for more draws (-n), or check."),
         # What only looks like an argument stays.
         ("column 'max_parents' is constant", "column 'max_parents' is constant"),
@@ -60,7 +62,7 @@ def test_every_option_is_one_of_the_command_line():
     commands = typer.main.get_command(app).commands
     known = {
         name
-        for command in ("learn", "confidence", "compact", "explore")
+        for command in ("learn", "confidence", "compact", "explore", "watch")
         for p in commands[command].params
         for name in p.opts
     }

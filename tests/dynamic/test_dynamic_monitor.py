@@ -69,6 +69,8 @@ def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
     single = Monitor(dynamic, rows)
     parts = [single.update(row) for row in new.to_dict("records")]
     pd.testing.assert_frame_equal(pd.concat(parts), pd.DataFrame(together), check_index_type=False, rtol=1e-9)
+    listed = Monitor(dynamic, rows).update(new.to_dict("records"))
+    pd.testing.assert_frame_equal(pd.DataFrame(listed), pd.DataFrame(together), check_index_type=False)
     first = Monitor(dynamic, rows)
     before = first.update(new.to_numpy()[:33])
     first.save(tmp_path / "state.json")
@@ -91,6 +93,11 @@ def test_series_and_gaps_are_kept_apart():
     woven = monitor.update(mixed)["share"]
     for place in (0, 1):
         np.testing.assert_allclose(woven[place::2], apart.iloc[30 * place : 30 * place + 30], rtol=1e-9)
+    listed = Monitor(dynamic, train).update(mixed.to_dict("records"))["share"]
+    np.testing.assert_allclose(listed, woven, rtol=1e-9)
+    series = Monitor(dynamic, train)
+    single = pd.concat([series.update(row) for _, row in mixed[:9].iterrows()])["share"]
+    np.testing.assert_allclose(single, woven[:9], rtol=1e-9)
     assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 30.0})["share"].notna().all()
     assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})["share"].isna().all()
     rows = monitor.rows
@@ -98,9 +105,27 @@ def test_series_and_gaps_are_kept_apart():
         monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})
     with pytest.raises(spbn.DataError, match="the rows have no 't'"):
         monitor.update({"x": 0.0, "y": 0.0, "machine": "a"})
+    with pytest.raises(spbn.DataError, match="the rows have no 't'"):
+        monitor.update([{"x": 0.0, "y": 0.0, "machine": "a"}])
     with pytest.raises(spbn.DataError, match="rows must be dicts or a data frame"):
         monitor.update(np.zeros(2))
     assert monitor.rows == rows
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_dates_of_rows_that_come_one_by_one(rows, as_text):
+    """A date is the same time whether it stands in a column, in a dict or as text."""
+    new = autoregression(np.random.default_rng(8), 12)
+    train = rows.assign(t=pd.date_range("2024-01-01", periods=len(rows), freq="h", tz="Europe/Berlin"))
+    new = new.assign(t=pd.date_range("2024-03-30 20:00", periods=12, freq="h", tz="Europe/Berlin"))
+    dynamic = spbn.learn_dynamic(train, time="t", model="gbn")
+    expected = Monitor(dynamic, train).update(new)["share"]
+    assert expected.notna().sum() >= 11
+    single = Monitor(dynamic, train)
+    records = (new.assign(t=new["t"].astype(str)) if as_text else new).to_dict("records")
+    np.testing.assert_allclose([single.update(row)["share"].item() for row in records], expected)
+    with pytest.raises(spbn.DataError, match=r"in steps of 3600 seconds: a row at 2024-03-31 06:00:00 is"):
+        single.update(records[3])
 
 
 def test_explaining_a_row_is_not_counting_it(rows, dynamic):

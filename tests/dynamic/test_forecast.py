@@ -262,6 +262,27 @@ def test_paths_that_grow_beyond_all_bounds():
     assert np.isfinite(ahead.draws).all()
 
 
+def test_a_forecast_without_numbers():
+    modes = mixed(100)[["mode"]]
+    ahead = spbn.learn_dynamic(modes, folds=3).forecast(modes, 4, n=50)
+    assert ahead.quantile([0.1, 0.9]).shape == ahead.interval().shape == (4, 0)
+    assert ahead.mean().shape == (4, 0)
+    assert ahead.probabilities("mode").sum(axis=1).tolist() == [1.0] * 4
+
+
+def test_variables_may_be_called_as_columns_of_paths_are():
+    frame = autoregression(60, names=("step", "path"), series=2).rename(columns={"machine": "step_"})
+    dynamic = spbn.learn_dynamic(frame, series="step_", model="gbn")
+    ahead = dynamic.forecast(frame, 3, n=5)
+    assert list(ahead.paths) == ["step_", "path_", "step__", "step", "path"]
+    np.testing.assert_array_equal(ahead.paths["path"], ahead.draws[1].reshape(-1))
+    other = spbn.learn_dynamic(frame.set_axis(["step", "a", "b"], axis=1), series="step", model="gbn")
+    assert other.forecast(frame.set_axis(["step", "a", "b"], axis=1), 3).mean().index.names == [
+        "step",
+        "step_",
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -59,11 +59,11 @@ def test_time_that_is_up_and_more_of_it(tmp_path, whole):
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (FRAME * 2, {}, "its data is"),
-        (FRAME, {"lags": 1}, "its data is"),
-        (FRAME, {"patience": 2}, "its patience is 1, and not 2"),
-        (FRAME, {"forbidden_arcs": [(("x", 1), "y")]}, r"its forbidden_arcs is \[\], and not"),
-        (FRAME.assign(s=np.repeat(["m", "n"], 45)), {"series": "s"}, "its data is"),
+        (FRAME * 2, {}, "it was made from other rows"),
+        (FRAME, {"lags": 1}, "it was made with lags=2, and not with lags=1"),
+        (FRAME, {"patience": 2}, "it was made with patience=1, and not with patience=2"),
+        (FRAME, {"forbidden_arcs": [(("x", 1), "y")]}, r"it was made with forbidden_arcs=\[\], and not"),
+        (FRAME.assign(s=np.repeat(["m", "n"], 45)), {"series": "s"}, "it was made with series=None"),
     ],
 )
 def test_a_checkpoint_of_other_work_is_refused(frame, options, message, tmp_path):
@@ -79,7 +79,7 @@ def test_series_that_begin_elsewhere_are_other_work(tmp_path):
     rows = autoregression(60)
     split = [rows.iloc[:30].assign(s=1), rows.iloc[29:].assign(s=2)]
     spbn.learn_dynamic(rows.assign(s=1), series="s", model="gbn", checkpoint=path)
-    with pytest.raises(CheckpointError, match="its beginnings is"):
+    with pytest.raises(CheckpointError, match="it was made from other rows"):
         spbn.learn_dynamic(pd.concat(split), series="s", model="gbn", checkpoint=path)
 
 
@@ -103,5 +103,5 @@ def test_what_is_refused_leaves_no_file(tmp_path):
 def test_a_checkpoint_of_single_rows_is_refused(tmp_path):
     path = tmp_path / "run.jsonl"
     spbn.learn(FRAME, checkpoint=path, max_seconds=0)
-    with pytest.raises(CheckpointError, match="its work is 'search', and not 'search over time'"):
+    with pytest.raises(CheckpointError, match="it is about 'search', and not 'search over time'"):
         spbn.learn_dynamic(FRAME, **SETTINGS, checkpoint=path)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import spbn
 from mixed import mixed_network
 from spbn.errors import ArgumentError
-from spbn.explain.joint_sample import cut, default_samples, joint_sample
+from spbn.explain.joint_sample import cut, default_samples, joint_sample, rows_in_time
+from time_series import autoregression, mixed
 
 
 def bounds(axis, codes):
@@ -83,6 +84,32 @@ def test_samples_are_those_of_the_network():
             assert ((low <= column) & (column < high)).all()
 
 
+def test_rows_in_time_have_the_past_that_rows_have():
+    every = [((a, lag), b) for a in "ab" for lag in (1, 2) for b in "ab"]
+    frame = autoregression(3000, seed=4)
+    dynamic = spbn.learn_dynamic(frame, lags=2, model="gbn", required_arcs=[*every, ("a", "b")])
+    drawn, seen = rows_in_time(dynamic, 20_000, 0), dynamic.lagged(frame)
+    assert list(drawn) == ["a", "b", "a[t-1]", "b[t-1]", "a[t-2]", "b[t-2]"]
+    # Both networks have all arcs that they may have, so the sample has the moments of the table.
+    np.testing.assert_allclose(drawn.mean(), seen[list(drawn)].mean(), atol=0.06)
+    np.testing.assert_allclose(drawn.corr(), seen[list(drawn)].corr(), atol=0.03)
+
+
+def test_samples_over_time_are_those_of_the_network():
+    dynamic = spbn.learn_dynamic(mixed(80), model="gbn", folds=3)
+    sample = joint_sample(dynamic, 300, seed=3)
+    frame = rows_in_time(dynamic, 300, 3)
+    assert (sample.rows, sample.lags) == (300, 1)
+    assert [sampled.variable.name for sampled in sample.variables] == ["mode", "x", "mode[t-1]", "x[t-1]"]
+    for sampled in sample.variables:
+        column = frame[sampled.variable.name]
+        if sampled.axis is None:
+            assert [sampled.variable.levels[code] for code in sampled.codes] == column.tolist()
+        else:
+            low, high = bounds(sampled.axis, sampled.codes)
+            assert ((low <= column) & (column < high)).all()
+
+
 def test_small_pages_by_default():
     assert default_samples(mixed_network()) == 20_000
     names = [f"v{i}" for i in range(60)]
@@ -91,6 +118,9 @@ def test_small_pages_by_default():
     many = dict(zip("ab", np.random.default_rng(0).normal(size=(2, 100_000)), strict=True))
     kernels = spbn.BayesianNetwork.fit(spbn.Structure("ab", [("a", "b")], "ckde"), many)
     assert default_samples(kernels) == 4_000  # every sample costs a hundred thousand kernels
+    series = dict(zip(names[:20], np.random.default_rng(0).normal(size=(20, 30)), strict=True))
+    over_time = spbn.learn_dynamic(series, lags=2, model="gbn", max_parents=0)
+    assert default_samples(over_time) == 8_000  # of 20 variables now and before
 
 
 @pytest.mark.parametrize("samples", [0, -1, 2.5, "7", True, 10**7])

@@ -58,7 +58,7 @@ def test_small_differences_of_times_are_no_gaps():
     assert runs.ends.tolist() == [4]
 
 
-@pytest.mark.parametrize("kind", ["dates", "text", "polars", "zoned"])
+@pytest.mark.parametrize("kind", ["dates", "text", "polars", "zoned", "objects", "lists", "periods"])
 def test_dates_are_times(kind):
     dates = pd.to_datetime(["2024-01-01 10:00", "2024-01-01 10:10", "2024-01-01 10:20", "2024-01-01 11:10"])
     frame = pd.DataFrame({"t": dates, "x": range(4)})
@@ -66,6 +66,12 @@ def test_dates_are_times(kind):
         frame["t"] = frame["t"].astype(str)
     elif kind == "zoned":
         frame["t"] = frame["t"].dt.tz_localize("Europe/Madrid")
+    elif kind == "objects":
+        frame["t"] = frame["t"].astype(object)
+    elif kind == "lists":
+        frame = {"t": [date.to_pydatetime() for date in dates], "x": [0, 1, 2, 3]}
+    elif kind == "periods":
+        frame["t"] = frame["t"].dt.to_period("min")
     runs = runs_of(pl.from_pandas(frame) if kind == "polars" else frame, series=None, time="t")
     assert runs.step == 600
     assert runs.ends.tolist() == [3, 4]

@@ -21,7 +21,7 @@ A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard in
 Data = Annotated[Source, typer.Argument(metavar="DATA", parser=as_source, help=A_TABLE, show_default=False)]
 Tables = Annotated[
     list[Source],
-    typer.Argument(metavar="DATA...", parser=as_source, help=A_TABLE, show_default=False),
+    typer.Argument(metavar="DATA", parser=as_source, help=A_TABLE, show_default=False),
 ]
 Model = Annotated[
     Path,

@@ -85,7 +85,7 @@ def query(
         print_posterior(posterior, SHARE)
         if probability is not None:
             plus_minus = f" ± {error:.2g}" if error else ""
-            say(f"P({in_words(asked)}) = {probability:.4g}{plus_minus}")
+            say(f"P({in_words(event or ())}) = {probability:.4g}{plus_minus}")
 
     answer.give(show, partial(documents.of_posterior, posterior, SHARE, asked, probability, error))
     if out_ is not None:

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import warnings
+from inspect import cleandoc
 from types import FrameType
 from typing import Annotated, Any
 
@@ -47,6 +48,12 @@ ABOUT = """Semiparametric Bayesian networks: learn them, look at them, use them.
 [dim]spbn learn data.csv --out model.spbn --report report.html[/]
 """
 
+
+def unwrapped(text: str) -> str:
+    """Join the lines of every paragraph: the help is as wide as the terminal, wherever lines end here."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
+
+
 app = typer.Typer(
     name="spbn",
     no_args_is_help=True,
@@ -56,7 +63,7 @@ app = typer.Typer(
 )
 for heading, commands in GROUPS.items():
     for command in commands:
-        app.command(rich_help_panel=heading)(command)
+        app.command(rich_help_panel=heading, help=unwrapped(command.__doc__ or ""))(command)
 
 
 def _version(asked: bool) -> None:

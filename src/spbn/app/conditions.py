@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spbn.errors import ArgumentError, quoted
@@ -139,17 +139,6 @@ def _refusal(option: str, text: str, variables: Sequence[Variable]) -> str:
     return f"{option} {text!r} is not a condition on {there.name!r}: write for example {example}."
 
 
-def in_words(conditions: Mapping[str, Any]) -> str:
-    """Write conditions as they can be given."""
-    return " and ".join(_in_words(name, value) for name, value in conditions.items())
-
-
-def _in_words(name: str, value: Any) -> str:
-    if isinstance(value, list):
-        return f"{name} in {','.join(value)}"
-    if not isinstance(value, tuple):
-        return f"{name}={value}"
-    low, high = value
-    if high is None:
-        return f"{name}>={low:g}"
-    return f"{name}<={high:g}" if low is None else f"{low:g}<={name}<={high:g}"
+def in_words(texts: Sequence[str]) -> str:
+    """Join conditions as they were written, so that an answer repeats the question."""
+    return " and ".join(text.strip() for text in texts)

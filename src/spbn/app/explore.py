@@ -10,7 +10,7 @@ import typer
 
 from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Model, Seed
-from spbn.app.inputs import busy, load_model
+from spbn.app.inputs import busy, load_any_model
 from spbn.app.targets import require_targets
 from spbn.app.terminal import say
 
@@ -47,7 +47,7 @@ def explore(
 
     target = Path(f"{model.stem}-explorer.html") if out_ is None else out_
     require_targets(target, inputs=[model])
-    network = load_model(model)
+    network = load_any_model(model)
     with busy("drawing rows"):
         write_explorer(network, target, samples=samples, seed=seed, title=model.stem)
     answer.wrote("out", target, f"explorer written to {target}")

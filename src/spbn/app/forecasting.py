@@ -112,7 +112,8 @@ def forecast(
                 probability = ahead.probability(asked, series=name)
                 error = documents.chance_error(probability, n)
                 where = f"{name}: " if ahead.series_name else ""
-                say(f"{where}P({in_words(asked)} within {steps} steps) = {probability:.4g} ± {error:.2g}")
+                chance = f"P({in_words(event or ())} within {steps} steps)"
+                say(f"{where}{chance} = {probability:.4g} ± {error:.2g}")
 
     answer.give(show, partial(documents.of_forecast, ahead, SHARE, asked))
     if out_ is not None:

@@ -35,7 +35,7 @@ def load_model(path: Path) -> BayesianNetwork:
     if isinstance(network, DynamicNetwork):
         raise ModelFileError(
             f"{path} is a model over time, and this command takes models of single rows. Models over time "
-            f"are for spbn forecast, watch, show, score, sample, plot, report and compact."
+            f"are for spbn forecast, watch, show, score, sample, plot, report, explore and compact."
         )
     return network
 

@@ -82,7 +82,7 @@ def report(
     data: Annotated[
         Source | None,
         typer.Argument(
-            metavar="[DATA]",
+            metavar="DATA",
             parser=as_source,
             help=f"Rows to check the model on. {A_TABLE}",
             show_default=False,

@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -134,7 +135,7 @@ class RowReader:
         self._given_separator = sep
         self._decimal = decimal or "."
         self._separator = ","
-        self._width = 0
+        self._names: list[str] = []
         self._places: list[int | None] = []
         self._label_place: int | None = None
         self._told: set[str] = set()
@@ -160,7 +161,15 @@ class RowReader:
             if not self._is_json:
                 self._read_names(line.number, line.text)
                 return None
-        return self._from_json(line.number, text) if self._is_json else self._from_csv(line.number, line.text)
+        if self._is_json:
+            return self._from_json(line.number, text)
+        try:
+            return self._from_csv(line.number, line.text)
+        except DataError:
+            if not self._has_names(line.text):
+                raise
+            self._read_names(line.number, line.text)  # again, perhaps in another order
+            return None
 
     def _read_names(self, number: int, text: str) -> None:
         """Find out from the first line which field is which variable, or refuse the stream."""
@@ -176,12 +185,12 @@ class RowReader:
             self._is_json = None
             raise _NamesError(
                 f"the first line must hold the names of the columns, or a JSON object: none of "
-                f"{quoted(wanted)} is in {text!r:.80}."
+                f"{quoted(v.name for v in self._variables)} is in {text!r:.80}."
             )
         repeated = sorted({name for name in found if found.count(name) > 1 and name in wanted})
         if repeated:
             raise _NamesError(f"the first line has {quoted(repeated)} more than once.")
-        self._width = len(found)
+        self._names = found
         self._places = [found.index(v.name) if v.name in found else None for v in self._variables]
         if self._label is not None:
             if self._label not in found:
@@ -193,17 +202,26 @@ class RowReader:
         self._key_places = [found.index(key) for key in self._keys]
         self._tell(number, [v.name for v in self._variables if v.name not in found])
 
+    def _has_names(self, text: str) -> bool:
+        """Tell whether a line has the names of the columns, as where several tables follow each other."""
+        with suppress(DataError):
+            return sorted(name.strip() for name in _fields(text, self._separator)) == sorted(self._names)
+        return False
+
     def _from_csv(self, number: int, text: str) -> Row:
         fields = text.split(self._separator) if '"' not in text else _fields(text, self._separator)
-        if len(fields) != self._width:
+        if len(fields) != len(self._names):
             found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-            raise DataError(f"it has {found}, and the first line has {self._width} names")
+            raise DataError(f"it has {found}, and the first line has {len(self._names)} names")
         values = [
             np.nan if place is None else _value(variable, fields[place].strip(), self._decimal)
             for variable, place in zip(self._variables, self._places, strict=True)
         ]
         label = "" if self._label_place is None else fields[self._label_place].strip()
         keys = tuple(fields[place].strip() for place in self._key_places)
+        lacking = [name for name, key in zip(self._keys, keys, strict=True) if not key]
+        if lacking:
+            raise DataError(f"it has no {quoted(lacking)}")
         return Row(np.array(values), number, label, keys)
 
     def _from_json(self, number: int, text: str) -> Row:
@@ -239,7 +257,10 @@ def is_fatal(error: DataError) -> bool:
 
 
 def _fields(text: str, separator: str) -> list[str]:
-    return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+    try:
+        return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+    except csv.Error as error:  # a field that is too long, or an end of line within one
+        raise DataError(f"it cannot be read as CSV ({error})") from None
 
 
 def _value(variable: Variable, field: str, decimal: str = ".") -> float:
@@ -259,4 +280,6 @@ def _value(variable: Variable, field: str, decimal: str = ".") -> float:
         has_other = _NUMBER.fullmatch(field.replace(other, ".", 1)) is not None
         remedy = f": if that is a decimal {'comma' if other == ',' else 'point'}, use --decimal {other}"
         raise DataError(f"{variable.name!r} must be a number. Got {field!r:.60}{remedy if has_other else ''}")
+    if math.isinf(value):
+        raise DataError(f"{variable.name!r} is infinite: leave the field empty if its value is unknown")
     return number_of(variable, value)

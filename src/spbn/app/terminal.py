@@ -180,11 +180,15 @@ def print_forecast(forecast: Forecast, share: float) -> None:
             heads = ("mean", f"{100 * ends[0]:.0f} %", "median", f"{100 * ends[2]:.0f} %")
             numbers = (means[variable.name], *(quantiles[variable.name, end] for end in ends))
             found = pd.DataFrame(dict(zip(heads, numbers, strict=True)))
-        rows = found.index.get_level_values("step").isin(shown)
+        rows = found.index.get_level_values(-1).isin(shown)
         shown_rows: pd.DataFrame = found.loc[rows, :].rename(index=_printable_text)
         say()
         say(variable.name, style="bold")
-        say_lines(shown_rows.reset_index().to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+        say_lines(
+            shown_rows.reset_index(allow_duplicates=True).to_string(
+                index=False, float_format=lambda value: f"{value:.4g}"
+            )
+        )
 
 
 def _is_round(number: int) -> bool:

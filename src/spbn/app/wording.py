@@ -28,6 +28,7 @@ OPTIONS = {
     "client": "--workers",
     "tolerance": "--tolerance",  # of `compact`
     "others": "--others",
+    **{name: f"--{name}" for name in ("alarm", "drift")},  # of `Monitor`
 }
 del OPTIONS["data"], OPTIONS["progress"]
 
@@ -47,6 +48,7 @@ PHRASES = {
     r"^the event\b": "--event",
     r"\bis in evidence and in do:": "is in --given and in --do:",
     r"Ask for more draws \(n\)": "Ask for more draws (-n)",
+    r", or pass trained=True to leave rows out of the fit": "",
     r"^start gives more than max_parents=(\d+)": r"--require gives more than --max-parents \1",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -66,13 +66,17 @@ class Forecast:
 
     @cached_property
     def paths(self) -> pd.DataFrame:
-        """All paths: a row for every series, path and step, counted from 1."""
+        """All paths: a row for every series, path and step, counted from 1.
+
+        The columns "path" and "step" have an underscore after their names if a variable is called so.
+        """
         import pandas as pd
 
         paths, steps = self.n, self.steps
+        taken = [variable.name for variable in self.variables] + [self.series_name or ""]
         columns: dict[str, Any] = {
-            "path": np.tile(np.repeat(np.arange(1, paths + 1), steps), len(self.series)),
-            "step": np.tile(np.arange(1, steps + 1), len(self.series) * paths),
+            free_name("path", taken): np.tile(np.repeat(np.arange(1, paths + 1), steps), len(self.series)),
+            free_name("step", taken): np.tile(np.arange(1, steps + 1), len(self.series) * paths),
         }
         if self.series_name is not None:
             columns = {self.series_name: np.repeat(np.array(self.series), paths * steps), **columns}
@@ -98,13 +102,12 @@ class Forecast:
         wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if wanted.ndim != 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
             raise ArgumentError(f"quantiles are for shares between 0 and 1. Got {q!r}.")
-        found = {
-            (variable.name, share): part.reshape(-1)
-            for variable, values in self._continuous
-            for share, part in zip(wanted.tolist(), np.quantile(values, wanted, axis=1), strict=True)
-        }
-        columns = pd.MultiIndex.from_tuples(list(found), names=["variable", "quantile"])
-        return pd.DataFrame(np.stack(list(found.values()), axis=1), index=self._index, columns=columns)
+        names = [variable.name for variable, _ in self._continuous]
+        columns = pd.MultiIndex.from_product([names, wanted.tolist()], names=["variable", "quantile"])
+        found = np.empty((len(self._index), len(names), len(wanted)))
+        for place, (_, values) in enumerate(self._continuous):
+            found[:, place] = np.quantile(values, wanted, axis=1).reshape(len(wanted), -1).T
+        return pd.DataFrame(found.reshape(len(found), -1), index=self._index, columns=columns)
 
     def interval(self, share: float = 0.9) -> pd.DataFrame:
         """Return the interval that leaves out the same share of paths on both sides, at every step."""
@@ -188,10 +191,11 @@ class Forecast:
     def _index(self) -> pd.Index[Any]:
         import pandas as pd
 
-        steps = pd.RangeIndex(1, self.steps + 1, name="step")
+        name = free_name("step", [self.series_name or ""])
+        steps = pd.RangeIndex(1, self.steps + 1, name=name)
         if self.series_name is None:
             return steps
-        return pd.MultiIndex.from_product([self.series, steps], names=[self.series_name, "step"])
+        return pd.MultiIndex.from_product([self.series, steps], names=[self.series_name, name])
 
     def _by_step(self, summary: Callable[[FloatArray], FloatArray]) -> pd.DataFrame:
         """Return a frame from a function that takes series × paths × steps to series × steps."""
@@ -247,3 +251,10 @@ def as_data(variable: Variable, values: FloatArray) -> Any:
     if not variable.is_discrete:
         return values
     return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken: this one, or one with underscores after it."""
+    while name in taken:
+        name = f"{name}_"
+    return name

@@ -22,6 +22,7 @@ from spbn.explain.unusual import Reason
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.tables.frames import frame_index
+from spbn.tables.rows import as_dict
 from spbn.tables.table import Table, Variable
 
 if TYPE_CHECKING:
@@ -155,8 +156,9 @@ class Monitor:
         Parameters
         ----------
         rows
-            One row as a dict, in which None is a missing value; one row as an array of values in the order of
-            the network's nodes, or several; or a data frame. Missing values are integrated out.
+            One row as a dict, in which None is a missing value, or as a row of a data frame (a Series); one
+            row as an array of values in the order of the network's nodes, or several; a list of dicts; or a
+            data frame. Missing values are integrated out.
 
         Returns
         -------
@@ -173,6 +175,7 @@ class Monitor:
         """
         from spbn.dynamic.watched import Watched
 
+        rows = as_dict(rows)
         verdicts = self._undone_if_refused(lambda: self.judge(self.table(rows)))
         number = range(len(verdicts.shares))
         index = frame_index(rows)
@@ -201,6 +204,7 @@ class Monitor:
         row
             One row, as for `update`.
         """
+        row = as_dict(row)
         past = None if self._past is None else self._past.copy()
         table = table_of(row, self.variables) if past is None else past.table(row)
         if table.rows != 1:

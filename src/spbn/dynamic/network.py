@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn.dynamic.forecast import Forecast, as_data
+from spbn.dynamic.forecast import Forecast, as_data, free_name
 from spbn.dynamic.simulation import continued, inputs_by_place
 from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.network import BayesianNetwork
@@ -179,7 +179,7 @@ class DynamicNetwork:
         flat = rows.transpose(0, 2, 1).reshape(len(self.nodes), -1)
         columns: dict[str, Any] = {}
         if self.series is not None or series > 1:
-            columns[self.series or _free_name("series", self.nodes)] = np.repeat(
+            columns[self.series or free_name("series", self.nodes)] = np.repeat(
                 np.arange(1, series + 1), steps
             )
         if self.time is not None:
@@ -366,12 +366,6 @@ def _last_runs(runs: Runs) -> list[int]:
     """Return the last run of every series."""
     last = {name: k for k, name in enumerate(runs.series)}
     return list(last.values())
-
-
-def _free_name(name: str, taken: tuple[str, ...]) -> str:
-    while name in taken:
-        name = f"{name}_"
-    return name
 
 
 def _require_static(static: BayesianNetwork, names: tuple[str, ...], lags: int) -> None:

@@ -9,12 +9,12 @@ from typing import Any, final
 import numpy as np
 
 from spbn.dynamic.network import DynamicNetwork
-from spbn.dynamic.rows import as_table_of, table_of
+from spbn.dynamic.rows import are_dicts, as_table_of, table_of
 from spbn.errors import ArgumentError, DataError
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import FloatArray
 from spbn.tables.columns import columns_of
-from spbn.tables.lags import Runs, read_times, runs_of
+from spbn.tables.lags import Runs, is_dated, read_times, runs_of
 from spbn.tables.table import Table
 
 MOST_SERIES = 10_000  # whose last rows are remembered
@@ -31,6 +31,11 @@ def networks_of(network: Any) -> tuple[DynamicNetwork | None, BayesianNetwork]:
             f"network must be a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}."
         )
     return None, network
+
+
+def _shown(time: float, *, dated: bool) -> str:
+    """Write a time; dates are seconds since 1970."""
+    return str(np.datetime64(round(time), "s")).replace("T", " ") if dated else f"{time:.15g}"
 
 
 def with_nulls(array: FloatArray) -> list[Any]:
@@ -75,20 +80,23 @@ class Past:
         network, count = self._network, columns.shape[1]
         series = [""] * count if network.series is None else [str(key) for key in keys[network.series]]
         times: list[float] | None = None
+        dated = False
         if network.time is not None:
             times = read_times(network.time, keys[network.time], in_parts=True).tolist()
+            dated = is_dated(keys[network.time])
         steps: list[FloatArray] = []
         before = self._last.copy()
         try:
             for k in range(count):
-                steps.append(self._step(series[k], None if times is None else times[k], columns[:, k]))
+                time = None if times is None else times[k]
+                steps.append(self._step(series[k], time, columns[:, k], dated=dated))
         except DataError:  # as if these rows had never come
             self._last = before
             raise
         window = np.stack(steps, axis=2)  # variables × (lags + 1) × rows
         return self._inputs(window)
 
-    def _step(self, series: str, time: float | None, values: FloatArray) -> FloatArray:
+    def _step(self, series: str, time: float | None, values: FloatArray, *, dated: bool) -> FloatArray:
         """Take one row; return it and those before it, variables × (lags + 1), the last one last."""
         lags = self._network.lags
         known, last = self._last.get(series, (np.empty((len(values), 0)), None))
@@ -96,9 +104,10 @@ class Past:
             step = self._network.step or 0.0
             if time - last < LATE * step or time <= last:
                 where = f" of series {series!r}" if self._network.series else ""
+                unit = " seconds" if dated else ""
                 raise DataError(
-                    f"the times{where} must ascend in steps of {step:g}: a row at {last:g} is followed by "
-                    f"one at {time:g}."
+                    f"the times{where} must ascend in steps of {step:g}{unit}: a row at "
+                    f"{_shown(last, dated=dated)} is followed by one at {_shown(time, dated=dated)}."
                 )
             if time - last >= GAP * step > 0.0:
                 known = known[:, :0]
@@ -133,6 +142,10 @@ class Past:
                 key: value if hasattr(value, "__len__") and not isinstance(value, str) else [value]
                 for key, value in rows.items()
                 if key in self.keys
+            }
+        elif are_dicts(rows):
+            columns = {
+                key: [row[key] for row in rows] for key in self.keys if all(key in row for row in rows)
             }
         else:
             columns = columns_of(rows)

@@ -21,8 +21,10 @@ def table_of(rows: Any, variables: Sequence[Variable]) -> Table:
     ----------
     rows
         A dict with the value of every variable, in which None and NaN are missing; an array of values in the
-        order of the variables, or of rows of these; or a table.
+        order of the variables, or of rows of these; a list of such dicts; or a table.
     """
+    if are_dicts(rows):
+        return as_table_of(variables, np.stack([_from_dict(row, variables) for row in rows], axis=1))
     if isinstance(rows, Mapping) and not any(map(is_column, rows.values())):
         return as_table_of(variables, _from_dict(rows, variables)[:, None])
     if isinstance(rows, np.ndarray):
@@ -41,3 +43,8 @@ def _from_dict(row: Mapping[Any, Any], variables: Sequence[Variable]) -> FloatAr
     if absent:
         raise DataError(f"the row has no value for {quoted(absent)}: give None where a value is unknown.")
     return np.array([number_of(variable, row[variable.name]) for variable in variables])
+
+
+def are_dicts(rows: Any) -> bool:
+    """Tell whether rows are a list of dicts."""
+    return isinstance(rows, list | tuple) and bool(rows) and all(isinstance(row, Mapping) for row in rows)

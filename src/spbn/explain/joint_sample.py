@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from spbn.dynamic.network import DynamicNetwork
 from spbn.errors import ArgumentError
 from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import FloatArray
 from spbn.numerics.random import Seed
+from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_SAMPLES, FEWEST_SAMPLES = 20_000, 1_000  # by default
 BUDGET = 480_000  # values by default: a byte each
@@ -76,37 +82,73 @@ class Sampled:
 
 @dataclass(frozen=True, eq=False)
 class JointSample:
-    """Rows drawn from a network, variable by variable."""
+    """Rows drawn from a network, variable by variable.
+
+    Attributes
+    ----------
+    lags
+        How many of the rows before are there too, as further variables: ``x[t-1]`` is x in the row before.
+    """
 
     rows: int
     variables: tuple[Sampled, ...]
+    lags: int = 0
 
 
-def joint_sample(network: BayesianNetwork, samples: int | None = None, *, seed: Seed = 0) -> JointSample:
+def joint_sample(
+    network: BayesianNetwork | DynamicNetwork, samples: int | None = None, *, seed: Seed = 0
+) -> JointSample:
     """Draw rows from a network, and cut them into cells.
 
     Parameters
     ----------
+    network
+        If it is dynamic, rows are drawn together with those before them.
     samples
         How many rows; by default as many as a small file can hold, and at most 20,000.
     """
     n = default_samples(network) if samples is None else _require_samples(samples)
-    frame = network.sample(n, seed=seed)
+    if isinstance(network, DynamicNetwork):
+        frame, lags = rows_in_time(network, n, seed), network.lags
+    else:
+        frame, lags = network.sample(n, seed=seed), 0
     found = []
-    for variable in network.variables:
+    for variable in (
+        Variable(lag_name(v.name, lag), v.levels) for lag in range(lags + 1) for v in network.variables
+    ):
         column = frame[variable.name]
         if variable.is_discrete:
             found.append(Sampled(variable, None, column.cat.codes.to_numpy().astype(np.uint16)))
         else:
             # Numbers that cannot be added are as far away as anyone can see.
             found.append(Sampled(variable, *cut(np.clip(column.to_numpy(dtype=np.float64), -1e300, 1e300))))
-    return JointSample(n, tuple(found))
+    return JointSample(n, tuple(found), lags)
 
 
-def default_samples(network: BayesianNetwork) -> int:
+def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame:
+    """Draw rows together with those before them, from the joint density of as many rows as lags and one.
+
+    The static network is that of rows wherever a series may begin, so the rows before are as they are at any
+    time.
+    """
+    import pandas as pd
+
+    width = network.lags + 1
+    drawn = network.sample(width, series=rows, seed=seed)
+    columns = {
+        lag_name(name, lag): drawn[name].iloc[network.lags - lag :: width].array
+        for lag in range(width)
+        for name in network.nodes
+    }
+    return pd.DataFrame(columns)
+
+
+def default_samples(network: BayesianNetwork | DynamicNetwork) -> int:
     """Return how many rows to draw: what a small page holds, and what does not take long to draw."""
-    kept = [cpd.kept_rows.rows for cpd in network.cpds.values() if cpd.parents and cpd.kept_rows is not None]
-    most = min(MOST_SAMPLES, BUDGET // len(network.nodes), KERNELS / max(1, sum(kept)))
+    parts = [network.static, network.transition] if isinstance(network, DynamicNetwork) else [network]
+    cpds = [cpd for part in parts for cpd in part.cpds.values()]
+    kept = [cpd.kept_rows.rows for cpd in cpds if cpd.parents and cpd.kept_rows is not None]
+    most = min(MOST_SAMPLES, BUDGET // len(cpds), KERNELS / max(1, sum(kept)))
     rounded = round(most, 1 - math.ceil(math.log10(most)))  # to two digits
     return max(FEWEST_SAMPLES, int(rounded))
 

@@ -92,7 +92,7 @@ class Checkpoint:
                 raise self._not_a_checkpoint()
             os.truncate(self._path, len(whole))
         try:
-            return whole.decode("utf-8").splitlines()
+            return whole.decode("utf-8").split("\n")[:-1]  # names may hold other ends of lines
         except UnicodeDecodeError:
             raise self._not_a_checkpoint() from None
 
@@ -113,18 +113,23 @@ class Checkpoint:
             raise self._not_a_checkpoint()
         if found == header:
             return
-        differing = [key for key in header if found.get(key) != header[key]] or sorted(
-            set(found) - set(header)
-        )
-        first = differing[0]
-        what, was, now = first, found.get(first), header.get(first)
-        if isinstance(was, dict) and isinstance(now, dict):
-            what = next(key for key in {**was, **now} if was.get(key) != now.get(key))
-            was, now = was.get(what), now.get(what)
         raise CheckpointError(
-            f"{self._path} belongs to other work: its {what} is {was!r:.80}, and not {now!r:.80}. "
-            f"Give the name of a new file."
+            f"{self._path} belongs to other work: {_difference(found, header)}. Give the name of a new file."
         )
+
+
+def _difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str:
+    """Say in what work differs from that of a file: by its settings first, since other rows may follow."""
+    for key, words in (("work", "it is about"), ("spbn", "it was written by version")):
+        if found.get(key) != header.get(key):
+            return f"{words} {found.get(key)!r:.80}, and not {header.get(key)!r:.80}"
+    was, now = (record.get("settings") for record in (found, header))
+    if was != now and isinstance(was, dict) and isinstance(now, dict):
+        name = next(name for name in {**was, **now} if was.get(name) != now.get(name))
+        return f"it was made with {name}={was.get(name)!r:.80}, and not with {name}={now.get(name)!r:.80}"
+    if found.get("columns") != header.get("columns"):
+        return f"it was made from the columns {found.get('columns')!r:.200}"
+    return "it was made from other rows"
 
 
 @final

@@ -8,11 +8,13 @@ the extra ``spbn[plot]``.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from spbn.confidence import Confidence
 from spbn.drawing.packages import require_plot_packages
 from spbn.dynamic.network import DynamicNetwork
+from spbn.explain.joint_sample import joint_sample
 from spbn.explain.strengths import Strengths
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
@@ -61,7 +63,7 @@ def render(
     rows = None if data is None else network.lagged(data)
     heading = "Dynamic network" if title is None else title
     content = describe(network.transition, data=rows, title=heading, confidence=confidence)
-    return page(content, over_time=network)
+    return page(replace(content, sample=joint_sample(network)), over_time=network)
 
 
 def write_report(

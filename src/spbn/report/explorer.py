@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from spbn.drawing.markup import tag
+from spbn.dynamic.network import DynamicNetwork
 from spbn.explain.joint_sample import joint_sample
 from spbn.files.atomic import replacing
 from spbn.network import BayesianNetwork
@@ -16,7 +17,7 @@ from spbn.report.what_if import TITLE, what_if_section
 
 
 def write_explorer(
-    network: BayesianNetwork,
+    network: BayesianNetwork | DynamicNetwork,
     path: str | os.PathLike[str],
     *,
     samples: int | None = None,
@@ -31,6 +32,8 @@ def write_explorer(
 
     Parameters
     ----------
+    network
+        A network; one over time is shown by rows together with those before them.
     samples
         How many rows to draw. By default as many as a small page holds, and at most 20,000.
     seed
@@ -50,7 +53,11 @@ def write_explorer(
 
 
 def render_explorer(
-    network: BayesianNetwork, *, samples: int | None = None, seed: Seed = 0, title: str | None = None
+    network: BayesianNetwork | DynamicNetwork,
+    *,
+    samples: int | None = None,
+    seed: Seed = 0,
+    title: str | None = None,
 ) -> str:
     """Return the page that `write_explorer` writes as text.
 
@@ -64,9 +71,17 @@ def render_explorer(
     '<!doctype html>'
     """
     sample = joint_sample(network, samples, seed=seed)
-    name = model_name(network) if title is None else title
-    structure = network.structure
-    size = f"{plural(len(structure.nodes), 'variable')} and {plural(len(structure.arcs), 'arc')}"
-    lead = f"{model_name(network)} of {size}, shown by {count(sample.rows)} rows drawn from it."
+    kind, size = _described(network)
+    name = kind if title is None else title
+    lead = f"{kind} of {size}, shown by {count(sample.rows)} rows drawn from it."
     head = tag("header", tag("h1", name), tag("p", lead, class_="lead"))
     return assembled(name, head, {"what-if": (TITLE, what_if_section(sample))})
+
+
+def _described(network: BayesianNetwork | DynamicNetwork) -> tuple[str, str]:
+    """Say what kind of network it is, and how large."""
+    variables = plural(len(network.nodes), "variable")
+    if isinstance(network, DynamicNetwork):
+        before = "row" if network.lags == 1 else f"{network.lags} rows"
+        return "Dynamic network", f"{variables} in a row and the {before} before it"
+    return model_name(network), f"{variables} and {plural(len(network.structure.arcs), 'arc')}"

@@ -12,6 +12,7 @@
   const MINUS = "\u2212";
   const given = JSON.parse(document.getElementById("explorer-data").textContent);
   const rows = given.rows;
+  const canAsk = given.lags === 0; // no query takes conditions on several rows of time
 
   const element = (name, attributes = {}, ...children) => {
     const made = document.createElement(name);
@@ -456,10 +457,10 @@
     const few = left < Math.min(FEW, rows);
     part("few").hidden = !few;
     part("few").textContent = left
-      ? `Only ${count(left)} ${left === 1 ? "sample is" : "samples are"} left, so the charts are rough. For a precise answer, ask the network itself.`
-      : "No sample is left: this is too unlikely for these samples. Widen an interval, or ask the network itself.";
+      ? `Only ${count(left)} ${left === 1 ? "sample is" : "samples are"} left, so the charts are rough.${canAsk ? " For a precise answer, ask the network itself." : ""}`
+      : `No sample is left: this is too unlikely for these samples. Widen an interval${canAsk ? ", or ask the network itself" : ""}.`;
     part("code").textContent = python();
-    part("itself").hidden = !conditioned().length;
+    part("itself").hidden = !canAsk || !conditioned().length;
     part("reset").disabled = !conditioned().length;
     part("link").setAttribute("href", address());
   };

@@ -31,6 +31,9 @@ def what_if_section(sample: JointSample) -> Html:
         "Tab to an end of a chart, then use the arrow keys. This is about what is observed, not about what "
         "would happen if somebody set a value."
     )
+    if sample.lags:
+        further = ", x[t-2] two rows before, and so on" if sample.lags > 1 else ""
+        hint += f" Of a variable x, x[t-1] is the value in the row before{further}."
     return join(heading("what-if", TITLE, hint), _explorer(), _data(sample))
 
 
@@ -79,6 +82,7 @@ def _data(sample: JointSample) -> Html:
     """Write the samples as text that a browser does not show."""
     content = {
         "rows": sample.rows,
+        "lags": sample.lags,
         "variables": [_described(sampled) for sampled in sample.variables],
         "samples": base64.b64encode(b"".join(map(_packed, sample.variables))).decode(),
     }

@@ -141,7 +141,7 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
         if step is None:
             step = float(np.median(steps[follows])) if follows.any() else None
         if step is not None:
-            _require_equal_steps(steps, follows, step, order, str(time), _is_dated(columns[str(time)]))
+            _require_equal_steps(steps, follows, step, order, str(time), is_dated(columns[str(time)]))
             is_new[1:] |= steps >= GAP * step
     ends = np.append(np.flatnonzero(is_new)[1:], len(order)).astype(np.int64)
     firsts = order[np.flatnonzero(is_new)]
@@ -183,9 +183,12 @@ def _dates(array: Any, in_parts: bool) -> FloatArray:
     import pandas as pd
 
     if array.dtype.kind != "M":
-        numbers = pd.to_numeric(pd.Series(array), errors="coerce").to_numpy(dtype=np.float64)
-        if np.isfinite(numbers).any():
-            return numbers
+        # Dates among objects are not numbers, though pandas would count them in its own units.
+        if not any(map(_is_date, array)):
+            numbers = pd.to_numeric(pd.Series(array), errors="coerce").to_numpy(dtype=np.float64)
+            if np.isfinite(numbers).any():
+                return numbers
+        array = np.array([v.to_timestamp() if isinstance(v, pd.Period) else v for v in array], dtype=object)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the format is guessed
         found = pd.to_datetime(pd.Series(array), errors="coerce", utc=True)
@@ -193,7 +196,12 @@ def _dates(array: Any, in_parts: bool) -> FloatArray:
     return (found - first).dt.total_seconds().to_numpy(dtype=np.float64).astype(np.float64)
 
 
-def _is_dated(values: Any) -> bool:
+def _is_date(value: Any) -> bool:
+    return isinstance(value, np.datetime64) or hasattr(value, "year")
+
+
+def is_dated(values: Any) -> bool:
+    """Tell whether times are dates, which are counted in seconds."""
     array = values.to_numpy() if is_series(values) else np.asarray(values)
     return array.dtype.kind == "M" or (
         array.dtype.kind in "OUS" and not str(array[0]).replace(".", "", 1).lstrip("-").isdigit()

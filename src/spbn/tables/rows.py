@@ -45,8 +45,9 @@ class RowParser:
         rows
             A dict with a value for every variable, or with a column for every variable; a list of dicts; an
             array of rows × variables, or of one row, in which discrete variables are the places of their
-            levels; or a data frame. Other values and columns are ignored.
+            levels; a row of a data frame (a Series); or a data frame. Other values and columns are ignored.
         """
+        rows = as_dict(rows)
         if isinstance(rows, Mapping):
             is_row = not any(map(is_column, rows.values()))
             found = self._row(rows)[:, None] if is_row else self._stacked(rows)
@@ -123,6 +124,12 @@ class RowParser:
             raise DataError(
                 f"there is no value for {quoted(absent)}. The variables are {quoted(self._names)}."
             )
+
+
+def as_dict(rows: Any) -> Any:
+    """Return a row of a data frame, which pandas gives as a Series, as a dict; other rows as they are."""
+    is_row = hasattr(rows, "to_dict") and hasattr(rows, "index") and not hasattr(rows, "columns")
+    return rows.to_dict() if is_row else rows
 
 
 def number_of(variable: Variable, value: Any) -> float:
