@@ -94,12 +94,13 @@ def test_several_conditions():
             conditions_in("--do", texts, VARIABLES)
 
 
-numbers = st.floats(-1e6, 1e6).map(lambda x: float(f"{x:g}"))
+numbers = st.floats(-1e10, 1e10).map(lambda x: float(f"{x:.12g}"))
 written = st.one_of(
     st.tuples(st.sampled_from(["C", "D in mm", "x<=5", "a=b"]), numbers),
     st.tuples(st.sampled_from(["C", "D", "x"]), st.tuples(numbers | st.none(), numbers)),
     st.tuples(st.sampled_from(["C", "D", "x"]), st.tuples(numbers, st.none())),
     st.tuples(st.just("sex"), st.sampled_from(["F", ["F", "M"]])),
+    st.tuples(st.just("sold in"), st.sampled_from(["May", ["May", "June, July"], "June, July"])),
 )
 
 

@@ -146,10 +146,16 @@ def in_words(conditions: Mapping[str, Any]) -> str:
 
 def _in_words(name: str, value: Any) -> str:
     if isinstance(value, list):
-        return f"{name} in {','.join(value)}"
+        return f"{name} in {','.join(map(_quoted, value))}"
     if not isinstance(value, tuple):
         return f"{name}={value}"
     low, high = value
     if high is None:
-        return f"{name}>={low:g}"
-    return f"{name}<={high:g}" if low is None else f"{low:g}<={name}<={high:g}"
+        return f"{name}>={low:.12g}"
+    return f"{name}<={high:.12g}" if low is None else f"{low:.12g}<={name}<={high:.12g}"
+
+
+def _quoted(level: str) -> str:
+    """Put a level into quotation marks if it could be taken for several."""
+    escaped = level.replace('"', '""')
+    return f'"{escaped}"' if "," in level or '"' in level else level
