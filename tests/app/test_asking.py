@@ -175,3 +175,18 @@ def test_an_interrupt_leaves_nothing_behind(mixed, run, monkeypatch, command):
     code, _, err = run(*command.split())
     assert (code, err) == (130, "")
     assert set(os.listdir()) == before
+
+
+def test_values_far_from_zero_are_printed_with_the_digits_that_vary(folder, run):
+    rng = np.random.default_rng(0)
+    when = rng.normal(0.0, 5.0, 100)
+    spbn.learn({"t": 1.7e9 + when, "x": when + rng.normal(size=100)}, model="gbn").save("g.spbn")
+    event = "t>=1700000001.5"
+    out = run("query", "g.spbn", "--given", "x=2", "--event", event)[1]
+    posterior = spbn.BayesianNetwork.load("g.spbn").query({"x": 2.0})
+    expected = [posterior.mean()["t"], posterior.median()["t"], *posterior.interval(0.9).loc["t"]]
+    (line,) = [line.split()[1:] for line in out.splitlines() if line.startswith("t ")]
+    np.testing.assert_allclose([float(number) for number in line], expected, rtol=0.0, atol=0.01)
+    assert f"P({event}) =" in out
+    err = run("query", "g.spbn", "--given", "t>1700000002", "--given", "t<1700000001")[2]
+    assert "is empty: 1700000002 to 1700000001" in err

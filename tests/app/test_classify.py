@@ -128,3 +128,10 @@ def test_a_peculiarity_of_a_table_is_mentioned_once(run, folder):
     code, _, err = run("classify", "t.csv", "--target", "4.5", "--model", "gbn", "--folds", "2")
     assert code == 0, err
     assert err.count("is its first line a row of data?") == 1
+
+
+@pytest.mark.parametrize("more", [[], ["--test", "test.csv"]])
+def test_a_column_of_measurements_has_no_classes(run, tables, more):
+    code, _, err = run("classify", "train.csv", "--target", "a", *more)
+    assert code == 2
+    assert "column 'a' has 80 different values in 80 rows, so these are not classes" in err

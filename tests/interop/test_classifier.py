@@ -409,3 +409,73 @@ def test_calibration_sees_that_noise_says_nothing():
     options = {"model": "kdebn", "margins": "none", "max_parents": 0, "patience": 0}
     model = SPBNClassifier(**options).fit(frame[:80], labels[:80])
     assert log_loss(labels[80:], model.predict_proba(frame[80:])) < np.log(2) + 0.06
+
+
+def test_the_runner_up_is_the_next_best_even_if_both_are_all_but_impossible():
+    """Calibrated, both had exactly the probability that is left to doubt, and the first name won."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": np.repeat([0.0, 50.0, 500.0], 30) + rng.normal(size=90)})
+    y = np.repeat(["near", "a far", "b middle"], 30)
+    y = np.where(y == "a far", "middle", np.where(y == "b middle", "a far", y))
+    model = SPBNClassifier(model="gbn").fit(X, y)
+    explained = model.explain(X)
+    assert (explained["runner_up"][:30] == "middle").all()
+    ordered = np.sort(model.predict_joint_log_proba(X), axis=1)
+    np.testing.assert_allclose(explained["(prior)"] + explained["x"], ordered[:, -1] - ordered[:, -2])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("structure", ["multinet", "augmented"])
+def test_a_class_of_one_row_without_smoothing(structure):
+    """The row that has it says nothing about the calibration; its class was impossible: NaN."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"x": rng.normal(size=61), "c": rng.choice(["u", "v"], 61)})
+    y = np.array(["a", "b"] * 30 + ["once"])
+    X["x"] += 3.0 * (y == "b")
+    model = SPBNClassifier(model="gbn", structure=structure, smoothing=0.0).fit(X, y)
+    found = model.predict_proba(X)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    without = SPBNClassifier(model="gbn", structure=structure, smoothing=0.0).fit(X[:60], y[:60])
+    assert model.temperature_ == pytest.approx(without.temperature_, rel=0.3)
+
+
+def test_a_row_that_is_impossible_in_every_class_has_the_probabilities_of_the_classes():
+    X = pd.DataFrame({"c": pd.Categorical(["u", "v"] * 20, categories=["u", "v", "never"])})
+    X["x"] = np.arange(40.0) % 7
+    y = np.array(["a"] * 30 + ["b"] * 10)
+    model = SPBNClassifier(model="gbn", smoothing=0.0, calibrate=False).fit(X, y)
+    row = pd.DataFrame({"c": ["never"], "x": [1.0]})
+    np.testing.assert_allclose(model.predict_proba(row), [[0.75, 0.25]])
+
+
+@pytest.mark.parametrize("structure", ["multinet", "augmented"])
+@pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
+def test_a_feature_that_differs_in_a_single_row(structure, margins):
+    """Where that row was left out, the feature was constant, and had neither margin nor density."""
+    rows, species = load_iris(as_frame=True, return_X_y=True)
+    rows["rare"] = 0.0
+    rows.loc[3, "rare"] = 1.0
+    model = SPBNClassifier(model="gbn", structure=structure, margins=margins).fit(rows, species)
+    assert model.score(rows, species) > 0.95
+
+
+def test_tiny_tables_are_calibrated():
+    rows, species = load_iris(as_frame=True, return_X_y=True)
+    some = [0, 1, 60, 61]
+    model = SPBNClassifier().fit(rows.iloc[some], species.iloc[some])
+    assert list(model.predict(rows.iloc[[0, 60]])) == [0, 1]
+
+
+def test_features_of_an_array_that_stand_for_categories_are_called_as_documented():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 2, 60)
+    X = np.column_stack([(y + (rng.random(60) < 0.1)) % 2, rng.normal(size=60)])
+    model = SPBNClassifier(model="gbn", discrete=["x0"]).fit(X, y)
+    assert model.networks_[0].structure.type("x0") == "discrete"
+    assert model.score(X, y) > 0.8
+
+
+def test_missing_classes_are_named():
+    X = pd.DataFrame({"x": np.arange(10.0) % 4, "c": ["u", "v"] * 5})
+    with pytest.raises(ValueError, match="contains NaN"):
+        SPBNClassifier(model="gbn").fit(X, pd.Series(["a", np.nan] * 5, dtype=object))

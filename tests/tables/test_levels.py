@@ -8,7 +8,7 @@ import pytest
 
 import spbn
 from spbn import DataError
-from spbn.tables.frames import as_table, mixed_table
+from spbn.tables.frames import as_table, mixed_table, table_with_holes, training_table_with_holes
 from spbn.tables.table import Variable
 
 WORDS = ["low", "high", "mid", "low", "high"] * 4
@@ -93,3 +93,32 @@ def test_levels_that_do_not_occur_have_a_probability():
     frame["x"] = np.arange(20.0) % 7
     network = spbn.learn(frame, model="gbn")
     assert np.isfinite(network.logpdf(pd.DataFrame({"s": ["never"], "x": [1.0]}))).all()
+
+
+@pytest.mark.parametrize("hole", [None, float("nan")])
+def test_lists_of_levels_with_holes_are_like_columns_of_a_frame(hole):
+    """NumPy makes the text "nan" of NaN among text, and numbers of truth values with NaN."""
+    lists = {"c": ["a", hole, "b"] * 10, "b": [True, False, hole] * 10}
+    table = training_table_with_holes(lists)
+    assert table.levels == {"c": ("a", "b"), "b": ("False", "True")}
+    frame = training_table_with_holes(pd.DataFrame(lists))
+    np.testing.assert_array_equal(table.columns, frame.columns)
+    variables = [Variable("c", ("a", "b")), Variable("b", ("False", "True"))]
+    np.testing.assert_array_equal(table_with_holes(lists, variables).columns, frame.columns)
+
+
+def test_objects_that_are_numbers_are_numbers():
+    expected = np.array([[1.0, 2.5, np.nan, 3.0]])
+    for values in ([1, 2.5, None, np.float32(3)], [1, 2.5, pd.NA, 3], [1, 2.5, np.nan, 3]):
+        frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+        np.testing.assert_array_equal(training_table_with_holes(frame).columns, expected)
+
+
+def test_levels_do_not_depend_on_the_precision_of_numbers():
+    values = np.array([0.1, 0.2, 0.3, 2.0] * 5)
+    single = mixed_table({"k": values.astype(np.float32)}, discrete=["k"])
+    assert (
+        single.levels
+        == mixed_table({"k": values}, discrete=["k"]).levels
+        == {"k": ("0.1", "0.2", "0.3", "2")}
+    )

@@ -204,8 +204,8 @@ def _require_event(network: BayesianNetwork, event: dict[str, Any]) -> None:
     for name, value in event.items():
         if not levels[name] and not isinstance(value, tuple):
             raise ArgumentError(
-                f"--event: {name!r} is continuous, so exactly {value:g} has probability 0. Ask for "
-                f"an interval, such as '{value - 0.5:g}<={name}<={value + 0.5:g}'."
+                f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
+                f"an interval, such as '{value - 0.5:.12g}<={name}<={value + 0.5:.12g}'."
             )
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from spbn.interop.classifier import SPBNClassifier
     from spbn.tables.frames import Missing
 
+MOST_CLASSES = 0.5  # as a share of the rows
+
 
 @answering
 @reading_tables
@@ -88,6 +90,7 @@ def classify(
     _require_target(data, target, lesson.drop)
     frame = _rows(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
     features, classes = frame.drop(columns=target), _classes(frame[target])
+    _require_classes(data, target, classes)
     if features.shape[1] == 0:
         raise DataError(f"{data} has no column besides {target!r} to predict it from.")
     settings = lesson.settings(list(map(str, features.columns)))
@@ -177,6 +180,16 @@ def _require_target(source: Source, target: str, drop: list[str]) -> None:
     names = [name for name in column_names(source) if name not in drop]
     if target not in names:
         raise DataError(f"{source} has no column {target!r} to use. Its columns are {quoted(names)}.")
+
+
+def _require_classes(source: Source, target: str, classes: npt.NDArray[Any]) -> None:
+    """Refuse a column whose values hardly ever occur twice: measurements, dates, or names of the rows."""
+    different = len(set(classes.tolist()))
+    if different > MOST_CLASSES * len(classes):
+        raise DataError(
+            f"{source}: column {target!r} has {different} different values in {len(classes)} rows, so these "
+            f"are not classes. Choose another --target; for numbers, use spbn learn and spbn predict."
+        )
 
 
 def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:

@@ -169,6 +169,6 @@ def _require_intervals(network: DynamicNetwork, event: dict[str, Any]) -> None:
     for name, value in event.items():
         if not levels[name] and not isinstance(value, tuple):
             raise ArgumentError(
-                f"--event: {name!r} is continuous, so exactly {value:g} has probability 0. Ask for "
-                f"an interval, such as '{name}>{value:g}'."
+                f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
+                f"an interval, such as '{name}>{value:.12g}'."
             )

@@ -142,8 +142,7 @@ def print_posterior(posterior: Posterior, share: float) -> None:
         heads = ["mean", "median", f"{50 * (1 - share):.0f} %", f"{50 * (1 + share):.0f} %"]
         say(f"{'':{width}} {' '.join(f'{head:>12}' for head in heads)}", style="bold")
     for name, row in numbers.iterrows():
-        digits = _decimals(row["high"] - row["low"])
-        cells = " ".join(f"{value:12.{digits}f}" if abs(value) < 1e9 else f"{value:12.5g}" for value in row)
+        cells = " ".join(_with_digits_of(row["high"] - row["low"], value) for value in row)
         say(f"{printable(str(name)):{width}} {cells}")
     for variable in posterior.variables:
         if variable.is_discrete:
@@ -157,6 +156,14 @@ def print_posterior(posterior: Posterior, share: float) -> None:
     if posterior.evidence:
         error = posterior.log_evidence_error
         say(f"log-evidence: {posterior.log_evidence:.3f}{f' ± {error:.3f}' if error else ''}")
+
+
+def _with_digits_of(width: float, value: float) -> str:
+    """Write a value so that three digits of a width are seen, however far from zero it is."""
+    if abs(value) < 1e9:
+        return f"{value:12.{_decimals(width)}f}"
+    digits = 5 if not width > 0 else math.floor(math.log10(abs(value))) - math.floor(math.log10(width)) + 3
+    return f"{value:12.{min(max(digits, 5), 17)}g}"
 
 
 def _decimals(width: float) -> int:

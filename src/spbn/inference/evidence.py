@@ -83,7 +83,7 @@ def _numbers(variable: Variable, value: Any, what: str) -> float | Interval | No
         low = -math.inf if value[0] is None else _number(name, value[0], what)
         high = math.inf if value[1] is None else _number(name, value[1], what)
         if not low < high:
-            raise ArgumentError(f"{what}: the interval of {name!r} is empty: {low:g} to {high:g}.")
+            raise ArgumentError(f"{what}: the interval of {name!r} is empty: {low:.12g} to {high:.12g}.")
         if math.isinf(low) and math.isinf(high):
             return None
         return Interval(low, high)

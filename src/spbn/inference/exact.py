@@ -222,9 +222,9 @@ def _condition(
     root = np.linalg.cholesky(covariance[np.ix_(b, b)])
     whitened = np.linalg.solve(root, residuals)
     across = np.linalg.solve(root, covariance[np.ix_(b, a)])
-    log_density = (
-        -0.5 * (whitened**2).sum(axis=0) - np.log(np.diag(root)).sum() - 0.5 * len(b) * math.log(2 * math.pi)
-    )
+    with np.errstate(over="ignore"):  # an absurd value has no density
+        squares = (whitened**2).sum(axis=0)
+    log_density = -0.5 * squares - np.log(np.diag(root)).sum() - 0.5 * len(b) * math.log(2 * math.pi)
     return log_density, mean[a] + across.T @ whitened, covariance[np.ix_(a, a)] - across.T @ across
 
 

@@ -23,7 +23,7 @@ from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
 from spbn.tables.columns import named_by_text
 from spbn.tables.frames import frame_index, table_with_holes
-from spbn.tables.levels import as_text
+from spbn.tables.levels import values_like
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def imputed(network: BayesianNetwork, table: Table, *, draws: int = 1, seed: See
         rows = holed[mine]
         cases = cases_of(others, table.take(rows))
         for part, answer in _answers(cases, max(PARTICLES // 5, 2 * draws), rng):
+            _require_possible(answer, rows[part])
             chosen = resampled(answer.log_weights, draws, rng)
             for case, row in enumerate(part):
                 values = answer.states[:, case][:, rng.permutation(chosen[case])]
@@ -113,6 +114,7 @@ def predict(
     found = {name: np.empty(table.rows) for name in wanted}
     rng = generator(seed)
     for part, answer in _answers(cases, n, rng):
+        _require_possible(answer, part)
         weights = np.exp(answer.log_weights - answer.log_weights.max(axis=1, keepdims=True))
         for name in wanted:
             values = network.in_data_units(name, answer.states[cases.place[name]])
@@ -171,9 +173,11 @@ def _exactly(cases: Cases, solved: tuple[int, ...], n: int, rng: np.random.Gener
     states = np.tile(cases.given.T[:, :, None], n)
     log_evidence = log_constants(cases)
     for case, mixture in enumerate(exact.solve(cases, solved)):
+        log_evidence[case] += mixture.log_evidence
+        if not np.isfinite(mixture.log_evidence):  # impossible: there is nothing to draw from
+            continue
         drawn, codes = mixture.draw(n, rng)
         states[list(mixture.nodes), case], states[list(mixture.levels), case] = drawn, codes
-        log_evidence[case] += mixture.log_evidence
     zeros = np.zeros(cases.number)
     return Particles(states, np.zeros((cases.number, n)), log_evidence, zeros, zeros + n, "exact")
 
@@ -195,6 +199,16 @@ def _by_particles(cases: Cases, n: int, rng: np.random.Generator) -> Particles:
     draw_rest(cases, values, rng)
     method = "smc" if len(poor) else "weighting"
     return Particles(values, log_weights, log_evidence, found.error, effective, method)
+
+
+def _require_possible(answer: Particles, rows: IntArray) -> None:
+    """Refuse rows of which nothing can be drawn, because what is there is impossible."""
+    impossible = rows[~np.isfinite(answer.log_evidence)]
+    if len(impossible):
+        raise DataError(
+            f"what is known of row {impossible[0] + 1}, counted from 1, is impossible under the network: "
+            f"correct the row, or leave it out."
+        )
 
 
 def _patterns(holes: BoolArray) -> list[IntArray]:
@@ -257,18 +271,20 @@ def _frame(network: BayesianNetwork, table: Table, holes: BoolArray, data: Any) 
     frame = given.copy() if isinstance(given, pd.DataFrame) else pd.DataFrame(_as_frame(given))
     for variable, column, hole in zip(network.variables, table.columns, holes, strict=True):
         if hole.any():
+            old = frame[variable.name]
             drawn: Any = column[hole]
             if variable.is_discrete:
-                known = {as_text(value): value for value in frame[variable.name].dropna().unique()}
-                levels = [variable.levels[int(code)] for code in drawn]
-                drawn = [known.get(level, level) for level in levels]
-            values = frame[variable.name].to_list()
+                drawn = values_like(old, [variable.levels[int(code)] for code in drawn])
+            values = old.to_list()
             for row, value in zip(np.flatnonzero(hole).tolist(), drawn, strict=True):
                 values[row] = value
-            kind = frame[variable.name].dtype
-            frame[variable.name] = pd.Series(
-                values, index=frame.index, dtype=kind if kind == "category" else None
-            )
+            kind = None
+            if isinstance(old.dtype, pd.CategoricalDtype):
+                known = old.cat.categories
+                kind = pd.CategoricalDtype(
+                    [*known, *dict.fromkeys(v for v in drawn if v not in known)], old.cat.ordered
+                )
+            frame[variable.name] = pd.Series(values, index=frame.index, dtype=kind)
     return frame.set_axis(data.columns, axis=1) if isinstance(data, pd.DataFrame) else frame
 
 

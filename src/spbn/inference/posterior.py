@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -101,7 +102,7 @@ class Posterior:
 
     def std(self) -> pd.Series[float]:
         """Return the standard deviation of every continuous variable."""
-        return self._each(lambda v: float(np.sqrt(max(self._moment(v, 2) - self._mean(v) ** 2, 0.0))))
+        return self._each(lambda v: math.sqrt(self._variance(v)))
 
     def cov(self) -> pd.DataFrame:
         """Return the covariance matrix of the continuous variables."""
@@ -243,22 +244,36 @@ class Posterior:
         return pd.Series({v.name: value(v) for v in self._continuous}, dtype=float)
 
     def _mean(self, variable: Variable) -> float:
-        return self._moment(variable, 1)
+        values, weights = self._points(variable)
+        return float(weights @ values)
 
-    def _moment(self, variable: Variable, power: int) -> float:
-        """Return the mean of a power of a variable, in the units of the data."""
+    def _variance(self, variable: Variable) -> float:
+        """Return the variance about the mean: squares of large values would leave nothing of a small one."""
+        values, weights = self._points(variable)
+        within = 0.0
+        if self._is_exact(variable) and self.network.margins is None:
+            assert self._exact is not None
+            k = self._exact.nodes.index(self._cases.place[variable.name])
+            within = float(weights @ self._exact.covariances[:, k, k])
+        return max(within + float(weights @ (values - self._mean(variable)) ** 2), 0.0)
+
+    def _points(self, variable: Variable) -> tuple[FloatArray, FloatArray]:
+        """Return values in the units of the data, and weights that give means of them.
+
+        They are draws; where the answer is exact, the means of its components or, if a margin is to be
+        applied to these, points at which they are averaged.
+        """
         if not self._is_exact(variable):
-            values = np.asarray(self._in_data_units(variable), dtype=float)
-            return float(self._weights @ values**power)
+            return np.asarray(self._in_data_units(variable), dtype=float), self._weights
         assert self._exact is not None
-        points, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
         k = self._exact.nodes.index(self._cases.place[variable.name])
-        means, deviations = self._exact.means[:, k], np.sqrt(self._exact.covariances[:, k, k])
+        means = self._exact.means[:, k]
         if self.network.margins is None:
-            moments = means if power == 1 else means**2 + deviations**2
-            return float(self._exact.weights @ moments)
+            return means, self._exact.weights
+        deviations = np.sqrt(self._exact.covariances[:, k, k])
+        points, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
         values = self.network.in_data_units(variable.name, means[:, None] + deviations[:, None] * points)
-        return float(self._exact.weights @ (values**power @ (weights / weights.sum())))
+        return values.ravel(), np.outer(self._exact.weights, weights / weights.sum()).ravel()
 
     def _quantile(self, variable: Variable, q: FloatArray) -> FloatArray:
         place = self._cases.place[variable.name]

@@ -89,6 +89,8 @@ def answer(
             values[list(group)] = part.states[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
     mixture = exact.solve(cases, solved)[0] if solved else None
     if mixture is not None:
+        if not np.isfinite(mixture.log_evidence):  # there is nothing to draw from
+            raise ArgumentError(_impossible(evidence))
         drawn, codes = mixture.draw(draws, rng)
         values[list(mixture.nodes)], values[list(mixture.levels)] = drawn, codes
         log_evidence += mixture.log_evidence
@@ -103,7 +105,9 @@ def answer(
             stacklevel=4,
         )
     _warn_of_far_values(cases, values)
-    log_evidence += sum(_log_slopes_by_node(cases).values())
+    for k, node in enumerate(cases.nodes):
+        if not cases.unknown[0, k] and node not in cases.fixed:
+            log_evidence += float(_log_slopes(cases, k, cases.given[:, k])[0])
     variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
     named = " and ".join(methods) or ("forward" if variables else "exact")
     return Posterior(
@@ -163,29 +167,27 @@ def log_constants(cases: Cases) -> FloatArray:
 
 
 def _warn_of_far_values(cases: Cases, values: FloatArray) -> None:
-    """Warn of known values that the network finds far less likely than any row it was learned from."""
+    """Warn of what is known if the network finds it far less likely than any row it was learned from."""
     typical = cases.network.record.typical
-    slopes = _log_slopes_by_node(cases)
     for k, node in enumerate(cases.nodes):
-        if node in typical and node not in cases.fixed and not cases.unknown[0, k]:
-            best = float(log_density(cases, k, values).max()) + slopes.get(node, 0.0)
+        is_known = not cases.unknown[0, k] or node in cases.regions
+        if node in typical and node not in cases.fixed and is_known:
+            best = float((log_density(cases, k, values) + _log_slopes(cases, k, values[k])).max())
             if best < typical[node] - FAR_BELOW:
+                what = "interval" if node in cases.regions else "value"
                 warnings.warn(
-                    f"the value of {node!r} is far outside what the network was learned from: its "
+                    f"the {what} of {node!r} is far outside what the network was learned from: its "
                     f"log-density is {best:.0f}, where {typical[node]:.1f} is usual. What follows from it "
                     f"rests on the tails of densities, about which data say little.",
                     stacklevel=5,
                 )
 
 
-def _log_slopes_by_node(cases: Cases) -> dict[str, float]:
-    """Return what the margins add to the log-density of every known value."""
+def _log_slopes(cases: Cases, k: int, values: FloatArray) -> FloatArray:
+    """Return what the margin of a node adds to the log-density of values, in the units of the densities."""
     margins = {} if cases.network.margins is None else cases.network.margins.columns
-    return {
-        node: float(margins[node].log_slope(margins[node].inverse(cases.given[:, k]))[0])
-        for k, node in enumerate(cases.nodes)
-        if node in margins and not cases.unknown[0, k] and node not in cases.fixed
-    }
+    margin = margins.get(cases.nodes[k])
+    return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 
 def _cases(network: BayesianNetwork, known: Known, set_to: Known) -> Cases:

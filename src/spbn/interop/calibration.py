@@ -73,6 +73,8 @@ class Calibration:
         """Return log P(class | row) for log P(class) f(row | class): classes × rows."""
         from scipy.special import logsumexp
 
+        # A row that is impossible in every class says nothing about its class.
+        joint = np.where(np.isfinite(joint.max(axis=0)), joint, log_priors)
         tempered = (joint - joint.max(axis=0)) / self.temperature
         found = tempered - logsumexp(tempered, axis=0)
         if self.doubt == 0.0:

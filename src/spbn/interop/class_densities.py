@@ -169,7 +169,9 @@ class Augmented:
     def refitted(self, table: Table, labels: IntArray, learning: Learning) -> Augmented:
         """Return the same structure, fitted to other rows."""
         rows = _with_class(table, self.target, labels, self._classes)
-        network = _fitted(self.network.structure, rows, fitted_margins(learning.margins, rows), learning)
+        network = _fitted(
+            _only(self.network.structure, rows.names), rows, fitted_margins(learning.margins, rows), learning
+        )
         return Augmented(network, self.target)
 
     @property
@@ -187,7 +189,8 @@ STRUCTURES: dict[str, type[Multinet] | type[Augmented]] = {"multinet": Multinet,
 def log_priors(labels: IntArray, classes: int, smoothing: float) -> FloatArray:
     """Return the logarithms of the classes' frequencies; `smoothing` rows are spread evenly over them."""
     counts = np.bincount(labels, minlength=classes)
-    return np.log((counts + smoothing / classes) / (len(labels) + smoothing))
+    with np.errstate(divide="ignore"):  # without smoothing, a class that no row has is impossible
+        return np.log((counts + smoothing / classes) / (len(labels) + smoothing))
 
 
 def _with_class(table: Table, target: str, labels: IntArray, classes: int) -> Table:
@@ -222,8 +225,9 @@ def _class_network(
                     forbidden_arcs=_among(names, learning.options["forbidden_arcs"]),
                 )
             else:
-                kept = Structure(names, _among(names, structure.arcs), {n: structure.type(n) for n in names})
-                network = _fitted(kept, part, fitted_margins(learning.margins, part), learning)
+                network = _fitted(
+                    _only(structure, names), part, fitted_margins(learning.margins, part), learning
+                )
         except (DataError, FitError):  # what could not be foreseen: there are simpler densities
             pass
     return _completed(network, table, everything, margins, learning.fitting)
@@ -237,7 +241,12 @@ def _fitted(
     return BayesianNetwork(structure, cpds, margins=margins)
 
 
-def _among(names: list[str], arcs: Any) -> list[Arc]:
+def _only(structure: Structure, names: Sequence[str]) -> Structure:
+    """Return the structure of some of the nodes."""
+    return Structure(names, _among(names, structure.arcs), {name: structure.type(name) for name in names})
+
+
+def _among(names: Sequence[str], arcs: Any) -> list[Arc]:
     return [(source, target) for source, target in arcs if source in names and target in names]
 
 

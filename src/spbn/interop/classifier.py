@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
@@ -196,9 +197,11 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         contributions = self._contributions(X)
         log_probabilities = self._log_probabilities(contributions)
         rows = np.arange(log_probabilities.shape[1])
-        order = np.argsort(-log_probabilities, axis=0, kind="stable")
-        first, second = order[0], order[min(1, len(order) - 1)]
         priors = self._densities.log_priors
+        joint = contributions.sum(axis=1) + priors[:, None]
+        # Calibrated, classes that are all but impossible are equally probable: then the densities decide.
+        order = np.lexsort((-joint, -log_probabilities), axis=0)
+        first, second = order[0], order[min(1, len(order) - 1)]
         ratios = contributions[first, :, rows] - contributions[second, :, rows]
         by_feature = dict(zip(self._used, ratios.T, strict=True))
         names = [variable.name for variable in self._variables]
@@ -239,14 +242,22 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         several times as long and leads to the same temperatures.
         """
         folds = _stratified_folds(labels, CALIBRATION_FOLDS, generator(self.seed))
-        joint = np.empty((len(self.classes_), len(labels)))
-        log_priors = np.empty_like(joint)
+        joint = np.zeros((len(self.classes_), len(labels)))
+        log_priors = np.full_like(joint, -np.inf)
         for fold in np.unique(folds):
             train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-            fitted = self._densities.refitted(table.take(train), labels[train], learning)
+            rows = table.take(train)
+            names = informative(rows)  # some columns vary only in the rows that are left out
+            if not names:
+                continue
+            fitted = self._densities.refitted(rows.select(names), labels[train], learning)
             log_priors[:, test] = fitted.log_priors[:, None]
-            joint[:, test] = fitted.contributions(table.take(test)).sum(axis=1)
-        return Calibration.fitted(joint + log_priors, log_priors, labels)
+            joint[:, test] = fitted.contributions(table.take(test).select(names)).sum(axis=1)
+        # Without smoothing, a class is impossible that no training row has: nothing can be learned from that.
+        possible = np.isfinite(log_priors[labels, np.arange(len(labels))])
+        return Calibration.fitted(
+            (joint + log_priors)[:, possible], log_priors[:, possible], labels[possible]
+        )
 
     def _contributions(self, X: Any) -> FloatArray:
         """Return what every feature contributes to the log-density: classes × features × rows."""
@@ -263,8 +274,9 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_classification_targets(target)
             return Table(self._names(features.shape[1]), np.ascontiguousarray(features.T)), target
         validate_data(self, X, skip_check_array=True)
-        table = mixed_table(X, discrete=self.discrete, min_rows=2)
+        table = mixed_table(self._named(X), discrete=self.discrete, min_rows=2)
         target = column_or_1d(y, warn=True)
+        assert_all_finite(target, estimator_name=type(self).__name__, input_name="y")
         check_consistent_length(table.columns[0], target)
         check_classification_targets(target)
         return table, target
@@ -275,7 +287,7 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             table = Table(self._names(features.shape[1]), np.ascontiguousarray(features.T))
         else:
             validate_data(self, X, skip_check_array=True, reset=False)
-            table = X
+            table = self._named(X)
         return as_table(table, variables=self._variables)
 
     def _is_mixed(self, X: Any) -> bool:
@@ -284,6 +296,12 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return True
         frame = nw.from_native(X, pass_through=True, eager_only=True)
         return isinstance(frame, nw.DataFrame) and any(map(is_categorical, frame.iter_columns()))
+
+    def _named(self, X: Any) -> Any:
+        """Return a frame as it is, and an array as columns with names."""
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            return X
+        return dict(zip(self._names(X.shape[1]), X.T, strict=True))
 
     def _names(self, features: int) -> tuple[str, ...]:
         return tuple(getattr(self, "feature_names_in_", [f"x{i}" for i in range(features)]))

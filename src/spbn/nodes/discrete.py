@@ -343,7 +343,8 @@ def _probabilities(counts: IntArray, smoothing: float) -> tuple[FloatArray, Floa
     overall = counts.sum(axis=-2, keepdims=True)
     if smoothing > 0.0:
         return (counts + smoothing / levels) / (rows + smoothing), np.full(levels, 1.0 / levels)
-    marginal = overall / overall.sum(axis=-1, keepdims=True)
+    total = overall.sum(axis=-1, keepdims=True)
+    marginal = np.where(total > 0, overall / np.maximum(total, 1), 1.0 / levels)
     return np.where(rows > 0, counts / np.maximum(rows, 1), marginal), marginal.reshape(-1, levels)[0]
 
 

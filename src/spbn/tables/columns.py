@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,11 +187,15 @@ def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
 
         if values.dtype.is_numeric() or values.dtype == nw.Boolean:
             return values.cast(nw.Float64).to_numpy().astype(np.float64)
-        kind = _kind_of_series(values)
+        numbers = _numbers(values.to_numpy()) if values.dtype == nw.Object else None
+        kind = _kind_of_series(values) if numbers is None else ""
     else:
         if values.dtype.kind in "biuf":
             return values.astype(np.float64)
-        kind = _kind_of_array(values)
+        numbers = _numbers(values) if values.dtype == object else None
+        kind = _kind_of_array(values) if numbers is None else ""
+    if numbers is not None:
+        return numbers
     remedy = f", or {how_to_drop([name])}" if can_drop else ""
     raise DataError(f"column {name!r} holds {kind}, not numbers: convert it{remedy}.")
 
@@ -229,13 +234,32 @@ def _array(name: str, values: Any) -> Any:
         return np.ma.filled(values.astype(np.float64), np.nan)
     try:
         array = np.asarray(values)
-        if array.dtype == object and all(value is None or isinstance(value, int | float) for value in array):
-            array = array.astype(np.float64)  # None is a missing number
+        if array.dtype.kind not in "OM" and isinstance(values, list | tuple) and _is_mixed(array, values):
+            array = np.array(values, dtype=object)
     except (TypeError, ValueError):
         raise DataError(f"column {name!r} is not a list of numbers.") from None
     if array.ndim != 1:
         raise DataError(f"column {name!r} must have one dimension. Got {array.ndim}.")
     return array
+
+
+def _is_mixed(array: Any, values: Sequence[Any]) -> bool:
+    """Tell whether an array has changed values of a list to be of one kind: NaN to text, truth to numbers."""
+    if array.dtype.kind in "US":
+        return not all(isinstance(value, str | bytes) for value in values)
+    return array.dtype.kind == "f" and any(isinstance(value, bool | np.bool_) for value in values)
+
+
+def _numbers(array: Any) -> FloatArray | None:
+    """Return objects that are numbers, truth values or missing as numbers; None if others are among them."""
+    import pandas as pd
+
+    missing = pd.isna(array)
+    if not all(isinstance(value, Real) for value in array[~missing]):
+        return None
+    out = np.full(len(array), np.nan)
+    out[~missing] = array[~missing]
+    return out
 
 
 def named(names: Sequence[str], *, verb: bool = True) -> str:

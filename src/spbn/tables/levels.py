@@ -19,6 +19,7 @@ from spbn.tables.series import is_series
 
 if TYPE_CHECKING:
     import narwhals as nw
+    import pandas as pd
 
 #: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
 MOST_LEVELS, LARGEST_SHARE = 50, 0.2
@@ -165,6 +166,28 @@ def level_of(value: Any, levels: Sequence[str]) -> str:
         return text
 
 
+def values_like(column: pd.Series[Any], levels: Iterable[str]) -> list[Any]:
+    """Return levels as a column writes them: as values that it has, or as others of their kind."""
+    import pandas as pd
+
+    there = column.dropna().unique().tolist()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        there = column.cat.categories.tolist()
+    known = {as_text(value): value for value in there}
+    if pd.api.types.is_bool_dtype(column.dtype) or (there and _holds_only(np.array(there, object), (bool,))):
+        known |= {"False": False, "True": True}
+    is_number = pd.api.types.is_numeric_dtype(column.dtype)
+    return [known[level] if level in known else _as_number(level) if is_number else level for level in levels]
+
+
+def _as_number(level: str) -> Any:
+    try:
+        number = float(level)
+    except ValueError:
+        return level
+    return int(number) if number.is_integer() else number
+
+
 def _relabelled(
     texts: Sequence[str],
     places: IntArray,
@@ -189,6 +212,8 @@ def as_text(value: Any) -> str:
     """Write a value as a level."""
     if isinstance(value, bytes):
         return value.decode(errors="replace")
+    if isinstance(value, np.float16 | np.float32):
+        value = float(str(value))  # 0.1 is the same level in single and in double precision
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and plain.is_integer() and abs(plain) < WHOLE:
         plain = int(plain)

@@ -108,7 +108,8 @@ class RowParser:
         return np.stack(columns)
 
     def _column(self, variable: Variable, values: Any) -> FloatArray:
-        array = np.asarray(values)
+        # Among text, NumPy would make text of NaN.
+        array = np.asarray(values, dtype=object if variable.levels else None)
         if array.ndim != 1:
             raise DataError(
                 f"{variable.name!r} must be a column, as others are: a list or an array of one dimension. "
