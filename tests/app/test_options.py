@@ -228,6 +228,7 @@ def test_the_options_of_several_files_reach_the_search(run, tables):
         "forbidden_arcs": [("b", "c")],
         "bandwidth": "silverman",
         "margins": "yeo-johnson",
+        "smoothing": 2.0,
         "missing": "drop",
         "seed": 5,
         "max_seconds": 1000.0,
@@ -240,12 +241,36 @@ def test_the_options_of_several_files_reach_the_search(run, tables):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("spbn.distributed.learn", learn)
-        learned(run, "0.parquet", "1.parquet", *as_options(settings), "--drop", "d", "--columns", "a,b,c,d")
+        chosen = ("--drop", "d", "--columns", "a,b,c,d", "--discrete", "c")
+        learned(run, "0.parquet", "1.parquet", *as_options(settings), *chosen)
         assert given["data"] == [Path("0.parquet"), Path("1.parquet")]
         assert {name: given[name] for name in settings} == settings
         assert (given["drop"], given["columns"]) == (["d"], ["a", "b", "c", "d"])
+        assert given["discrete"] == ["c"]
         learned(run, "[01].parquet")  # nor has a shell filled it in
         assert "max_parents" not in given or given["max_parents"] == 1
+
+
+def test_categories_in_several_files(run, tables):
+    """Text is one by itself, and whole numbers are if they are named."""
+    rng = np.random.default_rng(0)
+    kind, few = rng.choice(["x", "y"], 300), rng.integers(0, 3, 300)
+    frame = pd.DataFrame({"kind": kind, "few": few, "a": rng.normal(size=300) + few * (kind == "x")})
+    names = ["0.parquet", "1.parquet"]
+    for name, part in zip(names, (frame[:100], frame[100:]), strict=True):
+        part.to_parquet(name)
+    options = ("--model", "gbn", "--discrete", "few", "--smoothing", 7)
+    with workers_as_threads():
+        found = learned(run, *names, *options, "--workers", 2)
+    expected = spbn.distributed.learn(names, model="gbn", discrete=["few"], smoothing=7.0)
+    assert found.structure == expected.structure
+    assert found.structure.types["few"] == found.structure.types["kind"] == spbn.NodeType.DISCRETE
+    assert {name: found.cpds[name] for name in ("few", "kind")} == {
+        name: expected.cpds[name] for name in ("few", "kind")
+    }
+    assert expected != spbn.distributed.learn(names, model="gbn", discrete=["few"])
+    code, _, err = run("learn", *names, "--discrete", "some")
+    assert (code, "--discrete names unknown columns: 'some'" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -254,8 +279,6 @@ def test_the_options_of_several_files_reach_the_search(run, tables):
         ("--algorithm", "pc"),
         ("--test", "plc"),
         ("--alpha", "0.1"),
-        ("--discrete", "a"),
-        ("--smoothing", "2"),
         ("--missing", "impute"),
         ("--bandwidth", "cv"),
         ("--checkpoint", "run.jsonl"),

@@ -69,6 +69,7 @@ def _one_column(column):
 
     class Held:
         names, centre, every = ("x",), np.zeros(1), Moments.of(column[None])
+        discrete = np.zeros(1, dtype=bool)
 
         def go_over(self, function, asked):
             with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, DataError
-from spbn.distributed import passes, rows
+from spbn.distributed import local_workers, passes, rows
 from spbn.distributed.densities import standing_for
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Deal, Plan
@@ -189,7 +189,7 @@ def test_rows_come_in_blocks_and_columns_are_kept(tmp_path, monkeypatch):
         kept = np.delete(np.arange(700), [2, 699])
         assert np.array_equal(columns, FRAME[["A", "D"]].to_numpy()[700:1400][kept].T)
         assert np.array_equal(np.concatenate([mine for _, mine in found]), DEAL.labels(1, 700)[kept])
-        monkeypatch.setattr("spbn.distributed.sources.ParquetChunk.blocks", None)
+        monkeypatch.setattr("spbn.distributed.sources.ParquetChunk.batches", None)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, when it reads Parquet files
@@ -204,13 +204,60 @@ def test_a_dask_frame_gives_what_files_give(folder, client):
     assert spbn.distributed.learn(lazy, model="gbn", seed=1).record.rows == ROWS
 
 
-def test_a_persisted_frame_is_refused_with_a_remedy(client):
+def partitions(frame, count=PARTS):
     import dask.dataframe as dd
 
-    persisted = client.persist(dd.from_pandas(FRAME, npartitions=3))
-    for frame in (persisted, persisted[persisted["A"] > 0.0]):
-        with pytest.raises(ArgumentError, match=r"data is persisted.*as it was before persist\(\), or write"):
-            spbn.distributed.learn(frame, client=client, model="gbn")
+    return dd.from_pandas(frame, npartitions=count)
+
+
+def test_a_persisted_frame_gives_what_its_partitions_give(client):
+    lazy = partitions(FRAME, 3)
+    persisted = client.persist(lazy)
+    for frame, derived in ((lazy, persisted), (lazy[["A", "C"]] * 2.0, persisted[["A", "C"]] * 2.0)):
+        expected = spbn.distributed.learn(frame, model="kdebn", columns=["A", "C"], folds=3)
+        for here in (None, client):
+            found = spbn.distributed.learn(derived, client=here, model="kdebn", columns=["A", "C"], folds=3)
+            assert found.structure == expected.structure
+            np.testing.assert_allclose(found.search.score, expected.search.score, rtol=1e-12)
+            queries = FRAME[["A", "C"]][:20]
+            np.testing.assert_allclose(found.logpdf(queries), expected.logpdf(queries), rtol=1e-12)
+
+
+def test_a_persisted_frame_is_held_while_it_is_learned_from(client):
+    """By nobody else: the frame itself is gone as soon as its partitions are known."""
+    source = opened(client.persist(partitions(FRAME, 3)), client=client)
+    holdings = Holdings.of(source, DEAL, client)
+    assert holdings.every.count == ROWS
+    keys = [chunk.key for chunk in source.chunks]
+    assert all(client.who_has()[key] for key in keys)
+    score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
+    del source
+    expected = in_memory(cuts=[0, 500, 1000, 1500])
+    np.testing.assert_allclose(score.local_many(LINES), expected.local_many(LINES), rtol=1e-12)
+    np.testing.assert_allclose(score.local_many(KERNELS), expected.local_many(KERNELS), atol=1e-7)
+
+
+def test_a_partition_whose_worker_died_is_computed_again(processes):
+    persisted = processes.persist(partitions(FRAME, 4))
+    source = opened(persisted, client=processes)
+    holdings = Holdings.of(source, DEAL, processes)
+    os.kill(min(processes.run(os.getpid).values()), signal.SIGKILL)
+    score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
+    expected = in_memory(cuts=[0, 375, 750, 1125, 1500])
+    np.testing.assert_allclose(score.local("B", [], "ckde"), expected.local("B", [], "ckde"), atol=1e-7)
+
+
+def test_a_persisted_frame_that_cannot_be_had_is_refused(client):
+    """Because its workers are others, or lost it."""
+    persisted = client.persist(partitions(FRAME, 2))
+    message = r"data is persisted on the workers of .*: pass the client that persisted it"
+    with local_workers(1, processes=False) as other, pytest.raises(ArgumentError, match=message):
+        spbn.distributed.learn(persisted, client=other, model="gbn")
+    source = opened(persisted, client=client)
+    client.cancel([chunk.future for chunk in source.chunks], force=True)
+    for here in (None, client):
+        with pytest.raises(DataError, match=r"partition \d is no longer held by any worker"):
+            Holdings.of(source, DEAL, here)
 
 
 def test_patterns_lists_and_folders_of_files(folder, tmp_path):
@@ -263,18 +310,19 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
     (folder / "02.parquet").unlink()
     with pytest.raises(DataError, match=r"'C' holds large_string in .*00.parquet, but numbers in .*01.parq"):
         spbn.distributed.learn(folder)
-    FRAME[:9].assign(C="x").to_parquet(folder / "01.parquet")
-    with pytest.raises(DataError, match=r"'C' of .*00.parquet holds .*supports columns of numbers only"):
+    for number in (0, 1):
+        FRAME[:9].assign(C=pd.Timestamp("2026-11-17")).to_parquet(folder / f"0{number}.parquet")
+    with pytest.raises(DataError, match=r"'C' of .*00.parquet holds timestamp.*neither numbers nor categ"):
         spbn.distributed.learn(folder)
     found = spbn.distributed.learn(written(tmp_path / "more"), drop=["C"], model="gbn")
     assert found.nodes == ("A", "B", "D", "E")
 
 
-def test_text_in_a_dask_frame_is_refused():
+def test_dates_and_unexpected_text_in_a_dask_frame_are_refused():
     import dask.dataframe as dd
 
-    frame = dd.from_pandas(FRAME.assign(F="x"), npartitions=2)
-    with pytest.raises(DataError, match=r"column 'F' of the data frame holds .*numbers only: leave it out"):
+    frame = dd.from_pandas(FRAME.assign(F=pd.Timestamp("2026-11-17")), npartitions=2)
+    with pytest.raises(DataError, match=r"column 'F' of the data frame holds datetime.*neither numbers nor"):
         spbn.distributed.learn(frame)
     liar = dd.from_pandas(FRAME, npartitions=2).map_partitions(
         lambda part: part.assign(C="x"), meta=FRAME.iloc[:0]

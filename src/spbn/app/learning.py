@@ -199,8 +199,6 @@ class Lesson:
                 "--algorithm": given["algorithm"] != "hc",
                 "--test": given["test"] != "rcot",
                 "--alpha": given["alpha"] != 0.05,
-                "--discrete": given["discrete"] is not None,
-                "--smoothing": given["smoothing"] != 1.0,
                 "--missing impute": given["missing"] == "impute",
                 "--bandwidth cv": given["bandwidth"] == "cv",
                 "--sep": self.data.sep is not None,
@@ -211,8 +209,9 @@ class Lesson:
         from spbn.distributed.sources import opened
 
         paths = [source.path for source in self.files]
-        settings = self.settings(opened(paths, drop=self.drop, only=self.columns).names)
-        for name in ("algorithm", "test", "alpha", "discrete", "smoothing"):
+        source = opened(paths, drop=self.drop, only=self.columns, discrete=self.discrete)
+        settings = self.settings(source.names)
+        for name in ("algorithm", "test", "alpha"):
             del settings[name]
         if settings["max_parents"] is None:
             del settings["max_parents"]

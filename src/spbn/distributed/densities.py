@@ -62,11 +62,18 @@ class Unit:
 
 @final
 class HeldDensities:
-    """How densities are made of rows over workers."""
+    """How densities are made of rows over workers.
 
-    def __init__(self, holdings: Holdings, rule: str) -> None:
+    Parameters
+    ----------
+    queries
+        The rows that are going to be asked for, if not all: some of the same rows.
+    """
+
+    def __init__(self, holdings: Holdings, rule: str, queries: Holdings | None = None) -> None:
         self.holdings = holdings
-        self._rule = rule
+        self.rule = rule
+        self.queries = holdings if queries is None else queries
 
     def estimates(
         self, number: int, variables: VariableSet, labels: Sequence[int], scale: float = 1.0
@@ -78,13 +85,19 @@ class HeldDensities:
         scale
             Multiplies the bandwidth matrix.
         """
-        out = []
-        for label in labels:
-            whitener = self._whitener(variables, label)
-            if whitener is None:
-                return None
-            out.append(Estimate(number, label, whitener / math.sqrt(scale)))
-        return out
+        found = self.possible_estimates(number, variables, labels, scale)
+        return found if len(found) == len(labels) else None
+
+    def possible_estimates(
+        self, number: int, variables: VariableSet, labels: Sequence[int], scale: float = 1.0
+    ) -> list[Estimate]:
+        """Return the densities of a set at those of some labels where its bandwidth is not singular."""
+        whiteners = [(label, self._whitener(variables, label)) for label in labels]
+        return [
+            Estimate(number, label, whitener / math.sqrt(scale))
+            for label, whitener in whiteners
+            if whitener is not None
+        ]
 
     def jobs(
         self, by_columns: Mapping[tuple[int, ...], list[Estimate]], alike: Mapping[int, float] | None = None
@@ -110,7 +123,7 @@ class HeldDensities:
         count = int(training.counts[label])
         if count < 2:
             return None
-        factor = bandwidths.factor(self._rule, count, variables.dimension)
+        factor = bandwidths.factor(self.rule, count, variables.dimension)
         block = training.scatters[label][np.ix_(columns, columns)]
         return cholesky.whitener(factor * (block / (count - 1)))
 
@@ -123,7 +136,7 @@ class HeldDensities:
             Tails(columns, centre[list(columns)], group.whitener, _labels(group.estimates))  # type: ignore[attr-defined]
             for columns, group in groups
         ]
-        found = [joined_tails(parts) for parts in zip(*self.holdings.go_over(tails, asked), strict=True)]
+        found = [joined_tails(parts) for parts in zip(*self.queries.go_over(tails, asked), strict=True)]
         jobs = []
         for (columns, group), one, both in zip(groups, asked, found, strict=True):
             estimates, widest = group.estimates, group.widest  # type: ignore[attr-defined]

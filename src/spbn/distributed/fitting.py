@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from typing import final
 
 import numpy as np
 
 from spbn.distributed.blends import PAIRWISE, HeldBlends
+from spbn.distributed.counting import Divisions, HeldCounts
 from spbn.distributed.densities import HeldDensities, standing_for
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, outposts, spread, tails
@@ -30,6 +32,7 @@ from spbn.kernels.spectral.engine import THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.blend import NODE_TYPE as BLEND
+from spbn.nodes.by_configuration import FEWEST_ROWS, ByConfiguration
 from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.families import Family
@@ -42,8 +45,55 @@ from spbn.structure import Structure
 LEAST_LOSS = 0.005  # of the weight of a blend, that is worth a warning
 
 
+@final
+class HeldFits:
+    """How nodes are fitted to all rows that workers hold."""
+
+    def __init__(self, holdings: Holdings, bandwidth: str, smoothing: float = 1.0) -> None:
+        self._holdings = holdings
+        self._bandwidth = bandwidth
+        self._counts = HeldCounts(holdings, smoothing)
+        self._divisions = Divisions(holdings)
+
+    def fitted(self, family: Family) -> CPD:
+        """Fit a node; raise a `FitError` if that is impossible."""
+        names, levels = self._holdings.names, self._holdings.plan.levels
+        if family.type is NodeType.DISCRETE:
+            return self._counts.fitted(tuple(names.index(name) for name in (*family.parents, family.node)))
+        discrete = tuple(names.index(name) for name in family.parents if name in levels)
+        if discrete:
+            return self._by_configuration(family, discrete)
+        return self._plain(family, self._holdings)
+
+    def _plain(self, family: Family, holdings: Holdings) -> CPD:
+        """Fit a continuous node with continuous parents to some rows."""
+        if family.type is NodeType.LG:
+            return line(family, holdings)
+        if family.type is BLEND:
+            return blend(family, holdings, self._bandwidth)
+        return kernels(family, holdings, self._bandwidth)
+
+    def _by_configuration(self, family: Family, discrete: tuple[int, ...]) -> ByConfiguration:
+        """Fit a density to the rows of every configuration, as `ByConfiguration.fit` does."""
+        levels = self._holdings.plan.levels
+        continuous = family._replace(parents=tuple(name for name in family.parents if name not in levels))
+        found, parts = self._divisions.of(discrete)
+        densities: dict[int, CPD] = {}
+        for place, part in enumerate(parts):
+            if part.every.count >= FEWEST_ROWS:
+                with suppress(FitError):
+                    densities[place] = self._plain(continuous, part)
+        configurations = found.only(np.array(list(densities), dtype=np.int64))
+        otherwise = None
+        if len(configurations) < configurations.possible:
+            otherwise = self._plain(continuous, self._holdings)
+        return ByConfiguration(
+            family.node, family.parents, configurations, tuple(densities.values()), otherwise
+        )
+
+
 def fitted(
-    structure: Structure, holdings: Holdings, bandwidth: str, required_arcs: Collection[Arc]
+    structure: Structure, fits: HeldFits, required_arcs: Collection[Arc]
 ) -> tuple[Structure, dict[str, CPD], list[tuple[Arc, str]]]:
     """Fit every node to all rows, as `spbn.fitting.fit_what_can_be` does.
 
@@ -57,14 +107,14 @@ def fitted(
         kept: list[str] = []
         order = sorted(family.parents, key=lambda name: (name, family.node) not in required_arcs)
         try:
-            cpds[family.node] = _fitted(family, holdings, bandwidth)
+            cpds[family.node] = fits.fitted(family)
             continue
         except FitError:
-            cpds[family.node] = _fitted(family._replace(parents=()), holdings, bandwidth)
+            cpds[family.node] = fits.fitted(family._replace(parents=()))
         for parent in order:
             parents = tuple(name for name in family.parents if name in {*kept, parent})
             try:
-                cpds[family.node] = _fitted(family._replace(parents=parents), holdings, bandwidth)
+                cpds[family.node] = fits.fitted(family._replace(parents=parents))
                 kept.append(parent)
             except FitError as error:
                 arc = (parent, family.node)
@@ -76,14 +126,6 @@ def fitted(
                 structure = structure.with_dag(structure.dag.without_arc(*arc))
                 left_out.append((arc, str(error)))
     return structure, cpds, left_out
-
-
-def _fitted(family: Family, holdings: Holdings, bandwidth: str) -> CPD:
-    if family.type is NodeType.LG:
-        return line(family, holdings)
-    if family.type is BLEND:
-        return blend(family, holdings, bandwidth)
-    return kernels(family, holdings, bandwidth)
 
 
 def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:

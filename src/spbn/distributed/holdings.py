@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
 from typing import Any
 from uuid import uuid4
@@ -13,14 +13,15 @@ import numpy as np
 
 from spbn.distributed.clients import require_workers
 from spbn.distributed.crew import Crew, crew_of
-from spbn.distributed.passes import Deal, Plan, Survey, require_finite, survey
+from spbn.distributed.passes import Deal, Plan, Survey, among, require_finite, survey
 from spbn.distributed.sources import Source
 from spbn.errors import DataError, quoted
 from spbn.margins import Margins
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.numerics.moments import Moments, leave_one_out
 from spbn.numerics.regression import MomentStack
 from spbn.tables.columns import how_to_drop, named
+from spbn.tables.table import Variable
 
 #: What a worker needs to run at all, and what it may have on top of that if it has no limit.
 BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
@@ -47,6 +48,8 @@ class Holdings:
         How much the tables of one pass may take.
     most_rows
         In any of the groups.
+    where
+        Discrete columns and level codes: only rows that have all of these count.
     """
 
     plan: Plan
@@ -57,6 +60,7 @@ class Holdings:
     by_label: tuple[Moments, ...]
     table_bytes: int
     most_rows: int
+    where: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(
@@ -77,7 +81,7 @@ class Holdings:
         """
         cache_bytes = _bytes_a_worker(client) // SHARE
         moves = {} if margins is None else dict(margins.columns)
-        plan = Plan(uuid4().hex, source.names, source.chunks, deal, {}, cache_bytes, moves)
+        plan = Plan(uuid4().hex, source.names, source.chunks, deal, {}, cache_bytes, moves, source.levels)
         crew = crew_of(client, plan)
         seen: dict[int, Survey] = {}
         for _, found in crew.map(survey, [([part],) for part in range(len(plan.chunks))]):
@@ -118,6 +122,8 @@ class Holdings:
         pinned
             Whether every group must be gone over by the worker that did it before, if that is still there.
         """
+        if self.where:
+            function = partial(among, self.where, function)
         here = self.crew.homes
         homes = [home if home in here else here[number % len(here)] for number, home in enumerate(self.homes)]
         tasks = [(group,) for group in self.groups]
@@ -128,6 +134,21 @@ class Holdings:
     def names(self) -> tuple[str, ...]:
         """The columns."""
         return self.plan.names
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """What the columns are."""
+        return tuple(Variable(name, self.plan.levels.get(name, ())) for name in self.names)
+
+    @cached_property
+    def discrete(self) -> BoolArray:
+        """Tell which columns are discrete."""
+        return np.array([variable.is_discrete for variable in self.variables])
+
+    def within(self, where: tuple[tuple[int, int], ...], by_label: Sequence[Moments]) -> Holdings:
+        """Return only the rows that have certain levels, of which the moments are known."""
+        centred = tuple(_centred(moments, self.centre) for moments in by_label)
+        return replace(self, where=where, by_label=centred)
 
     def labels(self, validation: bool) -> list[int]:
         """Return the label of validation rows, or those of all others."""
@@ -189,10 +210,13 @@ def _bytes_a_worker(client: Any) -> int:
 
 def _require_distinct(plan: Plan, moments: Moments) -> None:
     """Refuse columns that are copies of others, or rescaled copies, as far as moments can tell."""
-    scale = np.sqrt(np.diag(moments.scatter))
-    correlation = np.abs(moments.scatter / scale / scale[:, None])
+    names = [name for name in plan.names if name not in plan.levels]
+    places = [plan.names.index(name) for name in names]
+    scatter = moments.scatter[np.ix_(places, places)]
+    scale = np.sqrt(np.diag(scatter))
+    correlation = np.abs(scatter / scale / scale[:, None])
     for i, j in np.argwhere(np.triu(correlation > NEARLY_ONE, k=1)).tolist():
-        first, second = plan.names[i], plan.names[j]
+        first, second = names[i], names[j]
         raise DataError(
             f"column {second!r} is a copy of column {first!r}, perhaps rescaled: {how_to_drop([second])}."
         )

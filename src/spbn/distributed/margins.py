@@ -85,19 +85,20 @@ def _spread(column: FloatArray, transforms: Sequence[YeoJohnson]) -> Spread:
 
 
 def fitted(holdings: Holdings) -> Margins:
-    """Return the transforms that `Margins.fit` finds for all rows."""
-    every = holdings.every
-    centres = every.mean + holdings.centre
-    scales = np.sqrt(np.diag(every.scatter) / every.count)
-    places = range(len(holdings.names))
+    """Return the transforms of the continuous columns that `Margins.fit` finds for all rows."""
+    every, places = holdings.every, np.flatnonzero(~holdings.discrete)
+    if not len(places):
+        return Margins({})
+    centres = (every.mean + holdings.centre)[places]
+    scales = np.sqrt(np.diag(every.scatter) / every.count)[places]
     low, high = np.full(len(places), LEAST), np.full(len(places), GREATEST)
     special: list[FloatArray] = []
     best = np.ones(len(places))
     for number in range(PASSES):
         exponents = np.stack([_between(a, b) for a, b in zip(low, high, strict=True)])
         asked = [
-            Trying(i, tuple(YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]))
-            for i in places
+            Trying(c, tuple(YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]))
+            for i, c in enumerate(places.tolist())
         ]
         passed = holdings.go_over(spreads, asked)
         found = [reduce(Spread.joined, parts) for parts in zip(*passed, strict=True)]
@@ -112,8 +113,8 @@ def fitted(holdings: Holdings) -> Margins:
                 best[i] = _best(exponents[i], losses, special[i])
     return Margins(
         {
-            name: YeoJohnson(float(centres[i]), float(scales[i]), float(best[i]))
-            for i, name in enumerate(holdings.names)
+            holdings.names[c]: YeoJohnson(float(centres[i]), float(scales[i]), float(best[i]))
+            for i, c in enumerate(places.tolist())
         }
     )
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from spbn.distributed.sources import Chunk
+from spbn.distributed.sources import blocks as read_blocks
 from spbn.errors import DataError
 from spbn.kernels import exact
 from spbn.kernels.estimates import whitened
@@ -68,7 +69,11 @@ class Plan:
     cache_bytes
         How much of the columns a worker may keep in memory.
     margins
-        By column, the transforms that all that is computed goes through; none if there are none at all.
+        By column, the transforms that all that is computed goes through.
+    levels
+        Those of the discrete columns, which are read as level codes.
+    where
+        Columns and level codes: only rows that have all of these count; all rows if there are none.
     """
 
     number: str
@@ -78,15 +83,16 @@ class Plan:
     dropped: Mapping[int, IntArray]
     cache_bytes: int
     margins: Mapping[str, YeoJohnson] = field(default_factory=dict)
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    where: tuple[tuple[int, int], ...] = ()
 
     def transformed(self, block: FloatArray, columns: Sequence[int]) -> FloatArray:
         """Return columns in the units that everything is computed in."""
-        if not self.margins:
-            return block
         with np.errstate(over="ignore", invalid="ignore"):  # infinite values are refused
-            return np.stack(
-                [self.margins[self.names[c]].forward(x) for c, x in zip(columns, block, strict=True)]
-            )
+            for column, values in zip(columns, block, strict=True):
+                if self.names[column] in self.margins:
+                    values[:] = self.margins[self.names[column]].forward(values)
+        return block
 
     def rows(
         self, part: int, columns: Sequence[int], *, cached: bool = True
@@ -99,17 +105,20 @@ class Plan:
             Whether they are to be kept in memory for the next time, instead of others.
         """
         first, labels = 0, np.empty(0, dtype=np.int64)
-        for block in _CACHE.blocks(self, part, columns, cached):
+        needed = list(dict.fromkeys([*columns, *(column for column, _ in self.where)]))
+        for block in _CACHE.blocks(self, part, needed, cached):
             if not first:
                 rows = self.chunks[part].rows
                 labels = self.deal.labels(part, block.shape[1] if rows is None else rows)
             mine = labels[first : first + block.shape[1]]
             dropped = self.dropped.get(part)
+            kept = np.ones(block.shape[1], dtype=np.bool_)
             if dropped is not None and len(dropped):
                 kept = ~np.isin(np.arange(first, first + block.shape[1]), dropped)
-                yield block[:, kept], mine[kept]
-            else:
-                yield block, mine
+            for column, code in self.where:
+                kept &= block[needed.index(column)] == code
+            wanted = block[: len(columns)]
+            yield (wanted, mine) if kept.all() else (wanted[:, kept], mine[kept])
             first += block.shape[1]
 
 
@@ -131,7 +140,7 @@ class _Cache:
             yield from np.split(np.stack(found), cuts, axis=1)  # type: ignore[arg-type]
             return
         blocks, size = [], 0
-        for read in plan.chunks[part].blocks([plan.names[column] for column in columns]):
+        for read in read_blocks(plan.chunks[part], [plan.names[column] for column in columns], plan.levels):
             block = plan.transformed(read, columns)
             size += block.nbytes
             if cached and size <= plan.cache_bytes // 2:
@@ -451,6 +460,17 @@ def blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) ->
             order = np.argsort(labels, kind="stable")
             starts = np.searchsorted(labels[order], np.arange(plan.deal.folds + 2))
             yield Block(np.ascontiguousarray(block[:, order]), places, starts)
+
+
+def among(
+    where: tuple[tuple[int, int], ...],
+    function: Callable[..., Any],
+    plan: Plan,
+    parts: Sequence[int],
+    *arguments: Any,
+) -> Any:
+    """Go over only those rows of some parts that have certain levels."""
+    return function(replace(plan, where=where), parts, *arguments)
 
 
 def require_finite(plan: Plan, found: Mapping[int, Survey]) -> None:

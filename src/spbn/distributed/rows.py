@@ -11,20 +11,22 @@ import numpy as np
 
 from spbn.app.progress import search_progress
 from spbn.distributed.clients import require_client
-from spbn.distributed.fitting import fitted
+from spbn.distributed.fitting import HeldFits, fitted
 from spbn.distributed.holdings import Holdings
+from spbn.distributed.levels import with_levels
 from spbn.distributed.margins import fitted as fitted_margins
 from spbn.distributed.passes import Deal
 from spbn.distributed.scores import HeldBIC, HeldLikelihood
-from spbn.distributed.sources import opened
+from spbn.distributed.sources import Source, opened
 from spbn.distributed.tables import SetTotals
-from spbn.errors import ArgumentError, DataError
+from spbn.errors import ArgumentError, DataError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels.spectral.engine import DIMENSIONS
 from spbn.learn import LearningInterrupted
 from spbn.margins import require_kind
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType
+from spbn.nodes.admission import impossible_arcs, refuse_impossible
+from spbn.nodes.base import NodeType, require_smoothing
 from spbn.nodes.blend import FOLDS as BLEND_FOLDS
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.numerics.random import Seed, generator
@@ -68,6 +70,8 @@ def learn(
     missing: str = "error",
     drop: Sequence[str] = (),
     columns: Sequence[str] | None = None,
+    discrete: Sequence[str] = (),
+    smoothing: float = 1.0,
 ) -> BayesianNetwork:
     """Learn a network from rows that workers hold: more of them than fit into the memory of any machine.
 
@@ -78,9 +82,10 @@ def learn(
     Parameters
     ----------
     data
-        A Dask DataFrame; or the path of a Parquet file, a pattern such as ``"data/*.parquet"``, a folder of
-        Parquet files, or a list of these, which every worker must be able to read. All columns are
-        numbers.
+        A Dask DataFrame, which may be persisted; or the path of a Parquet file, a pattern such as
+        ``"data/*.parquet"``, a folder of Parquet files, or a list of these, which every worker must be able
+        to read. Columns of text, categories or truth values become discrete nodes, which can have only
+        discrete parents.
     client
         A `dask.distributed.Client`. Without one, this process does the work, a part of the rows at a time.
     model
@@ -106,7 +111,7 @@ def learn(
         "error" refuses missing and infinite values, and "drop" leaves their rows out.
     columns
         The columns to use; all by default.
-    patience, epsilon, max_seconds, required_arcs, forbidden_arcs, seed, progress, drop
+    patience, epsilon, max_seconds, required_arcs, forbidden_arcs, seed, progress, drop, discrete, smoothing
         As for `spbn.learn`.
 
     Returns
@@ -136,6 +141,7 @@ def learn(
     if chosen != "cv" and model != "gbn":
         raise ArgumentError(f"score={chosen!r} is for model='gbn' only. Got model={model!r}: use score='cv'.")
     require_seconds(max_seconds)
+    require_smoothing(smoothing)
     types = MODELS[model]
     _require_parents(max_parents, types)
     first = _first_type(model, NodeType.parse(start))
@@ -143,22 +149,26 @@ def learn(
         require_client(client)
     required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
     deal = _deal(chosen, folds, validation, seed)
-    source = opened(data, drop=drop, only=columns)
+    source = opened(data, drop=drop, only=columns, discrete=discrete, client=client)
+    _require_use(source, model, chosen)
+    source = with_levels(source, discrete, client)
     holdings = Holdings.of(source, deal, client, missing=missing)
     _require_rows(holdings, chosen)
+    refuse_impossible(impossible_arcs(holdings.variables), required_arcs)
     transforms = None
     if margins == "yeo-johnson":
         transforms = fitted_margins(holdings)
         holdings = Holdings.of(source, deal, client, missing=missing, margins=transforms)
     totals = SetTotals(holdings, bandwidth)
-    criterion = _score(chosen, holdings, totals)
+    criterion = _score(chosen, holdings, totals, smoothing)
 
     def network(search: SearchResult) -> BayesianNetwork:
         last = holdings
         if BLEND in types:  # whose weights are found by a cross-validation of all rows
             all_rows = Deal(deal.seed, BLEND_FOLDS, 0.0)
             last = Holdings.of(source, all_rows, client, missing=missing, margins=transforms)
-        structure, cpds, left_out = fitted(search.structure, last, bandwidth, required_arcs)
+        fits = HeldFits(last, bandwidth, smoothing)
+        structure, cpds, left_out = fitted(search.structure, fits, required_arcs)
         for (parent, node), reason in left_out:
             warnings.warn(f"the arc {parent} → {node} is left out: {reason}", stacklevel=3)
         record = Record(
@@ -176,7 +186,7 @@ def learn(
         with search_progress(progress, patience) as show:
             found = hill_climb(
                 criterion,
-                Structure(holdings.names, types=first),
+                _start(holdings, first),
                 operators=("arcs", "types") if len(types) > 1 else ("arcs",),
                 types=types,
                 patience=patience,
@@ -193,12 +203,17 @@ def learn(
     return network(found)
 
 
-def _score(chosen: str, holdings: Holdings, totals: SetTotals) -> Score:
+def _start(holdings: Holdings, first: NodeType) -> Structure:
+    types = {v.name: NodeType.DISCRETE if v.is_discrete else first for v in holdings.variables}
+    return Structure(holdings.names, types=types)
+
+
+def _score(chosen: str, holdings: Holdings, totals: SetTotals, smoothing: float) -> Score:
     if chosen == "bic":
         return HeldBIC(holdings)
     if chosen == "bge":
         return BGe.of_moments(holdings.names, holdings.every)
-    return HeldLikelihood(holdings, totals)
+    return HeldLikelihood(holdings, totals, smoothing=smoothing)
 
 
 def _deal(chosen: str, folds: object, validation: object, seed: Seed) -> Deal:
@@ -210,6 +225,20 @@ def _deal(chosen: str, folds: object, validation: object, seed: Seed) -> Deal:
     if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
         raise ArgumentError(f"validation must be a fraction between 0 and 1. Got {validation!r} instead.")
     return Deal(root, int(folds), float(validation)) if chosen == "cv" else Deal(root, 1, 0.0)
+
+
+def _require_use(source: Source, model: str, score: str) -> None:
+    """Refuse discrete columns where they are of no use."""
+    if not source.discrete:
+        return
+    are = f"{quoted(source.discrete)} {'is' if len(source.discrete) == 1 else 'are'} discrete"
+    if score == "bge":
+        raise DataError(f"BGe takes continuous columns only. {are}: use BIC, or leave them out.")
+    if model == "blend":
+        raise ArgumentError(
+            f"blends with rows over workers take continuous columns only. {are}: use model='spbn', or leave "
+            f"them out (drop={list(source.discrete)!r}), or use spbn.learn if the table fits into memory."
+        )
 
 
 def _require_rows(holdings: Holdings, chosen: str) -> None:

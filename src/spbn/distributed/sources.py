@@ -8,8 +8,9 @@ from __future__ import annotations
 import glob
 import os
 import pickle
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from spbn.distributed.columns import codes, numbers
 from spbn.errors import ArgumentError, DataError, PackageError, quoted
 from spbn.numerics.arrays import FloatArray
 
+NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
 ROWS_AT_A_TIME = 1 << 17  # that are converted to numbers: 20 MB of twenty columns
 
 
@@ -34,8 +37,8 @@ class ParquetChunk:
     def __str__(self) -> str:
         return self.path
 
-    def blocks(self, names: Sequence[str]) -> Iterator[FloatArray]:
-        """Yield the named columns of some rows at a time: variables × rows, NaN for what is missing."""
+    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns of some rows at a time."""
         try:
             from pyarrow.parquet import ParquetFile
 
@@ -43,11 +46,7 @@ class ParquetChunk:
                 for batch in file.iter_batches(
                     ROWS_AT_A_TIME, row_groups=[self.group], columns=list(names), use_threads=False
                 ):
-                    block = np.empty((len(names), batch.num_rows))
-                    for place, name in enumerate(names):
-                        column = batch.column(batch.schema.get_field_index(name))
-                        block[place] = column.to_numpy(zero_copy_only=False)
-                    yield block
+                    yield [batch.column(batch.schema.get_field_index(name)) for name in names]
         except (OSError, ValueError) as error:
             raise DataError(
                 f"{self.path} cannot be read where a worker is: {error!s:.200}. Every worker must be able to "
@@ -69,37 +68,126 @@ class FrameChunk:
     def __str__(self) -> str:
         return f"partition {self.number}"
 
-    def blocks(self, names: Sequence[str]) -> Iterator[FloatArray]:
-        """Yield the named columns of all rows: variables × rows, NaN for what is missing."""
+    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns of all rows."""
         yield _columns_of(pickle.loads(self.recipe).compute(scheduler="synchronous"), str(self), names)
 
 
-Chunk = ParquetChunk | FrameChunk
+@dataclass(frozen=True, eq=False)
+class HeldChunk:
+    """A partition of a Dask DataFrame that some workers hold already: it is fetched wherever it is needed.
+
+    Attributes
+    ----------
+    future
+        Keeps the partition where it is, and lives in the process that asks for rows alone: workers know the
+        partition by its key.
+    """
+
+    number: int
+    key: Any
+    future: Any = None
+    rows: int | None = None  # that is known once it is fetched
+
+    def __str__(self) -> str:
+        return f"partition {self.number}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldChunk, (self.number, self.key)
+
+    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns of all rows."""
+        yield _columns_of(self._fetched(), str(self), names)
+
+    def _fetched(self) -> Any:
+        dask: Any = import_module("distributed")
+        try:
+            try:
+                worker = dask.get_worker()
+            except ValueError:  # nobody's worker
+                return self.future.result()
+            # A partition may have to be computed again, if its worker died, and needs a thread for that. A
+            # task of its own brings it here: a future made of a key alone would never learn of its state.
+            with dask.worker_client() as client:
+                partition = dask.Future(self.key, client=client)
+                return client.submit(_itself, partition, workers=[worker.address], pure=False).result()
+        except CancelledError:
+            raise DataError(
+                f"{self} is no longer held by any worker, and cannot be computed again: persist the data "
+                f"frame again, or write it to Parquet files and pass their names."
+            ) from None
 
 
-def _columns_of(frame: Any, where: str, names: Sequence[str]) -> FloatArray:
-    """Return columns of a pandas frame: variables × rows, NaN for what is missing."""
+def _itself(partition: Any) -> Any:
+    return partition
+
+
+Chunk = ParquetChunk | FrameChunk | HeldChunk
+
+
+def blocks(chunk: Chunk, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> Iterator[FloatArray]:
+    """Yield the named columns of some rows at a time: variables × rows, NaN for what is missing.
+
+    Parameters
+    ----------
+    levels
+        Those of the discrete columns: the places of their values among these are what is returned.
+    """
+    for batch in chunk.batches(names):
+        yield np.stack(
+            [
+                codes(column, name, str(chunk), levels[name])
+                if name in levels
+                else numbers(_of_numbers(column, name, str(chunk)))
+                for name, column in zip(names, batch, strict=True)
+            ]
+        )
+
+
+def _columns_of(frame: Any, where: str, names: Sequence[str]) -> list[Any]:
+    """Return columns of a pandas frame."""
     absent = [name for name in names if name not in frame.columns]
     if absent:
         raise DataError(f"{where} has no columns {quoted(absent)}: all partitions must have the same.")
-    wrong = [name for name in names if frame[name].dtype.kind not in "iuf"]
-    if wrong:
-        raise DataError(_not_numbers(where, wrong[0], str(frame[wrong[0]].dtype)))
-    block = np.empty((len(names), len(frame)))
-    for place, name in enumerate(names):
-        block[place] = frame[name].to_numpy(dtype=np.float64, na_value=np.nan)
-    return block
+    return [frame[name] for name in names]
+
+
+def _of_numbers(column: Any, name: str, where: str) -> Any:
+    """Refuse a column of a partition that does not hold the numbers that it is said to hold."""
+    if hasattr(column, "dtype") and column.dtype.kind not in "iuf":
+        raise DataError(
+            f"column {name!r} of {where} holds {column.dtype}, although the data frame has numbers there: "
+            f"convert it, or leave it out with drop={[name]!r}."
+        )
+    return column
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """All rows: the names of their columns, and the parts that they come in."""
+    """All rows: the names of their columns, and the parts that they come in.
+
+    Attributes
+    ----------
+    discrete
+        The columns of text, truth values and categories, and those that somebody says to be discrete.
+    levels
+        Those of the discrete columns, once they have been found (see `levels`).
+    """
 
     names: tuple[str, ...]
     chunks: tuple[Chunk, ...]
+    discrete: tuple[str, ...] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(data: Any, *, drop: Sequence[str] = (), only: Sequence[str] | None = None) -> Source:
+def opened(
+    data: Any,
+    *,
+    drop: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    discrete: Sequence[str] = (),
+    client: Any = None,
+) -> Source:
     """Find the columns and parts of a Dask DataFrame, or of Parquet files given by name.
 
     Parameters
@@ -109,12 +197,16 @@ def opened(data: Any, *, drop: Sequence[str] = (), only: Sequence[str] | None = 
         Parquet files, or a list of these.
     drop, only
         Columns to leave out, and those to use; all others by default.
+    discrete
+        Columns of numbers that stand for categories.
+    client
+        Whose workers are going to read the rows, if any.
     """
     if is_dask_frame(data):
-        return _of_frame(data, drop, only)
+        return _of_frame(data, drop, only, discrete, client)
     given = list(data) if isinstance(data, list | tuple) else [data]
     if given and all(isinstance(path, str | os.PathLike) for path in given):
-        return _of_files([path for pattern in given for path in _paths(pattern)], drop, only)
+        return _of_files([path for pattern in given for path in _paths(pattern)], drop, only, discrete)
     raise ArgumentError(
         f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
         f"use spbn.learn for a table in memory."
@@ -144,7 +236,9 @@ def _paths(given: str | os.PathLike[str]) -> list[Path]:
     return found
 
 
-def _of_files(paths: Sequence[Path], drop: Sequence[str], only: Sequence[str] | None) -> Source:
+def _of_files(
+    paths: Sequence[Path], drop: Sequence[str], only: Sequence[str] | None, discrete: Sequence[str]
+) -> Source:
     try:
         import pyarrow as pa
         from pyarrow.parquet import ParquetFile
@@ -171,55 +265,87 @@ def _of_files(paths: Sequence[Path], drop: Sequence[str], only: Sequence[str] | 
                 f"Leave columns out with drop=[...]."
             )
         for name, kind in kinds.items():
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-                if pa.types.is_integer(first[name]) or pa.types.is_floating(first[name]):
-                    raise DataError(f"column {name!r} holds numbers in {where}, but {kind} in {path}.")
-                if any(_differs(pa, path_, name) for path_ in paths):
-                    other = next(path_ for path_ in paths if _differs(pa, path_, name))
-                    raise DataError(f"column {name!r} holds {kind} in {path}, but numbers in {other}.")
-                raise DataError(_not_numbers(str(path), name, str(kind)))
+            held, before = _held_by_arrow(pa, kind), _held_by_arrow(pa, first[name])
+            if held is None:
+                raise DataError(_unusable(str(path), name, str(kind)))
+            if held != before:
+                here, there = (held, first[name]) if held == NUMBERS else (kind, before)
+                raise DataError(f"column {name!r} holds {there} in {where}, but {here} in {path}.")
         absolute = os.path.abspath(path)
         chunks += [ParquetChunk(absolute, group, rows) for group, rows in enumerate(sizes) if rows]
     if not chunks:
         raise DataError(f"{'the files have' if len(paths) > 1 else f'{paths[0]} has'} no rows.")
-    return Source(tuple(first), tuple(chunks))
+    categorical = [name for name, kind in first.items() if _held_by_arrow(pa, kind) == CATEGORIES]
+    return Source(tuple(first), tuple(chunks), _discrete("the files have", first, categorical, discrete))
 
 
-def _differs(pa: Any, path: Path, name: str) -> bool:
-    """Tell whether a column that is not one of numbers is one in another file."""
-    from pyarrow.parquet import read_schema
-
-    try:
-        kind = read_schema(path).field(name).type
-    except (OSError, KeyError, pa.ArrowInvalid):
-        return False
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+def _held_by_arrow(pa: Any, kind: Any) -> str | None:
+    """Say what columns of a kind hold; None if they are of no use."""
+    types = pa.types
+    if types.is_integer(kind) or types.is_floating(kind):
+        return NUMBERS
+    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return CATEGORIES if texts or types.is_boolean(kind) or types.is_dictionary(kind) else None
 
 
-def _of_frame(frame: Any, drop: Sequence[str], only: Sequence[str] | None) -> Source:
+def _held_by_series(kind: Any) -> str | None:
+    """Say what columns of a kind hold; None if they are of no use."""
+    import pandas as pd
+
+    if getattr(kind, "kind", "O") in "iuf":
+        return NUMBERS
+    categorical = isinstance(kind, pd.CategoricalDtype)
+    texts = pd.api.types.is_string_dtype(kind) or pd.api.types.is_bool_dtype(kind)
+    return CATEGORIES if categorical or texts else None
+
+
+def _discrete(
+    what: str, names: Iterable[str], categorical: Sequence[str], named: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the discrete columns: those that hold categories, and those that are named."""
+    wanted = [named] if isinstance(named, str) else list(named)
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise DataError(f"discrete names unknown columns: {quoted(absent)}. {what} {quoted(names)}.")
+    return tuple(name for name in names if name in wanted or name in categorical)
+
+
+def _of_frame(
+    frame: Any, drop: Sequence[str], only: Sequence[str] | None, discrete: Sequence[str], client: Any
+) -> Source:
     import cloudpickle
 
     names = _kept("the data frame", [str(name) for name in frame.columns], drop, only)
-    for name in names:
-        kind = frame.dtypes[name]
-        if getattr(kind, "kind", "O") not in "iuf":
-            raise DataError(_not_numbers("the data frame", name, str(kind)))
-    _refuse_persisted(frame)
-    parts = frame[names].to_delayed()
+    kinds = {name: _held_by_series(frame.dtypes[name]) for name in names}
+    for name, kind in kinds.items():
+        if kind is None:
+            raise DataError(_unusable("the data frame", name, str(frame.dtypes[name])))
+    categorical = [name for name, kind in kinds.items() if kind == CATEGORIES]
+    chosen = _discrete("the data frame has", names, categorical, discrete)
+    parts, futures = frame[names].to_delayed(), _futures(frame)
+    if futures:
+        return Source(tuple(names), _held(parts, futures[0].client, client), chosen)
     chunks = tuple(FrameChunk(number, cloudpickle.dumps(part)) for number, part in enumerate(parts))
-    return Source(tuple(names), chunks)
+    return Source(tuple(names), chunks, chosen)
 
 
-def _refuse_persisted(frame: Any) -> None:
-    """Refuse a frame whose partitions workers hold already: it cannot be made again wherever it is needed."""
+def _futures(frame: Any) -> list[Any]:
+    """Return the futures of what workers hold of a data frame already; none if it is not persisted."""
     if find_spec("distributed") is None:
-        return
+        return []
     dask: Any = import_module("distributed")
-    if dask.futures_of(frame):
+    return list(dask.futures_of(frame))
+
+
+def _held(parts: Sequence[Any], holder: Any, client: Any) -> tuple[HeldChunk, ...]:
+    """Have the workers of the client that persisted a data frame hold all of its parts."""
+    if client is not None and client.scheduler.address != holder.scheduler.address:
         raise ArgumentError(
-            "data is persisted, and every worker makes the partitions that it needs by itself: pass the data "
-            "frame as it was before persist(), or write it to Parquet files and pass their names."
+            f"data is persisted on the workers of {holder.scheduler.address}, and client has those of "
+            f"{client.scheduler.address}: pass the client that persisted it."
         )
+    futures = holder.compute(list(parts))
+    return tuple(HeldChunk(number, future.key, future) for number, future in enumerate(futures))
 
 
 def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
@@ -239,8 +365,8 @@ def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[s
     return kept
 
 
-def _not_numbers(where: str, name: str, kind: str) -> str:
+def _unusable(where: str, name: str, kind: str) -> str:
     return (
-        f"column {name!r} of {where} holds {kind}, and learning with rows over workers supports columns of "
-        f"numbers only: leave it out with drop={[name]!r}, or use spbn.learn if the table fits into memory."
+        f"column {name!r} of {where} holds {kind}, which is neither numbers nor categories: convert it, or "
+        f"leave it out with drop={[name]!r}."
     )

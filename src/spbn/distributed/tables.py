@@ -29,36 +29,37 @@ from spbn.numerics.arrays import FloatArray
 class SetTotals:
     """The log-densities of sets of columns, summed over rows: prepared once, asked many times."""
 
-    def __init__(self, holdings: Holdings, rule: str) -> None:
-        self.densities = HeldDensities(holdings, rule)
+    def __init__(self, holdings: Holdings, rule: str, queries: Holdings | None = None) -> None:
+        self.densities = HeldDensities(holdings, rule, queries)
         self._holdings = holdings
-        self._known: dict[tuple[VariableSet, bool], float] = {}
+        self._known: dict[tuple[VariableSet, int], float] = {}
 
     def totals(self, sets: Sequence[VariableSet], *, validation: bool = False) -> FloatArray:
         """Return the log-density of all training rows together, or of all validation rows.
 
         Those of a fold are under kernels on the other folds; -inf where a bandwidth is singular.
         """
-        asked = [s for s in dict.fromkeys(sets) if s.columns and (s, validation) not in self._known]
-        if asked:
-            self._known.update(
-                {
-                    (s, validation): total
-                    for s, total in zip(asked, self._found(asked, validation), strict=True)
-                }
-            )
-        return np.array([self._known[s, validation] if s.columns else 0.0 for s in sets])
+        return self.by_label(sets, self._holdings.labels(validation)).sum(axis=1)
 
-    def _found(self, sets: Sequence[VariableSet], validation: bool) -> FloatArray:
-        labels = self._holdings.labels(validation)
-        out = np.zeros(len(sets))
+    def by_label(self, sets: Sequence[VariableSet], labels: Sequence[int]) -> FloatArray:
+        """Return the same for the rows of each label, sets × labels; -inf where a bandwidth is singular."""
+        unknown = [
+            s for s in dict.fromkeys(sets) if s.columns and any((s, m) not in self._known for m in labels)
+        ]
+        if unknown:
+            for variables, found in zip(unknown, self._found(unknown, labels), strict=True):
+                self._known.update({(variables, m): v for m, v in zip(labels, found.tolist(), strict=True)})
+        return np.array([[self._known[s, m] if s.columns else 0.0 for m in labels] for s in sets])
+
+    def _found(self, sets: Sequence[VariableSet], labels: Sequence[int]) -> FloatArray:
+        """Return sets × labels."""
+        place = {label: k for k, label in enumerate(labels)}
+        out = np.full((len(sets), len(labels)), -np.inf)
         by_columns: dict[tuple[int, ...], list[Estimate]] = {}
         for number, variables in enumerate(sets):
-            estimates = self.densities.estimates(number, variables, labels)
-            if estimates is None:
-                out[number] = -np.inf
-                continue
-            by_columns.setdefault(variables.columns, []).extend(estimates)
+            estimates = self.densities.possible_estimates(number, variables, labels)
+            if estimates:
+                by_columns.setdefault(variables.columns, []).extend(estimates)
         jobs = self.densities.jobs(by_columns)
         for job in jobs:
             if job.lattice is None:
@@ -68,19 +69,18 @@ class SetTotals:
                     f"columns are left out.",
                     stacklevel=2,
                 )
-                out[[estimate.number for estimate in job.estimates]] = -np.inf
         for units in self.densities.units([job for job in jobs if job.lattice is not None]):
-            for number, total in self._summed(units):
-                out[number] += total
+            for estimate, total in self._summed(units):
+                out[estimate.number, place[estimate.span]] = total
         return out
 
-    def _summed(self, units: Sequence[Unit]) -> Iterator[tuple[int, float]]:
-        """Yield numbers of sets, and what is to be added to their totals."""
+    def _summed(self, units: Sequence[Unit]) -> Iterator[tuple[Estimate, float]]:
+        """Yield densities, and their logarithms summed over the rows of their labels."""
         readings, estimates = self.densities.readings(units)
         left = list(range(len(readings)))
         exact: dict[int, float] = {}
         for attempt in range(ATTEMPTS + 1):
-            found = self._holdings.go_over(read_tables, [readings[i] for i in left])
+            found = self.densities.queries.go_over(read_tables, [readings[i] for i in left])
             joined = [joined_readings(parts) for parts in zip(*found, strict=True)]
             wrong = []
             for i, read, (isolated, worst) in zip(
@@ -97,7 +97,7 @@ class SetTotals:
             if not left:
                 break
         for i, estimate in enumerate(estimates):
-            yield estimate.number, exact[i]
+            yield estimate, exact[i]
 
     def _completed(self, readings: Sequence[Reading], joined: Sequence[Read]) -> list[tuple[float, float]]:
         """Have kernels added up one by one where tables cannot answer, and at some rows to check.
@@ -120,3 +120,9 @@ def worst_height(reading: Reading, heights: FloatArray, values: FloatArray) -> f
     """Return the greatest height of a row that was checked and found wrong; 0 if none was."""
     errors = np.abs(np.log(heights) + reading.density.log_peak - values)
     return float(heights[~(errors <= CHECKED)].max(initial=0.0))
+
+
+def differences(whole: FloatArray, below: FloatArray) -> FloatArray:
+    """Return the log-densities of nodes given parents, from those of both and of the parents alone."""
+    possible = np.isfinite(whole) & np.isfinite(below)
+    return np.where(possible, whole - np.where(possible, below, 0.0), -np.inf)

@@ -91,7 +91,7 @@ class ProbabilityTable:
             raise FitError(f"a discrete node and its parents must be discrete columns. Got {wrong}.")
         found, places = Configurations.in_columns(parents, table.columns[1:])
         counts = _counts(places, table.columns[0], (len(found), len(variable.levels)))
-        probabilities, otherwise = _probabilities(counts, smoothing)
+        probabilities, otherwise = smoothed(counts, smoothing)
         names = tuple(parent.name for parent in parents)
         return cls(variable.name, names, variable.levels, found, probabilities, otherwise)
 
@@ -321,7 +321,7 @@ class CountingScorer:
         train, test = partition.counted(cells, len(found) * levels)
         shape = (partition.groups, len(found), levels)
         with np.errstate(divide="ignore"):
-            log_table = np.log(_probabilities(train.reshape(shape), self._smoothing)[0])
+            log_table = np.log(smoothed(train.reshape(shape), self._smoothing)[0])
         return log_table, test.reshape(shape), cells
 
 
@@ -336,7 +336,7 @@ def _counts(places: IntArray, codes: FloatArray, shape: tuple[int, int]) -> IntA
     return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
 
-def _probabilities(counts: IntArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
+def smoothed(counts: IntArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
     """Return the probabilities of levels, last axis, under the configurations that occur, and any other."""
     levels = counts.shape[-1]
     rows = counts.sum(axis=-1, keepdims=True)

@@ -18,7 +18,7 @@ from spbn.numerics.moments import Moments
 from spbn.numerics.regression import log_pivots
 from spbn.scores.base import Score
 from spbn.tables.frames import Missing, require_continuous, training_table
-from spbn.tables.table import Table
+from spbn.tables.table import Table, Variable
 
 
 @final
@@ -44,18 +44,20 @@ class BIC(Score):
         table = training_table(data, missing)
         self._bench = Workbench(Partition.whole(table), FitSettings(smoothing=0.0))
         self._rows = table.rows
-        self._levels = np.array([max(len(variable.levels), 1) for variable in table.variables])
         super().__init__(table.variables, [NodeType.LG, NodeType.DISCRETE])
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._bench.totals(batch) - 0.5 * math.log(self._rows) * self._parameters(batch)
+        penalty = 0.5 * math.log(self._rows) * parameters(batch, self.variables)
+        return self._bench.totals(batch) - penalty
 
-    def _parameters(self, batch: FamilyBatch) -> FloatArray:
-        """Number of parameters of every family."""
-        discrete = self._levels > 1
-        configurations = np.exp(batch.parents @ np.log(self._levels)).round()
-        numbers = (batch.parents & ~discrete).sum(axis=1) + 2
-        return configurations * np.where(discrete[batch.nodes], self._levels[batch.nodes] - 1, numbers)
+
+def parameters(batch: FamilyBatch, variables: Sequence[Variable]) -> FloatArray:
+    """Return the number of parameters of every family of linear Gaussian and discrete nodes."""
+    levels = np.array([max(len(variable.levels), 1) for variable in variables])
+    discrete = levels > 1
+    configurations = np.exp(batch.parents @ np.log(levels)).round()
+    numbers = (batch.parents & ~discrete).sum(axis=1) + 2
+    return configurations * np.where(discrete[batch.nodes], levels[batch.nodes] - 1, numbers)
 
 
 @final

@@ -1,0 +1,105 @@
+"""Continuous nodes with discrete parents, over rows that workers hold: a density for every configuration.
+
+The counterpart of `nodes.by_configuration.ConfigurationScorer`. Where a family cannot be fitted to the
+training rows of a configuration, those of one label, it is fitted to all training rows of that label.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from spbn.distributed.counting import Columns, Divisions
+from spbn.distributed.holdings import Holdings
+from spbn.distributed.tables import SetTotals, differences
+from spbn.errors import quoted
+from spbn.nodes.base import NodeType
+from spbn.nodes.by_configuration import FEWEST_ROWS
+from spbn.nodes.ckde import family_sets
+from spbn.nodes.families import FamilyBatch
+from spbn.numerics.arrays import FloatArray, IntArray
+from spbn.numerics.regression import log_likelihoods
+
+Where = tuple[tuple[int, int], ...]
+
+
+@final
+class HeldByConfiguration:
+    """The scores of such families."""
+
+    def __init__(self, divisions: Divisions, rule: str = "scott") -> None:
+        self._divisions = divisions
+        self._holdings = divisions.holdings
+        self._rule = rule
+        self._sets: dict[tuple[Where, Where], SetTotals] = {}
+
+    def totals(self, families: FamilyBatch, labels: Sequence[int]) -> FloatArray:
+        """Log-likelihood of the rows with some labels; -inf where a family cannot be fitted to all rows.
+
+        Parameters
+        ----------
+        families
+            All of one type, each with discrete parents.
+        """
+        discrete = self._holdings.discrete
+        by_set: dict[Columns, list[int]] = {}
+        for number, parents in enumerate(families.parents & discrete):
+            by_set.setdefault(tuple(np.flatnonzero(parents).tolist()), []).append(number)
+        for columns in [columns for columns in by_set if not self._divisions.is_possible(columns)]:
+            warnings.warn(
+                f"{quoted(self._holdings.names[c] for c in columns)} have so many combinations of levels "
+                f"that their moments do not fit into memory: families with these parents are left out.",
+                stacklevel=2,
+            )
+            del by_set[columns]
+        self._divisions.require(list(by_set))
+        out = np.full(len(families), -np.inf)
+        for columns, numbers in by_set.items():
+            batch = families.only(np.array(numbers)).without_parents(discrete)
+            out[numbers] = self._of_set(columns, batch, labels)
+        out[~np.isfinite(out)] = -np.inf
+        return out
+
+    def _of_set(self, columns: Columns, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
+        """Score families with the same discrete parents, which have been left out of the batch."""
+        out = np.zeros(len(batch))
+        for part in self._divisions.of(columns).parts:
+            asked = [label for label in labels if part.queried.counts[label]]
+            fed = np.array([part.training.counts[label] >= FEWEST_ROWS for label in asked], dtype=np.bool_)
+            found = np.full((len(batch), len(asked)), -np.inf)
+            if fed.any():
+                found[:, fed] = self._by_label(part, part, batch, np.array(asked)[fed])
+            lacking = ~np.isfinite(found)
+            if lacking.any():
+                families, places = lacking.any(axis=1), lacking.any(axis=0)
+                rest = self._by_label(self._holdings, part, batch.only(families), np.array(asked)[places])
+                chosen = np.ix_(families, places)
+                found[chosen] = np.where(lacking[chosen], rest, found[chosen])
+            out += found.sum(axis=1)
+        return out
+
+    def _by_label(
+        self, training: Holdings, queries: Holdings, batch: FamilyBatch, labels: IntArray
+    ) -> FloatArray:
+        """Families × labels: log-likelihoods of some rows, fitted to others; -inf where that fails."""
+        if batch.of_type(NodeType.LG).all():
+            members, sizes = batch.members, batch.sizes
+            groups = [np.array([label]) for label in labels]
+            found = [
+                log_likelihoods(training.training.only(g), queries.queried.only(g), members, sizes)[0]
+                for g in groups
+            ]
+            return np.stack(found, axis=1)
+        joints, parents = family_sets(batch)
+        sets = self._totals(training, queries)
+        whole, below = np.split(sets.by_label([*joints, *parents], labels.tolist()), 2)
+        return differences(whole, below)
+
+    def _totals(self, training: Holdings, queries: Holdings) -> SetTotals:
+        key = (training.where, queries.where)
+        if key not in self._sets:
+            self._sets[key] = SetTotals(training, self._rule, queries)
+        return self._sets[key]

@@ -1,0 +1,341 @@
+"""Discrete columns of rows over workers: levels, counts, scores and networks as in memory."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spbn
+from spbn import DataError
+from spbn.distributed.holdings import Holdings
+from spbn.distributed.levels import with_levels
+from spbn.distributed.passes import Deal
+from spbn.distributed.scores import HeldBIC, HeldLikelihood
+from spbn.distributed.sources import opened
+from spbn.distributed.tables import SetTotals
+
+ROWS = 1200
+CUTS = [0, 100, 350, 351, 800, 1200]
+DEAL = Deal(0, 4, 0.2)
+
+
+def mixed(rows=ROWS, seed=0):
+    """A table with levels that some folds lack, and a column that is constant under one level."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["pear", "apple", "fig", "quince"], rows, p=[0.5, 0.35, 0.145, 0.005])
+    flag = rng.random(rows) < np.where(kind == "apple", 0.8, 0.3)
+    size = pd.Categorical(
+        rng.choice(["small", "large"], rows), categories=["small", "large", "huge"], ordered=True
+    )
+    a = rng.normal(size=rows) + 2.0 * (kind == "apple")
+    b = np.where(flag, a, -a) + rng.gamma(2.0, size=rows)
+    c = 1e4 + 0.5 * a + rng.normal(size=rows)
+    d = np.where(kind == "fig", 7.0, rng.normal(size=rows))
+    number = rng.integers(0, 3, rows)
+    return pd.DataFrame(
+        {"a": a, "kind": kind, "b": b, "flag": flag, "c": c, "size": size, "d": d, "number": number}
+    )
+
+
+FRAME = mixed()
+
+
+def written(folder, frame=FRAME, cuts=CUTS):
+    folder.mkdir(exist_ok=True)
+    for number, (first, end) in enumerate(pairwise(cuts)):
+        frame[first:end].to_parquet(folder / f"{number:02}.parquet", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("mixed") / "data")
+
+
+def labels_of(deal=DEAL, cuts=CUTS):
+    return np.concatenate([deal.labels(n, end - first) for n, (first, end) in enumerate(pairwise(cuts))])
+
+
+def in_memory(frame=FRAME, discrete=("number",), **settings):
+    """The score of the same rows in the same folds."""
+    from spbn.tables.frames import training_table
+
+    labels = labels_of()
+    table = training_table(frame, "error", discrete=discrete)
+    train, test = (table.take(np.flatnonzero(mine)) for mine in (labels < DEAL.folds, labels == DEAL.folds))
+    return spbn.ValidatedLikelihood(train, folds=labels[labels < DEAL.folds], validation=test, **settings)
+
+
+def holdings_of(data, deal=DEAL, client=None, discrete=("number",)):
+    return Holdings.of(with_levels(opened(data, discrete=discrete), discrete, client), deal, client)
+
+
+def held(data, client=None, **settings):
+    holdings = holdings_of(data, client=client)
+    return HeldLikelihood(holdings, SetTotals(holdings, "scott"), **settings)
+
+
+TABLES = [
+    ("kind", [], "discrete"),
+    ("flag", ["kind"], "discrete"),
+    ("kind", ["flag", "size", "number"], "discrete"),
+]
+LINES = [
+    ("a", ["kind"], "lg"),
+    ("b", ["a", "flag"], "lg"),
+    ("c", ["a", "b", "kind", "flag", "size"], "lg"),
+    ("d", ["kind"], "lg"),
+    ("d", ["a"], "lg"),
+]
+KERNELS = [("a", ["kind"], "ckde"), ("b", ["a", "flag"], "ckde"), ("d", ["kind"], "ckde"), ("c", [], "ckde")]
+
+
+def test_some_folds_lack_what_a_configuration_needs():
+    """Or the tests below would not see that such rows are scored by what all rows give."""
+    labels, kind = labels_of(), FRAME["kind"].to_numpy()
+    rare = labels[(kind == "quince") & (labels < DEAL.folds)]
+    by_fold = np.bincount(rare, minlength=DEAL.folds)
+    assert 2 <= by_fold.sum() <= 6
+    assert ((by_fold > 0) & (by_fold.sum() - by_fold < 4)).any()
+    assert (kind[labels == DEAL.folds] == "quince").any()
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_scores_equal_those_in_memory(folder, client, workers):
+    expected = in_memory()
+    score = held(folder, client=client if workers else None)
+    for ours, theirs in ((score, expected), (score.validation, expected.validation)):
+        np.testing.assert_allclose(ours.local_many(TABLES), theirs.local_many(TABLES), rtol=1e-12)
+        np.testing.assert_allclose(ours.local_many(LINES), theirs.local_many(LINES), rtol=1e-9)
+        np.testing.assert_allclose(ours.local_many(KERNELS), theirs.local_many(KERNELS), atol=1e-6)
+
+
+def test_families_that_no_type_admits_are_impossible(folder):
+    score = held(folder)
+    wrong = [
+        ("kind", ["a"], "discrete"),
+        ("kind", [], "lg"),
+        ("a", [], "discrete"),
+        ("kind", ["flag"], "ckde"),
+    ]
+    assert (score.local_many(wrong) == -np.inf).all()
+    assert (in_memory().local_many(wrong) == -np.inf).all()
+
+
+def test_bic_equals_that_in_memory(folder, client):
+    from spbn.tables.frames import training_table
+
+    holdings = holdings_of(folder, Deal(0, 1, 0.0), client)
+    expected = spbn.BIC(training_table(FRAME, "error", discrete=["number"]))
+    families = [*TABLES, *LINES]
+    np.testing.assert_allclose(
+        HeldBIC(holdings).local_many(families), expected.local_many(families), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.5, 30.0])
+def test_tables_are_those_of_counts(folder, smoothing):
+    """By hand: (count + s / levels) / (rows + s), of the folds without the one that is scored."""
+    labels, score = labels_of(), held(folder, smoothing=smoothing)
+    total = 0.0
+    for fold in range(DEAL.folds):
+        rest = FRAME[(labels != fold) & (labels < DEAL.folds)]
+        for (_, row), count in FRAME[labels == fold].groupby(["flag", "size"], observed=True).size().items():
+            alike = rest[rest["size"] == row]
+            hits = (alike["flag"] == _).sum()
+            total += count * np.log((hits + smoothing / 2) / (len(alike) + smoothing))
+    np.testing.assert_allclose(score.local("flag", ["size"], "discrete"), total, rtol=1e-12)
+
+
+def test_moments_of_many_configurations_come_in_several_passes(folder):
+    score, small = held(folder), held(folder)
+    object.__setattr__(small._holdings, "table_bytes", 6 * 5 * 8 * 9 * 8)  # of six configurations
+    families = [
+        ("b", ["flag"], "lg"),
+        ("b", ["kind"], "lg"),
+        ("c", ["size"], "lg"),
+        ("c", ["flag", "size"], "lg"),
+    ]
+    for _ in range(2):  # the first ones have been forgotten by then
+        np.testing.assert_allclose(small.local_many(families), score.local_many(families), rtol=1e-12)
+        small._cache._numbers.clear()
+    with pytest.warns(UserWarning, match="'kind' and 'size' have so many combinations of levels"):
+        assert small.local("c", ["kind", "size"], "lg") == -np.inf
+
+
+def lazy(frame=FRAME, count=4):
+    import dask.dataframe as dd
+
+    return dd.from_pandas(frame, npartitions=count)
+
+
+def columns_of(holdings):
+    every = list(range(len(holdings.names)))
+    parts = range(len(holdings.plan.chunks))
+    return np.concatenate([block for n in parts for block, _ in holdings.plan.rows(n, every)], axis=1)
+
+
+def test_levels_and_codes_are_those_in_memory(folder, client):
+    from spbn.tables.frames import training_table
+
+    table = training_table(FRAME, "error", discrete=["number"])
+    assert table.levels["size"] == ("small", "large", "huge")  # of which the last does not occur
+    for data in (folder, lazy(), client.persist(lazy())):
+        holdings = holdings_of(data)
+        assert dict(holdings.plan.levels) == dict(table.levels)
+        np.testing.assert_array_equal(columns_of(holdings), table.columns)
+
+
+def test_levels_of_categories_that_differ_between_parts(tmp_path):
+    """They follow each other as they come; text is sorted all the same."""
+    first = pd.DataFrame({"x": pd.Categorical(["b", "c"] * 5, categories=["c", "b"]), "y": ["v", "u"] * 5})
+    then = pd.DataFrame({"x": pd.Categorical(["a", "c"] * 5, categories=["a", "c"]), "y": ["t", None] * 5})
+    for number, frame in enumerate((first, then)):
+        frame.to_parquet(tmp_path / f"{number}.parquet")
+    found = with_levels(opened(tmp_path), ())
+    assert found.levels == {"x": ("c", "b", "a"), "y": ("t", "u", "v")}
+
+
+def test_numbers_are_levels_only_where_they_are_said_to_be(folder):
+    assert "number" not in with_levels(opened(folder), ()).levels
+    found = with_levels(opened(folder, discrete=["number", "c"]), ["number", "c"])
+    assert found.levels["number"] == ("0", "1", "2")
+    assert list(map(float, found.levels["c"])) == sorted(FRAME["c"])
+    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. the files have 'a'"):
+        spbn.distributed.learn(folder, discrete=["x"])
+    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. the data frame has 'a'"):
+        spbn.distributed.learn(lazy(), discrete=["x"])
+
+
+def test_text_that_names_the_rows_is_refused(tmp_path, monkeypatch):
+    named = FRAME.assign(name=[f"n{i}" for i in range(ROWS)], day="2026-11-17")
+    for data in (written(tmp_path / "data", named), lazy(named)):
+        with pytest.raises(DataError, match="'name' holds text with 1200 different values in 1200 rows"):
+            spbn.distributed.learn(data)
+        with pytest.raises(DataError, match=r"'day' holds dates or times.*pass discrete=\['day'\]"):
+            spbn.distributed.learn(data, drop=["name"])
+        assert (
+            len(with_levels(opened(data, discrete=["name"], drop=["day"]), ["name"]).levels["name"]) == ROWS
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr("spbn.distributed.levels.MOST_VALUES", 700)
+            for given in (["name"], ()):
+                with pytest.raises(DataError, match="'name' has more than 700 different values in 1200 rows"):
+                    with_levels(opened(data, discrete=given, drop=["day"]), given)
+
+
+def test_other_objects_are_refused():
+    import dask
+
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = lazy(FRAME.assign(x=pd.Series([(1, 2), "a", "b"] * (ROWS // 3), dtype=object)))
+        with pytest.raises(
+            DataError, match=r"column 'x' holds neither numbers nor categories \(str, tuple\)"
+        ):
+            spbn.distributed.learn(frame)
+
+
+def test_holes_in_discrete_columns(tmp_path):
+    frame = FRAME.astype({"flag": object, "number": float})
+    frame.loc[[3, 500], "kind"] = None
+    frame.loc[[4], "flag"] = None
+    frame.loc[[5, 900], "number"] = np.nan
+    frame.loc[[6], "size"] = np.nan
+    frame["flag"] = frame["flag"].astype("boolean")
+    folder = written(tmp_path / "data", frame)
+    with pytest.raises(DataError, match=r"00.parquet: 1 value is missing or infinite in column 'kind'"):
+        spbn.distributed.learn(folder)
+    source = with_levels(opened(folder, discrete=["number"]), ["number"])
+    holdings = Holdings.of(source, DEAL, missing="drop")
+    assert holdings.every.count == ROWS - 6
+    assert holdings.plan.levels["number"] == ("0", "1", "2")
+    assert holdings.plan.levels["flag"] == ("False", "True")
+
+
+@pytest.mark.parametrize(
+    ("settings", "score"),
+    [
+        ({"model": "gbn"}, "bic"),
+        ({"model": "gbn", "score": "cv", "smoothing": 3.0}, "cv"),
+        ({"model": "spbn", "columns": ["a", "kind", "b", "flag"], "patience": 1}, "cv"),
+    ],
+)
+def test_a_search_finds_the_network_in_memory(folder, client, settings, score, tmp_path):
+    from spbn.nodes.base import FitSettings
+    from spbn.tables.frames import training_table
+
+    names = settings.get("columns", list(FRAME.columns))
+    discrete = ["number"] if "number" in names else []
+    smoothing = settings.get("smoothing", 1.0)
+    found = spbn.distributed.learn(folder, client=client, folds=4, discrete=discrete, **settings)
+    table = training_table(FRAME[names], "error", discrete=discrete)
+    memory = in_memory(FRAME[names], discrete, smoothing=smoothing) if score == "cv" else spbn.BIC(table)
+    first = spbn.NodeType.LG if settings["model"] == "gbn" else spbn.NodeType.CKDE
+    types = {v.name: spbn.NodeType.DISCRETE if v.is_discrete else first for v in table.variables}
+    expected = spbn.hill_climb(
+        memory,
+        spbn.Structure(names, types=types),
+        operators=("arcs",) if settings["model"] == "gbn" else ("arcs", "types"),
+        types=(spbn.NodeType.LG, spbn.NodeType.CKDE)[: 1 + (settings["model"] == "spbn")],
+        patience=settings.get("patience", 5),
+        max_parents=2,
+    )
+    assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
+    np.testing.assert_allclose(found.search.score, expected.score, rtol=1e-9)
+    assert any(arc in found.structure.arcs for arc in (("kind", "a"), ("flag", "b")))
+    fits = spbn.fitting.fit_what_can_be(expected.structure, table, FitSettings(smoothing=smoothing))
+    exact = spbn.BayesianNetwork(fits[0], fits[1])
+    assert found.structure == exact.structure
+    rare = FRAME[FRAME["kind"] == "quince"]
+    queries = pd.concat([FRAME[:300], rare])[names]
+    np.testing.assert_allclose(found.logpdf(queries), exact.logpdf(queries), atol=1e-5)
+    assert all(cpd.kept_rows is None for cpd in found.cpds.values())
+    found.save(tmp_path / "model.spbn")
+    again = spbn.BayesianNetwork.load(tmp_path / "model.spbn")
+    np.testing.assert_array_equal(again.logpdf(queries), found.logpdf(queries))
+
+
+def test_a_network_of_discrete_columns_alone(folder, client):
+    names = ["kind", "flag", "size"]
+    found = spbn.distributed.learn(folder, client=client, columns=names, margins="yeo-johnson", folds=4)
+    assert set(found.structure.types.values()) == {spbn.NodeType.DISCRETE}
+    exact = spbn.BayesianNetwork.fit(found.structure, FRAME[names])
+    assert all(found.cpds[name] == exact.cpds[name] for name in names)
+
+
+def test_margins_leave_levels_alone(folder, client):
+    names = ["a", "kind", "b"]
+    found = spbn.distributed.learn(folder, columns=names, margins="yeo-johnson", model="gbn", client=client)
+    expected = spbn.learn(FRAME[names], margins="yeo-johnson", model="gbn", max_parents=2)
+    assert set(found.margins.columns) == {"a", "b"}
+    assert found.structure == expected.structure
+    queries = FRAME[names][:50]
+    np.testing.assert_allclose(found.logpdf(queries), expected.logpdf(queries), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": "blend"}, r"blends with rows over workers take continuous columns only. 'kind', 'flag'"),
+        (
+            {"model": "gbn", "score": "bge"},
+            "BGe takes continuous columns only. 'kind', 'flag' and 'size' are",
+        ),
+        ({"smoothing": -1.0}, "smoothing must be 0 or more"),
+        ({"required_arcs": [("a", "kind")]}, "no arc can go from a continuous to a discrete node"),
+    ],
+)
+def test_what_cannot_be_is_refused(folder, settings, message):
+    with pytest.raises(spbn.SpbnError, match=message):
+        spbn.distributed.learn(folder, **settings)
+
+
+def test_a_level_that_appears_later_is_refused(tmp_path):
+    folder = written(tmp_path / "data")
+    source = with_levels(opened(folder), ())
+    FRAME[:100].assign(kind="kiwi").to_parquet(folder / "00.parquet", index=False)
+    with pytest.raises(
+        DataError, match=r"'kind' of .*00.parquet has the level 'kiwi', which it did not have"
+    ):
+        Holdings.of(source, DEAL)
