@@ -18,8 +18,8 @@ from spbn.distributed.tables import SetTotals, differences
 from spbn.errors import quoted
 from spbn.nodes.base import NodeType
 from spbn.nodes.by_configuration import FEWEST_ROWS
-from spbn.nodes.ckde import family_sets
 from spbn.nodes.families import FamilyBatch
+from spbn.nodes.kernel_scorers import family_sets
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.regression import log_likelihoods
 
