@@ -1,6 +1,6 @@
 """Continuous nodes with discrete parents, over rows that workers hold: a density for every configuration.
 
-The counterpart of `nodes.by_configuration.ConfigurationScorer`. Where a family cannot be fitted to the
+The counterpart of `nodes.configuration_scorer.ConfigurationScorer`. Where a family cannot be fitted to the
 training rows of a configuration, those of one label, it is fitted to all training rows of that label.
 """
 

@@ -8,8 +8,8 @@
     The types of the paper.
 `blend`
     A mixture of both, with kernels at several scales.
-`kernel_scorers`, `blend_scorer`
-    Scores of the types with kernels.
+`kernel_scorers`, `blend_scorer`, `configuration_scorer`
+    Scores of the types with kernels, and of any type with discrete parents.
 `compact`, `compact_blend`
     The same densities without training rows.
 `discrete`, `by_configuration`
