@@ -58,7 +58,7 @@ def test_what_is_exact_has_no_error(folder, run):
     posterior = network.query({"a": 1.0})
     assert "method: exact\n" in out
     assert f"log-evidence: {posterior.log_evidence:.3f}\n" in out
-    assert out.endswith(f"P(b>=0) = {posterior.probability({'b': (0, None)}):.4g}\n")
+    assert out.endswith(f"P(b>0) = {posterior.probability({'b': (0, None)}):.4g}\n")
     assert "log-evidence" not in run("query", "g.spbn")[1]
     # Two conditions together are counted among draws.
     assert " ± " in run("query", "g.spbn", "--given", "a=1", "--event", "b>0", "--event", "c>0")[1]

@@ -11,7 +11,7 @@ import typer
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Data, Model, Seed, ToFile
-from spbn.app.conditions import EXAMPLES, conditions_in, in_words
+from spbn.app.conditions import EXAMPLES, conditions_in, in_words, require_intervals
 from spbn.app.inputs import busy, frame_with_holes, load_model
 from spbn.app.tables import in_file, reading_tables, shown, write_or_print, write_rows, writing_rows
 from spbn.app.targets import require_picture, require_targets
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.inference import Posterior
-    from spbn.network import BayesianNetwork
 
 SHARE = 0.9  # of the interval that is shown
 
@@ -75,7 +74,7 @@ def query(
     known = conditions_in("--given", given or (), network.variables)
     set_to = conditions_in("--do", do or (), network.variables)
     asked = conditions_in("--event", event or (), network.variables)
-    _require_event(network, asked)
+    require_intervals(asked, network.variables, "{low:.12g}<={name}<={high:.12g}")
     with busy("asking the network"):
         posterior = network.query(known, do=set_to, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
@@ -196,17 +195,6 @@ def predict(
     with busy("predicting"):
         found = network.predict(frame, targets, statistic=statistic, seed=seed)
     write_or_print(answer, found, out_)
-
-
-def _require_event(network: BayesianNetwork, event: dict[str, Any]) -> None:
-    """Refuse a single value of a continuous variable, which has no probability."""
-    levels = {variable.name: variable.levels for variable in network.variables}
-    for name, value in event.items():
-        if not levels[name] and not isinstance(value, tuple):
-            raise ArgumentError(
-                f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
-                f"an interval, such as '{value - 0.5:.12g}<={name}<={value + 0.5:.12g}'."
-            )
 
 
 def _error(posterior: Posterior, event: dict[str, Any], probability: float) -> float:

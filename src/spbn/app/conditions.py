@@ -46,6 +46,24 @@ def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple
     raise ArgumentError(_refusal(option, text, variables))
 
 
+def require_intervals(event: dict[str, Any], variables: Sequence[Variable], example: str) -> None:
+    """Refuse an event with a single value of a continuous variable, which has no probability.
+
+    Parameters
+    ----------
+    example
+        An event that has one, with ``{name}`` in it, and ``{value}``, or ``{low}`` and ``{high}`` around it.
+    """
+    levels = {variable.name: variable.levels for variable in variables}
+    for name, value in event.items():
+        if not levels[name] and not isinstance(value, tuple):
+            shown = example.format(name=name, value=value, low=value - 0.5, high=value + 0.5)
+            raise ArgumentError(
+                f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
+                f"an interval, such as '{shown}'."
+            )
+
+
 def _around(name: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield what is left and right of a name, wherever it stands as a word of its own."""
     for found in re.finditer(f"(?={re.escape(name)})", text):

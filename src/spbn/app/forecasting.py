@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
 from spbn.app.arguments import Seed
-from spbn.app.conditions import EXAMPLES, conditions_in, in_words
+from spbn.app.conditions import EXAMPLES, conditions_in, in_words, require_intervals
 from spbn.app.inputs import busy, load_any_model
 from spbn.app.series import series_of
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
@@ -97,7 +97,7 @@ def forecast(
     if not isinstance(network, DynamicNetwork):
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
     asked = conditions_in("--event", event or (), network.variables)
-    _require_intervals(network, asked)
+    require_intervals(asked, network.variables, "{name}>{value:.12g}")
     rows = _only(network, series_of(network, history, every=every), only)
     with busy("drawing paths"):
         ahead = network.forecast(rows, steps, n=n, seed=seed)
@@ -161,14 +161,3 @@ def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.D
         known = quoted(dict.fromkeys(rows[network.series].astype(str)))
         raise ArgumentError(f"--only names an unknown series: {only!r}. There are {known}.")
     return chosen
-
-
-def _require_intervals(network: DynamicNetwork, event: dict[str, Any]) -> None:
-    """Refuse a single value of a continuous variable, which has no probability."""
-    levels = {variable.name: variable.levels for variable in network.variables}
-    for name, value in event.items():
-        if not levels[name] and not isinstance(value, tuple):
-            raise ArgumentError(
-                f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
-                f"an interval, such as '{name}>{value:.12g}'."
-            )

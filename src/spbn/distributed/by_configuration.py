@@ -1,6 +1,6 @@
 """Continuous nodes with discrete parents, over rows that workers hold: a density for every configuration.
 
-The counterpart of `nodes.by_configuration.ConfigurationScorer`. Where a family cannot be fitted to the
+The counterpart of `nodes.configuration_scorer.ConfigurationScorer`. Where a family cannot be fitted to the
 training rows of a configuration, those of one label, it is fitted to all training rows of that label.
 """
 
@@ -18,8 +18,8 @@ from spbn.distributed.tables import SetTotals, differences
 from spbn.errors import quoted
 from spbn.nodes.base import NodeType
 from spbn.nodes.by_configuration import FEWEST_ROWS
-from spbn.nodes.ckde import family_sets
 from spbn.nodes.families import FamilyBatch
+from spbn.nodes.kernel_scorers import family_sets
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.regression import log_likelihoods
 

@@ -15,9 +15,9 @@ from spbn.distributed.holdings import Holdings
 from spbn.distributed.tables import SetTotals, differences
 from spbn.nodes.base import NodeType
 from spbn.nodes.blend import NODE_TYPE as BLEND
-from spbn.nodes.ckde import family_sets
 from spbn.nodes.configurations import MOST_BITS
 from spbn.nodes.families import FamilyBatch
+from spbn.nodes.kernel_scorers import family_sets
 from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.numerics.regression import MomentStack, log_likelihoods
 from spbn.scores.base import Score

@@ -33,7 +33,7 @@ def columns_to_show(network: BayesianNetwork, node: str, data: Any) -> dict[str,
     return dict(zip(table.names, table.columns, strict=True))
 
 
-def shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
+def _shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
     """Return points over the values of a column that are shown: all but far outliers, and some margin."""
     low, high = np.quantile(column, [0.002, 0.998])
     if low == high:  # nearly all rows have one value
@@ -42,20 +42,31 @@ def shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
     return np.linspace(low - margin, high + margin, points)
 
 
+def draw_curve(ax: Axes, network: BayesianNetwork, node: str, column: FloatArray, *, with_rows: bool) -> None:
+    """Draw the density of a node without parents, over a histogram of rows if these are known."""
+    xs = _shown_range(column)
+    if with_rows:
+        # Bins over the range that is shown: far outliers would otherwise ask for thousands.
+        bins = np.linspace(xs[0], xs[-1], 41).tolist()
+        ax.hist(column, bins=bins, density=True, color=FILL, edgecolor="none")
+    ax.plot(xs, np.exp(network.node_logpdf(node, {node: xs})), color=LINES[0])
+    ax.set_xlabel(short_title(node), parse_math=False)
+    ax.set_ylabel("density")
+
+
 def draw_shading(
     ax: Axes,
     network: BayesianNetwork,
     node: str,
     parent: str,
     columns: dict[str, FloatArray],
-    xs: FloatArray,
     points: int,
 ) -> None:
     """Draw the density of a node given its only parent as shading, with the rows over it."""
     from matplotlib.colors import LinearSegmentedColormap
 
     # Coarser than a curve, and smoothed: every point costs a sum over the training rows.
-    parents, xs = shown_range(columns[parent], MESH_POINTS), np.linspace(xs[0], xs[-1], MESH_POINTS)
+    parents, xs = (_shown_range(columns[name], MESH_POINTS) for name in (parent, node))
     mesh = np.meshgrid(parents, xs)
     rows = {parent: mesh[0].ravel(), node: mesh[1].ravel()}
     density = np.exp(network.node_logpdf(node, rows)).reshape(mesh[0].shape)
@@ -106,7 +117,6 @@ def draw_slices(
     node: str,
     parents: tuple[str, ...],
     columns: dict[str, FloatArray],
-    xs: FloatArray,
 ) -> None:
     """Draw the density at some values of the parent that changes it most, the others at typical values.
 
@@ -121,6 +131,8 @@ def draw_slices(
         else np.quantile(columns[parent], SLICES)
         for parent in parents
     }
+
+    xs = _shown_range(columns[node])
 
     def slices(parent: str, xs: FloatArray) -> FloatArray:
         count = len(values[parent])

@@ -15,9 +15,9 @@ from spbn.drawing.conditionals import (
     CLOUD_POINTS,
     columns_to_show,
     draw_bars,
+    draw_curve,
     draw_shading,
     draw_slices,
-    shown_range,
 )
 from spbn.drawing.graph_parts import (
     NARROWEST,
@@ -36,7 +36,6 @@ from spbn.drawing.layout import layered, short_labels
 from spbn.drawing.packages import require_plot_packages
 from spbn.drawing.style import (
     COMMON,
-    FILL,
     INK,
     LINES,
     LONGEST_LABEL,
@@ -202,7 +201,6 @@ def plot_cpd(
     >>> ax = spbn.plots.plot_cpd(network, "E", data=data)
     """
     network.structure.type(node)  # refuses what is not a node
-    cpd = network.cpds[node]
     parents = network.structure.parents(node)
     columns = columns_to_show(network, node, data)
     if ax is None:
@@ -210,21 +208,13 @@ def plot_cpd(
     kinds = {variable.name: variable for variable in network.variables}
     if kinds[node].is_discrete:
         draw_bars(ax, network, kinds[node], columns, with_rows=data is not None)
-        ax.spines[["top", "right"]].set_visible(False)
-        return ax
-    xs = shown_range(columns[node])
-    if not parents:
-        if data is not None or cpd.kept_rows is not None:
-            # Bins over the range that is shown: far outliers would otherwise ask for thousands.
-            bins = np.linspace(xs[0], xs[-1], 41).tolist()
-            ax.hist(columns[node], bins=bins, density=True, color=FILL, edgecolor="none")
-        ax.plot(xs, np.exp(network.node_logpdf(node, {node: xs})), color=LINES[0])
-        ax.set_xlabel(short_title(node), parse_math=False)
-        ax.set_ylabel("density")
+    elif not parents:
+        with_rows = data is not None or network.cpds[node].kept_rows is not None
+        draw_curve(ax, network, node, columns[node], with_rows=with_rows)
     elif len(parents) == 1 and not kinds[parents[0]].is_discrete:
-        draw_shading(ax, network, node, parents[0], columns, xs, points)
+        draw_shading(ax, network, node, parents[0], columns, points)
     else:
-        draw_slices(ax, network, node, parents, columns, xs)
+        draw_slices(ax, network, node, parents, columns)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

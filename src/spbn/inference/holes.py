@@ -33,6 +33,7 @@ STATISTICS = ("mean", "median", "mode")
 PARTICLES = 500  # for a row
 MOST_AT_ONCE = 200_000  # particles of all rows that are answered together
 ENOUGH = 0.2  # of the particles, which weighting must be worth
+AROUND_MODE = 0.1  # share of the mass whose shortest interval the mode is in the middle of
 
 
 def log_density_of_observed(
@@ -233,15 +234,15 @@ def _summary(
     if statistic == "median":
         reached = np.cumsum(mass, axis=1) >= 0.5 * mass.sum(axis=1, keepdims=True)
         return ranked[np.arange(len(ranked)), reached.argmax(axis=1)]
-    return _half_sample_mode(ranked, mass)
+    return _modes(ranked, mass)
 
 
-def _half_sample_mode(ranked: FloatArray, mass: FloatArray) -> FloatArray:
-    """Return the middle of the shortest interval that holds a tenth of the mass, for every case."""
+def _modes(ranked: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the middle of the shortest interval that holds a share of the mass, for every case."""
     out = np.empty(len(ranked))
     for case, (values, weights) in enumerate(zip(ranked, mass, strict=True)):
         upto = np.cumsum(weights) / weights.sum()
-        ends = np.searchsorted(upto, upto - weights / weights.sum() + 0.1)
+        ends = np.searchsorted(upto, upto - weights / weights.sum() + AROUND_MODE)
         inside = ends < len(values)
         widths = np.where(inside, values[np.minimum(ends, len(values) - 1)] - values, np.inf)
         best = int(widths.argmin())

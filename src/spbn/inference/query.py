@@ -70,40 +70,28 @@ def answer(
             "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
             "Use method='auto'."
         )
+    found = {group: _sampled(Part.of(cases, group), n, rng, method) for group in sampled}
     log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
-    found = [_sampled(Part.of(cases, group), n, rng, method) for group in sampled]
-    methods = dict.fromkeys(part.method for part in found)
-    # One group keeps the weights of its draws. Several are drawn anew by theirs, to have as many each.
-    draws = found[0].log_weights.shape[1] if len(found) == 1 else n
-    values, weights = np.repeat(cases.given.T, draws, axis=1), np.full(draws, 1.0 / draws)
-    for group, part in zip(sampled, found, strict=True):
+    for part in found.values():
+        _require_possible(part, evidence)
         log_evidence += float(part.log_evidence[0])
         variance += float(part.error[0]) ** 2
         effective = min(effective, float(part.effective[0]))
-        _require_possible(part, evidence)
-        if len(found) == 1:
-            values[list(group)] = part.states[list(group), 0]
-            weights = np.exp(part.log_weights[0] - part.log_weights[0].max())
-            weights /= weights.sum()
-        else:
-            values[list(group)] = part.states[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
+    methods = dict.fromkeys(part.method for part in found.values())
+    values, weights = _side_by_side(cases, found, n, rng)
     mixture = exact.solve(cases, solved)[0] if solved else None
     if mixture is not None:
         if not np.isfinite(mixture.log_evidence):  # there is nothing to draw from
             raise ArgumentError(_impossible(evidence))
-        drawn, codes = mixture.draw(draws, rng)
+        drawn, codes = mixture.draw(len(weights), rng)
         values[list(mixture.nodes)], values[list(mixture.levels)] = drawn, codes
         log_evidence += mixture.log_evidence
         methods = {"exact": None, **methods}
     if not np.isfinite(log_evidence):
         raise ArgumentError(_impossible(evidence))
     draw_rest(cases, values[:, None], rng)
-    if found and effective < min(FEWEST, FEWEST_SHARE * n):
-        warnings.warn(
-            f"the answer rests on only {effective:.0f} independent draws: what is known is far from what the "
-            f"network expects. Ask for more draws (n), or check the evidence for values outside the data.",
-            stacklevel=4,
-        )
+    if found:
+        _warn_of_few_draws(effective, n)
     _warn_of_far_values(cases, values)
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
@@ -138,6 +126,25 @@ def _sampled(part: Part, n: int, rng: np.random.Generator, method: str) -> Parti
     return tempered(begun, start.states, rng, share=ENOUGH)
 
 
+def _side_by_side(
+    cases: Cases, found: Mapping[tuple[int, ...], Particles], n: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Put draws of groups beside what is known: values, nodes × draws, and the weights of the draws.
+
+    One group keeps the weights of its draws. Several are drawn anew by theirs, to have as many each.
+    """
+    if len(found) == 1:
+        ((group, part),) = found.items()
+        values = np.repeat(cases.given.T, part.log_weights.shape[1], axis=1)
+        values[list(group)] = part.states[list(group), 0]
+        weights = np.exp(part.log_weights[0] - part.log_weights[0].max())
+        return values, weights / weights.sum()
+    values = np.repeat(cases.given.T, n, axis=1)
+    for group, part in found.items():
+        values[list(group)] = part.states[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
+    return values, np.full(n, 1.0 / n)
+
+
 def _shared_out(cases: Cases, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the unknown nodes that are answered exactly, all together, and the groups that are not."""
     solved: tuple[int, ...] = ()
@@ -164,6 +171,15 @@ def log_constants(cases: Cases) -> FloatArray:
         elif not cases.unknown[0, k]:
             total += log_density(cases, k, cases.given.T)
     return total
+
+
+def _warn_of_few_draws(effective: float, n: int) -> None:
+    if effective < min(FEWEST, FEWEST_SHARE * n):
+        warnings.warn(
+            f"the answer rests on only {effective:.0f} independent draws: what is known is far from what the "
+            f"network expects. Ask for more draws (n), or check the evidence for values outside the data.",
+            stacklevel=5,
+        )
 
 
 def _warn_of_far_values(cases: Cases, values: FloatArray) -> None:

@@ -6,8 +6,12 @@
     How families are scored: many at a time, on rows that their parameters were not fitted to.
 `linear_gaussian`, `ckde`
     The types of the paper.
-`blend`, `compact_blend`, `mixtures`
+`blend`
     A mixture of both, with kernels at several scales.
+`kernel_scorers`, `blend_scorer`, `configuration_scorer`
+    Scores of the types with kernels, and of any type with discrete parents.
+`compact`, `compact_blend`
+    The same densities without training rows.
 `discrete`, `by_configuration`
     Tables of probabilities, and densities of any type that depend on discrete parents.
 """

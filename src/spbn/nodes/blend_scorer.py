@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 
 from spbn.nodes.base import NodeType
-from spbn.nodes.ckde import family_sets, kernel_rows
 from spbn.nodes.families import FamilyBatch
+from spbn.nodes.kernel_scorers import family_sets, kernel_rows
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearScorer
 from spbn.nodes.mixtures import COMPONENTS, log_mixture

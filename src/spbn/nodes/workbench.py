@@ -11,7 +11,8 @@ import numpy as np
 
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType, Scorer, registered
-from spbn.nodes.by_configuration import FEWEST_ROWS, ConfigurationScorer
+from spbn.nodes.by_configuration import FEWEST_ROWS
+from spbn.nodes.configuration_scorer import ConfigurationScorer
 from spbn.nodes.configurations import MOST_BITS, Configurations
 from spbn.nodes.densities import KEPT_BYTES, SetDensities
 from spbn.nodes.families import FamilyBatch

@@ -206,17 +206,12 @@ def hill_climb(
     no operator improves the score
     """
     began = time.monotonic()
-    if not isinstance(score, Score) or not isinstance(start, Structure):
-        raise ArgumentError(
-            f"hill_climb takes a score and a Structure to start from. "
-            f"Got {type(score).__name__} and {type(start).__name__}."
-        )
+    _require_score(score, start)
     require_whole("patience", patience, least=0)
     require_whole("max_steps", max_steps, least=0, optional=True)
     if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
         raise ArgumentError(f"epsilon must be 0 or more. Got {epsilon!r} instead.")
     require_seconds(max_seconds)
-    required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
     _require_columns(score, start)
     structure, constraints = constrain(
         start,
@@ -224,20 +219,14 @@ def hill_climb(
         operators=operators,
         types=[choice for choice in map(NodeType.parse, types) if choice in score.node_types],
         max_parents=max_parents,
-        required_arcs=required_arcs,
-        forbidden_arcs=forbidden_arcs,
+        required_arcs=list(required_arcs),
+        forbidden_arcs=list(forbidden_arcs),
         fixed_types=fixed_types,
     )
     _require_types(score, structure)
 
-    trail, steps = Trail(structure), list[Step]()
-    for step in taken:
-        trail.append(step.operator)
-        steps.append(replace(step, number=len(steps) + 1, trail=trail))
-    try:
-        structure = trail.after(len(steps))
-    except GraphError as error:
-        raise ArgumentError(f"taken has steps that cannot be taken from start: {error}") from error
+    trail, steps = _retaken(structure, taken)
+    structure = trail.after(len(steps))
     deltas = Deltas(score, constraints, structure)
     validation = _Validation(score, structure, deltas)
     best = _Best(structure, deltas.total, validation.total, validation.rank, 0)
@@ -279,6 +268,19 @@ def hill_climb(
                 on_step(step)
     except KeyboardInterrupt:
         raise SearchInterrupted(result(INTERRUPTED)) from None
+
+
+def _retaken(start: Structure, taken: Iterable[Step]) -> tuple[Trail, list[Step]]:
+    """Take the steps of an earlier search again."""
+    trail, steps = Trail(start), list[Step]()
+    for step in taken:
+        trail.append(step.operator)
+        steps.append(replace(step, number=len(steps) + 1, trail=trail))
+    try:
+        trail.after(len(steps))
+    except GraphError as error:
+        raise ArgumentError(f"taken has steps that cannot be taken from start: {error}") from error
+    return trail, steps
 
 
 class _Best(NamedTuple):
@@ -335,6 +337,14 @@ class _Validation:
     @property
     def rank(self) -> tuple[int, float]:
         return _rank(self._local)
+
+
+def _require_score(score: object, start: object) -> None:
+    if not isinstance(score, Score) or not isinstance(start, Structure):
+        raise ArgumentError(
+            f"hill_climb takes a score and a Structure to start from. "
+            f"Got {type(score).__name__} and {type(start).__name__}."
+        )
 
 
 def _require_columns(score: Score, start: Structure) -> None:

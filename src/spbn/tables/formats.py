@@ -38,6 +38,7 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
     """Read a text file; columns that have levels as they are written."""
     import pandas as pd
 
+    names: list[str] = []
     try:
         options: dict[str, Any] = {"sep": source.separator, "skipinitialspace": True}
         with source.opened() as stream:
@@ -59,23 +60,7 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
             f"{source} has no columns: it holds nothing but empty lines. The first line must hold the names."
         ) from None
     except pd.errors.ParserError as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        open_quote = _OPEN_QUOTE.fullmatch(reason)
-        if open_quote:
-            line = int(open_quote[1]) + 1
-            raise DataError(
-                f"{source} is not a table: a quotation mark that opens in line {line} or so is never closed. "
-                f"Close it, or take it out."
-            ) from None
-        longer = _LONGER.fullmatch(reason)
-        if longer:
-            width, where, found = longer.groups()
-            raise DataError(
-                f"{source} is not a table: line {where} has {found} fields, and those above have {width}. "
-                f"Take out what is too much, or put a field that contains {_mark(source)} in double quotes."
-                f"{_surplus(source, names)}"
-            ) from None
-        raise DataError(f"{source} is not a table: {reason}.{_surplus(source, names)}") from None
+        raise DataError(f"{source} is not a table: {_why_no_table(source, names, error)}") from None
     if _looks_like_data(names):
         shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
         warnings.warn(
@@ -84,6 +69,23 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]]) -> pd.DataFr
             stacklevel=4,
         )
     return frame.set_axis(names, axis=1)
+
+
+def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str:
+    """Say in words what the parser of pandas stumbled over, and what to do."""
+    reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+    open_quote = _OPEN_QUOTE.fullmatch(reason)
+    if open_quote:
+        line = int(open_quote[1]) + 1
+        return f"a quotation mark that opens in line {line} or so is never closed. Close it, or take it out."
+    longer = _LONGER.fullmatch(reason)
+    if longer:
+        width, where, found = longer.groups()
+        return (
+            f"line {where} has {found} fields, and those above have {width}. Take out what is too much, or "
+            f"put a field that contains {_mark(source)} in double quotes.{_surplus(source, names)}"
+        )
+    return f"{reason}.{_surplus(source, names)}"
 
 
 def _surplus(source: Source, names: Sequence[str]) -> str:

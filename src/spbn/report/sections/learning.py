@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from spbn.drawing.markup import Html, join, tag
@@ -9,7 +10,7 @@ from spbn.report.charts import line_chart
 from spbn.report.content import Content
 from spbn.report.numbers import count, number, plural
 from spbn.report.parts import heading, node_link, table
-from spbn.search import SearchResult
+from spbn.search import SearchResult, Step
 
 STOPPED = {
     "no operator improves the score": "no further change improved the score",
@@ -121,6 +122,20 @@ def _climb(search: SearchResult) -> tuple[str, Html]:
                 ),
             )
         )
+    return hint, tag(
+        "div",
+        tag("div", *charts, class_="pair"),
+        tag(
+            "details",
+            tag("summary", f"All {plural(len(steps), 'step')}"),
+            _steps(steps, validated=validated),
+        ),
+        class_="card",
+    )
+
+
+def _steps(steps: Sequence[Step], *, validated: bool) -> Html:
+    """Write a table of steps, with their validation scores if they have some."""
     heads = [("Step", "num"), ("Change", ""), ("Gain", "num"), ("Score", "num")]
     heads += [("Validation score", "num")] if validated else []
     rows = []
@@ -134,12 +149,7 @@ def _climb(search: SearchResult) -> tuple[str, Html]:
         if validated:
             cells.append(tag("td", number(step.validation_score, 7), class_="num"))
         rows.append(tag("tr", *cells))
-    return hint, tag(
-        "div",
-        tag("div", *charts, class_="pair"),
-        tag("details", tag("summary", f"All {plural(len(steps), 'step')}"), table(heads, rows)),
-        class_="card",
-    )
+    return table(heads, rows)
 
 
 def _chart(name: str, chart: Html) -> Html:
