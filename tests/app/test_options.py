@@ -115,11 +115,14 @@ for name in CASES:
 @checks("learn", "--columns")
 def _(run):
     assert learned(run, "named.csv", "--columns", "d,a") == spbn.learn(FRAME[["d", "a"]])
+    repeated = ("--columns", "d", "--columns", "a")
+    assert learned(run, "named.csv", *repeated) == spbn.learn(FRAME[["d", "a"]])
 
 
 @checks("learn", "--drop")
 def _(run):
     assert learned(run, "named.csv", "--drop", "name,c") == spbn.learn(FRAME, drop=["c"])
+    assert learned(run, "named.csv", "--drop", "name", "--drop", "c") == spbn.learn(FRAME, drop=["c"])
 
 
 @checks("learn", "--missing")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import spbn
+from spbn.inference import tempering
 
 ROWS = {"x": np.linspace(-1.0, 1.0, 40), "y": np.linspace(-1.0, 1.0, 40) ** 3}
 
@@ -128,3 +129,27 @@ def test_numbers_that_are_levels_are_imputed_as_numbers(kind):
     filled = network.impute(holes)
     assert filled["k"].tolist() == [1, 2, 3]
     assert pd.api.types.is_numeric_dtype(filled["k"])
+
+
+def test_evidence_that_cannot_be_reached_is_given_up_early(monkeypatch):
+    """All steps were taken, which took minutes, to say the same in the end."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    rows = {"x": x, "y": x + rng.normal(size=100)}
+    network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], "ckde"), rows)
+    taken = []
+    step = tempering._next_step
+    monkeypatch.setattr(tempering, "_next_step", lambda *given: taken.append(1) or step(*given))
+    with pytest.raises(spbn.ArgumentError, match="too far outside for any method"):
+        network.query({"y": 2000.0}, n=50)
+    assert len(taken) == tempering.PROBATION
+    taken.clear()
+    with pytest.warns(UserWarning, match="far outside"):
+        assert network.query({"y": 60.0}, n=100).method == "smc"
+    assert len(taken) > tempering.PROBATION
+
+
+def test_a_question_needs_a_draw():
+    network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], "ckde"), ROWS)
+    with pytest.raises(spbn.ArgumentError, match="n must be 1 or more"):
+        network.query({"x": 0.1}, n=0)

@@ -6,7 +6,15 @@ import pytest
 
 from spbn.errors import ArgumentError, DataError
 from spbn.numerics.random import generator
-from spbn.tables.frames import as_table, require_distinct, require_variation, training_table
+from spbn.tables.frames import (
+    as_table,
+    mixed_table,
+    require_distinct,
+    require_variation,
+    table_with_holes,
+    training_table,
+)
+from spbn.tables.table import Variable
 
 COLUMNS = {"x": [1.5, 2.0, -3.0], "n": [1, 2, 3], "flag": [True, False, True]}
 
@@ -167,3 +175,23 @@ def test_seeds():
     for wrong in ("zero", -1, True, 0.5):
         with pytest.raises(ArgumentError, match="seed must be"):
             generator(wrong)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pd.DataFrame,
+        pl.DataFrame,
+        lambda columns: pa.table({"x": columns["x"], "y": pa.nulls(3)}),
+        lambda columns: pd.DataFrame(columns).astype({"y": "string"}),
+        dict,
+    ],
+)
+def test_a_column_without_any_value_is_unknown_whatever_its_kind(make):
+    """Columns of None were text, and so refused where numbers are expected."""
+    data = make({"x": [1.0, 2.0, 4.0], "y": [None, None, None]})
+    table = table_with_holes(data, [Variable("x"), Variable("y")])
+    np.testing.assert_array_equal(table.columns, [[1.0, 2.0, 4.0], [np.nan] * 3])
+    for missing in ("error", "drop"):
+        with pytest.raises(DataError, match=r"column 'y' has no value in any of the 3 rows.*drop=\['y'\]"):
+            mixed_table(data, missing=missing)

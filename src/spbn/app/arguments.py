@@ -41,11 +41,14 @@ MissingValues = Annotated[
     typer.Option(help="Missing values: refuse the table, drop the rows that have them, or impute them."),
 ]
 Columns = Annotated[
-    str | None,
-    typer.Option(help="Columns to use, separated by commas: a,b. Default: all.", show_default=False),
+    list[str] | None,
+    typer.Option(
+        help="Columns to use, separated by commas: a,b. May be repeated. Default: all.", show_default=False
+    ),
 ]
 Drop = Annotated[
-    str | None, typer.Option(help="Columns to leave out, separated by commas: a,b.", show_default=False)
+    list[str] | None,
+    typer.Option(help="Columns to leave out, separated by commas: a,b. May be repeated.", show_default=False),
 ]
 
 Margins = Annotated[
@@ -53,19 +56,20 @@ Margins = Annotated[
     typer.Option(help="Transform every column, to reduce skew and heavy tails."),
 ]
 Discrete = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        help="Columns to treat as categories even if they hold numbers or look like names or dates: a,b.",
+        help="Columns to treat as categories even if they hold numbers or look like names or dates: a,b. "
+        "May be repeated.",
         show_default=False,
     ),
 ]
 
 
-def names_in(option: str, text: str | None) -> list[str] | None:
+def names_in(option: str, texts: list[str] | None) -> list[str] | None:
     """Split names at commas; a name with a comma in it is put in double quotes."""
-    if text is None:
+    if not texts:
         return None
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    names = [name.strip() for text in texts for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not names:
         raise ArgumentError(f"{option} names no column: give one name or several, separated by commas.")
     return names

@@ -46,6 +46,8 @@ def query(
 ) -> Posterior:
     """Return what is likely, given evidence and interventions; see `BayesianNetwork.query`."""
     require_count(n)
+    if n < 1:
+        raise ArgumentError(f"n must be 1 or more, to have draws to answer from. Got {n}.")
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}. Got {method!r} instead.")
     known, set_to = read_evidence(network, evidence, "evidence"), read_evidence(network, do, "do")

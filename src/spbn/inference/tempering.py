@@ -18,6 +18,7 @@ from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 
 KEPT = 0.5  # share of the particles' worth that a step keeps
 MOST_STEPS = 300
+PROBATION = 60  # steps after which it must look as if the others will do
 HALVINGS = 50
 #: How far moves go, relative to the best scale of a normal distribution; None jumps by a whole difference.
 SCALES = (1.0, 0.5, None, 0.25, 0.1)
@@ -39,8 +40,13 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator, *, share: 
     beta, log_evidence, clustering = np.zeros(cases.number), np.zeros(cases.number), np.ones(cases.number)
     ancestors = np.tile(np.arange(n), (cases.number, 1))
     families = np.full((cases.number, n), 1.0 / n)  # the weight of what each of the first particles left
-    for _ in range(MOST_STEPS):
-        going = (beta < 1.0) & np.isfinite(log_evidence)
+    halfway, hopeless = beta, np.zeros(cases.number, dtype=bool)
+    for number in range(MOST_STEPS):
+        if number == PROBATION // 2:
+            halfway = beta
+        elif number == PROBATION:
+            hopeless = ~_will_do(halfway, beta)
+        going = (beta < 1.0) & np.isfinite(log_evidence) & ~hopeless
         if not going.any():
             break
         step = np.where(going, _next_step(chain.weight, beta), 0.0)
@@ -248,6 +254,18 @@ class _Chain:
         found = np.where(self._part.active.T, np.where(scale > 0.0, correlation, 0.0), 0.0)
         found = np.where(stuck, 1.0, found)
         return np.clip(found, 0.0, 1.0).max(axis=0) ** 2
+
+
+def _will_do(halfway: FloatArray, beta: FloatArray) -> BoolArray:
+    """Tell for every case whether β, which grows like a power of the number of steps or faster, can get to 1.
+
+    Parameters
+    ----------
+    halfway, beta
+        β after half of the steps of the probation, and after all.
+    """
+    power = np.log2(np.maximum(beta, 1e-300) / np.maximum(halfway, 1e-300))
+    return np.log(np.maximum(beta, 1e-300)) + (power + 0.5) * np.log(MOST_STEPS / PROBATION) >= 0.0
 
 
 def _next_step(weight: FloatArray, beta: FloatArray) -> FloatArray:

@@ -187,6 +187,8 @@ def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
 
         if values.dtype.is_numeric() or values.dtype == nw.Boolean:
             return values.cast(nw.Float64).to_numpy().astype(np.float64)
+        if values.is_null().all():  # of whatever kind: nothing says so
+            return np.full(len(values), np.nan)
         numbers = _numbers(values.to_numpy()) if values.dtype == nw.Object else None
         kind = _kind_of_series(values) if numbers is None else ""
     else:

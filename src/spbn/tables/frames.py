@@ -97,6 +97,13 @@ def _checked(table: Table, missing: Missing | None, min_rows: int) -> Table:
         raise ArgumentError(f"missing must be 'error' or 'drop'. Got {missing!r} instead.")
     finite = np.isfinite(table.columns)
     if not finite.all():
+        empty = [name for name, there in zip(table.names, finite, strict=True) if not there.any()]
+        if empty and missing and table.rows:
+            has = "has" if len(empty) == 1 else "have"
+            raise DataError(
+                f"{named(empty, verb=False)} {has} no value in any of the {table.rows} rows: "
+                f"{how_to_drop(empty)}."
+            )
         if missing != "drop":
             remedy = (
                 "fill them, or pass missing='drop' to leave such rows out"
