@@ -91,3 +91,16 @@ def test_an_alarm_is_raised_no_more_often_than_stated():
     assert found.alarm(0.01) is None
     assert found.alarm(1 / 60) == found.logpdf.min()
     assert found.alarm(2 / 60) == np.sort(found.logpdf)[1]
+
+
+def test_many_rows_may_be_as_unusual_as_the_threshold():
+    rng = np.random.default_rng(0)
+    network = spbn.BayesianNetwork.fit(
+        spbn.Structure("a", types={"a": "discrete"}),
+        {"a": rng.choice(["x", "y", "z"], 300, p=[0.5, 0.3, 0.2])},
+    )
+    found = spbn.explain.unusual_rows(network, {"a": rng.choice(["x", "y", "z"], 300, p=[0.5, 0.3, 0.2])})
+    level = found.alarm(0.01)
+    new = network.logpdf({"a": rng.choice(["x", "y", "z"], 2000, p=[0.5, 0.3, 0.2])})
+    assert (new <= level).mean() == pytest.approx(0.2, abs=0.05)
+    assert (new < level).mean() <= 0.01

@@ -51,3 +51,11 @@ def test_names_of_networks():
     only = spbn.learn(FRAME[["town", "size"]])
     assert model_name(only) == "Discrete Bayesian network"
     assert 'class="figure"' in render(only, data=FRAME[["town", "size"]])
+
+
+def test_a_report_on_one_node():
+    frame = {"colour": ["red", "blue", "red", "red"] * 20}
+    page = render(spbn.learn(frame), data=frame)
+    for tile in ("<dt>node</dt><dd>1</dd>", "<dt>arcs</dt><dd>0</dd>", "<dt>discrete node</dt><dd>1</dd>"):
+        assert tile in page
+    assert "Not shown. There are no arcs to remove, and no node could have another type." in page

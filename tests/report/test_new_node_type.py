@@ -95,7 +95,7 @@ def test_a_report_speaks_of_it_in_its_own_words(network, frame):
     page = render(network, data=frame)
     assert "1 CKDE and 1 linear &lt;Laplace&gt;" in page
     assert "A straight line with heavy tails &amp; spikes." in page
-    assert "linear &lt;Laplace&gt; nodes" in page  # a tile
+    assert "linear &lt;Laplace&gt; node</dt>" in page  # a tile
     assert "LL → LG" in page
     assert "Laplace has heavy tails." in page
     assert re.search(r"<details><summary>Widths</summary>.*?scale", page, flags=re.S)

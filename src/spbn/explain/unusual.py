@@ -127,12 +127,12 @@ class UnusualRows:
         return float(np.median(self.logpdf))
 
     def alarm(self, share: float) -> float | None:
-        """Return the log-density at or below which a new row is among the most unusual.
+        """Return the log-density below which a new row is among the most unusual.
 
         If new rows come from where these came from, and these were scored as new ones are, at most this share
-        of new rows is at or below it: of n rows and a new one, each is equally likely to be
-        the k-th most unusual, so it is the log-density of row k = share · (n + 1), rounded down. None if
-        there are too few rows to tell.
+        of new rows is below it: of n rows and a new one, each is equally likely to be the k-th most unusual,
+        so it is the log-density of row k = share · (n + 1), rounded down. (Of discrete variables, many rows
+        may have exactly this log-density.) None if there are too few rows to tell.
 
         Parameters
         ----------

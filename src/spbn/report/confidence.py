@@ -13,7 +13,7 @@ from spbn.files.atomic import replacing
 from spbn.nodes.base import NodeType, registered
 from spbn.report.numbers import count, plural
 from spbn.report.page import assembled
-from spbn.report.parts import heading, table, tiles
+from spbn.report.parts import counted, heading, table, tiles
 from spbn.structure import Structure
 
 SHOWN = 15  # pairs that are not believed
@@ -55,8 +55,8 @@ def _head(found: Confidence, structure: Structure, title: str) -> Html:
         f"An arc is believed if more than {_percent(found.threshold)} of them have it, in either direction."
     )
     numbers = [
-        ("nodes", count(len(structure.nodes))),
-        ("arcs believed", count(len(structure.arcs))),
+        counted(len(structure.nodes), "node"),
+        ("arc believed" if len(structure.arcs) == 1 else "arcs believed", count(len(structure.arcs))),
         ("of these with an open direction", count(len(found.open_directions()))),
         ("threshold", _percent(found.threshold)),
     ]

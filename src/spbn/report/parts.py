@@ -24,6 +24,11 @@ def tiles(numbers: Iterable[tuple[str, str]]) -> Html:
     )
 
 
+def counted(number: int, word: str) -> tuple[str, str]:
+    """Return the tile of a count: what is counted, one or several, and how many there are."""
+    return word if number == 1 else f"{word}s", count(number)
+
+
 def search_box(what: str) -> Html:
     """Write a field for the beginning of a name."""
     return tag("input", type="search", class_="search", placeholder=what, aria_label=what, autocomplete="off")

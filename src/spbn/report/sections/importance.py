@@ -37,6 +37,9 @@ def importance_section(content: Content) -> Html:
     types = sorted(found.types.items(), key=lambda item: -item[1].total)
     arc_rows = _rows([(_arc_name(content, a, b), loss) for (a, b), loss in arcs])
     type_rows = _rows([(_type_name(content, node), loss) for node, loss in types])
+    if not arc_rows and not type_rows and not found.left_out:
+        nothing = "Not shown. There are no arcs to remove, and no node could have another type."
+        return heading("importance", title, nothing)
     return join(
         heading("importance", title, hint),
         tag(

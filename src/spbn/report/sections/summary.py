@@ -7,7 +7,7 @@ from spbn.drawing.markup import Html, tag
 from spbn.explain.importance import Importance
 from spbn.report.content import Content
 from spbn.report.numbers import count, number, plural
-from spbn.report.parts import tiles
+from spbn.report.parts import counted, tiles
 from spbn.report.sections.learning import how_learned
 
 
@@ -31,12 +31,12 @@ def summary(content: Content) -> Html:
 
 def _main_numbers(content: Content) -> list[tuple[str, str]]:
     structure, unusual = content.network.structure, content.unusual
-    numbers = [("nodes", count(len(structure.nodes))), ("arcs", count(len(structure.arcs)))]
-    numbers += [(f"{node_type.label} nodes", count(number_)) for node_type, number_ in content.types.items()]
+    numbers = [counted(len(structure.nodes), "node"), counted(len(structure.arcs), "arc")]
+    numbers += [counted(number_, f"{node_type.label} node") for node_type, number_ in content.types.items()]
     if content.training_rows is not None:
-        numbers.append(("training rows", count(content.training_rows)))
+        numbers.append(counted(content.training_rows, "training row"))
     if unusual is not None and content.evidence.rows != content.training_rows:
-        numbers.append(("given rows", count(content.evidence.rows)))
+        numbers.append(counted(content.evidence.rows, "given row"))
     cross_validated = isinstance(content.importance, Importance) and not content.importance.left_out
     if unusual is not None and not unusual.left_out:
         numbers.append(("log-likelihood per given row", number(unusual.mean)))

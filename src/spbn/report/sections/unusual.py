@@ -68,8 +68,8 @@ def _alarms(found: UnusualRows) -> Html:
     return tag(
         "p",
         tag("b", "Alarm threshold: "),
-        f"{'; '.join(words)}. If new rows are like {rows}, no more than that share of them is at or below "
-        "the threshold, so a row below it deserves a look.",
+        f"{'; '.join(words)}. If new rows are like {rows}, no more than that share of them is below the "
+        "threshold, so a row below it deserves a look.",
         class_="note alarms",
     )
 
