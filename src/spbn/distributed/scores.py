@@ -68,7 +68,7 @@ class HeldLikelihood(Score):
         if validates is None:
             self._blends = HeldBlends(totals.densities)
             self._counts = HeldCounts(holdings, smoothing)
-            self._divided = HeldByConfiguration(Divisions(holdings), totals.densities.rule)
+            self._divided = HeldByConfiguration(Divisions(holdings), totals.densities.rule, self._blends)
             self.validation = HeldLikelihood(holdings, totals, validates=self)
         else:
             self._blends, self._counts = validates._blends, validates._counts
