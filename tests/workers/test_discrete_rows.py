@@ -222,6 +222,22 @@ def test_moments_of_many_configurations_come_in_several_passes(folder):
         assert small.local("c", ["kind", "size"], "lg") == -np.inf
 
 
+def test_counts_of_many_families_come_in_several_passes(folder):
+    score, small = held(folder), held(folder)
+    object.__setattr__(small._holdings, "table_bytes", 8 * 5 * 24)  # of one family with 24 cells
+    families = [
+        ("flag", ["kind"], "discrete"),
+        ("flag", ["size"], "discrete"),
+        ("kind", ["flag"], "discrete"),
+    ]
+    for _ in range(2):
+        np.testing.assert_allclose(small.local_many(families), score.local_many(families), rtol=1e-12)
+        small._cache._numbers.clear()
+    assert np.isfinite(small.local("kind", ["flag", "size"], "discrete"))
+    with pytest.warns(UserWarning, match="'flag', 'size', 'number' and 'kind' have so many combinations"):
+        assert small.local("kind", ["flag", "size", "number"], "discrete") == -np.inf
+
+
 def lazy(frame=FRAME, count=4):
     import dask.dataframe as dd
 
@@ -238,7 +254,7 @@ def test_levels_and_codes_are_those_in_memory(folder, client):
     table = training_table(FRAME, "error", discrete=["number"])
     assert table.levels["size"] == ("small", "large", "huge")  # of which the last does not occur
     for data in (folder, lazy(), client.persist(lazy())):
-        holdings = holdings_of(data)
+        holdings = holdings_of(data, client=None if data is folder else client)
         assert dict(holdings.plan.levels) == dict(table.levels)
         np.testing.assert_array_equal(columns_of(holdings), table.columns)
 

@@ -335,7 +335,7 @@ class HeldBlends:
     def _near(self, found: Mapping[Key, Sequence[Estimate]]) -> Iterator[Near]:
         """Put densities of the same columns together, whose rows are read and sorted once."""
         holdings = self._holdings
-        everything = 8 * holdings.every.count * len(holdings.names)
+        everything = 8 * holdings.rows * len(holdings.names)
         for columns in dict.fromkeys(key.columns for key in found):
             keys = tuple(key for key in found if key.columns == columns)
             estimates = [found[key] for key in keys]

@@ -6,19 +6,18 @@ training rows of a configuration, those of one label, it is fitted to all traini
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 
 from spbn.distributed.blends import HeldBlends
-from spbn.distributed.counting import Columns, Divisions
 from spbn.distributed.densities import HeldDensities
+from spbn.distributed.dividing import Division, Divisions
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Where
+from spbn.distributed.remembering import Columns, fitting_into_memory
 from spbn.distributed.tables import SetTotals, differences
-from spbn.errors import quoted
 from spbn.nodes.base import NodeType
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.nodes.blend_scorer import FEWEST_ROWS as FEWEST_BLENDED
@@ -58,26 +57,20 @@ class HeldByConfiguration:
         by_set: dict[Columns, list[int]] = {}
         for number, parents in enumerate(families.parents & discrete):
             by_set.setdefault(tuple(np.flatnonzero(parents).tolist()), []).append(number)
-        for columns in [columns for columns in by_set if not self._divisions.is_possible(columns)]:
-            warnings.warn(
-                f"{quoted(self._holdings.names[c] for c in columns)} have so many combinations of levels "
-                f"that their moments do not fit into memory: families with these parents are left out.",
-                stacklevel=2,
-            )
-            del by_set[columns]
-        self._divisions.require(list(by_set))
         out = np.full(len(families), -np.inf)
-        for columns, numbers in by_set.items():
+        possible = fitting_into_memory(self._holdings, by_set, self._divisions.fits)
+        for columns, division in self._divisions.each(possible):
+            numbers = by_set[columns]
             batch = families.only(np.array(numbers)).without_parents(discrete)
-            score = self._blends_of_set if batch.of_type(BLEND).all() else self._of_set
-            out[numbers] = score(columns, batch, labels)
+            score = self._blended if batch.of_type(BLEND).all() else self._of_division
+            out[numbers] = score(division, batch, labels)
         out[~np.isfinite(out)] = -np.inf
         return out
 
-    def _of_set(self, columns: Columns, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
+    def _of_division(self, division: Division, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
         """Score families with the same discrete parents, which have been left out of the batch."""
         out = np.zeros(len(batch))
-        for part in self._divisions.of(columns).parts:
+        for part in division.parts:
             asked = [label for label in labels if part.queried.counts[label]]
             fed = np.isin(asked, part.answerable(asked))
             found = np.full((len(batch), len(asked)), -np.inf)
@@ -92,7 +85,7 @@ class HeldByConfiguration:
             out += found.sum(axis=1)
         return out
 
-    def _blends_of_set(self, columns: Columns, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
+    def _blended(self, division: Division, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
         """Score blends, whose weights belong to all rows of a configuration.
 
         So where one cannot be fitted in some fold, all rows of the configuration are answered by what is
@@ -103,7 +96,7 @@ class HeldByConfiguration:
         weights = self._blends.weights_of(batch)
         self._blends.let_go()
         out = np.zeros(len(batch))
-        for part in self._divisions.of(columns).parts:
+        for part in division.parts:
             asked = [label for label in labels if part.queried.counts[label]]
             fed = part.answerable(asked)
             found = self._blend(part, batch, validation) if fed else np.full(len(batch), -np.inf)

@@ -10,8 +10,9 @@ from typing import final
 import numpy as np
 
 from spbn.distributed.blends import PAIRWISE, HeldBlends
-from spbn.distributed.counting import Divisions, HeldCounts
+from spbn.distributed.counting import HeldCounts
 from spbn.distributed.densities import HeldDensities, standing_for
+from spbn.distributed.dividing import Divisions
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, outposts, spread, tails
 from spbn.errors import FitError, quoted

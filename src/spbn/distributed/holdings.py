@@ -49,6 +49,8 @@ class Holdings:
         How much the tables of one pass may take.
     most_rows
         In any of the groups.
+    rows
+        How many there are, whether they count or not.
     where
         Discrete columns and level codes: only rows that have all of these count.
     """
@@ -61,6 +63,7 @@ class Holdings:
     by_label: tuple[Moments, ...]
     table_bytes: int
     most_rows: int
+    rows: int
     where: Where = ()
 
     @classmethod
@@ -113,6 +116,7 @@ class Holdings:
             moments,
             cache_bytes,
             max(sum(seen[part].rows for part in group) for group in groups),
+            sum(found.rows for found in seen.values()),
         )
 
     def go_over(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from spbn.distributed.blends import HeldBlends
 from spbn.distributed.by_configuration import HeldByConfiguration
-from spbn.distributed.counting import Divisions, HeldCounts
+from spbn.distributed.counting import HeldCounts
+from spbn.distributed.dividing import Divisions
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.tables import SetTotals, differences
 from spbn.nodes.base import NodeType
