@@ -14,6 +14,8 @@ from spbn.distributed.passes import Deal
 from spbn.distributed.scores import HeldBIC, HeldLikelihood
 from spbn.distributed.sources import opened
 from spbn.distributed.tables import SetTotals
+from spbn.nodes.families import FamilyBatch
+from spbn.tables.frames import training_table
 
 ROWS = 1200
 CUTS = [0, 100, 350, 351, 800, 1200]
@@ -57,11 +59,9 @@ def labels_of(deal=DEAL, cuts=CUTS):
     return np.concatenate([deal.labels(n, end - first) for n, (first, end) in enumerate(pairwise(cuts))])
 
 
-def in_memory(frame=FRAME, discrete=("number",), **settings):
+def in_memory(frame=FRAME, discrete=("number",), cuts=CUTS, **settings):
     """The score of the same rows in the same folds."""
-    from spbn.tables.frames import training_table
-
-    labels = labels_of()
+    labels = labels_of(cuts=cuts)
     table = training_table(frame, "error", discrete=discrete)
     train, test = (table.take(np.flatnonzero(mine)) for mine in (labels < DEAL.folds, labels == DEAL.folds))
     return spbn.ValidatedLikelihood(train, folds=labels[labels < DEAL.folds], validation=test, **settings)
@@ -111,6 +111,66 @@ def test_scores_equal_those_in_memory(folder, client, workers):
         np.testing.assert_allclose(ours.local_many(KERNELS), theirs.local_many(KERNELS), atol=1e-6)
 
 
+BLENDS = [
+    ("a", ["kind"], "blend"),
+    ("b", ["a", "flag"], "blend"),
+    ("d", ["kind"], "blend"),
+    ("c", ["a", "number"], "blend"),
+    ("c", ["a", "b", "flag"], "blend"),
+]
+
+
+@pytest.mark.parametrize("workers", [False, True])
+def test_so_do_blends(folder, client, workers):
+    expected, score = in_memory(), held(folder, client=client if workers else None)
+    families = BLENDS[:2] if workers else BLENDS
+    for ours, theirs in ((score, expected), (score.validation, expected.validation)):
+        np.testing.assert_allclose(ours.local_many(families), theirs.local_many(families), atol=1e-6)
+
+
+def starving(seed):
+    """A small table with many configurations, most of them starved in some fold: both scores of it."""
+    rng = np.random.default_rng(seed)
+    group, is_high = rng.choice(list("abcdefghijkl"), 60), rng.random(60) < 0.5
+    x = rng.normal(size=60)
+    return pd.DataFrame({"group": group, "high": is_high, "x": x, "y": x + rng.normal(size=60)}), [0, 25, 60]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_starved_configurations_are_scored_as_in_memory(tmp_path, seed):
+    frame, cuts = starving(seed)
+    holdings = holdings_of(written(tmp_path / "data", frame, cuts), discrete=("group",))
+    score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
+    expected = in_memory(frame, ("group",), cuts=cuts)
+    for ours, theirs in ((score, expected), (score.validation, expected.validation)):
+        for kind, most in (("lg", 1e-8), ("ckde", 1e-5), ("blend", 1e-6)):
+            families = [("x", ["group"], kind), ("y", ["high", "group"], kind), ("y", ["x", "group"], kind)]
+            chosen = families[: 2 if kind == "blend" else 3]
+            np.testing.assert_allclose(ours.local_many(chosen), theirs.local_many(chosen), atol=most)
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_blend_that_some_fold_cannot_fit_gives_way_to_that_of_all_rows(tmp_path, seed):
+    """In all rows of the configuration; in memory, in the folds in question only."""
+    frame, cuts = starving(seed)
+    holdings = holdings_of(written(tmp_path / "data", frame, cuts), discrete=("group",))
+    score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
+    bench = in_memory(frame, ("group",), cuts=cuts)._training._bench
+    blend = spbn.NodeType.BLEND
+    batch = FamilyBatch.named(tuple(frame.columns), [("y", ["x"], blend)])
+    parts = bench.parts((0,))
+    total, lacking, gave_way = 0.0, parts.starved.copy(), 0
+    for part in parts.by_configuration.values():
+        (found,) = part.bench.scorer(blend).totals(batch.among(~bench.partition.table.discrete))
+        if np.isfinite(found):
+            total += found
+        else:
+            lacking[part.places], gave_way = True, gave_way + 1
+    total += bench.asking(lacking).scorer(blend).rows(batch).sum()
+    assert gave_way
+    np.testing.assert_allclose(score.local("y", ["x", "group"], "blend"), total, atol=1e-6)
+
+
 def test_families_that_no_type_admits_are_impossible(folder):
     score = held(folder)
     wrong = [
@@ -124,8 +184,6 @@ def test_families_that_no_type_admits_are_impossible(folder):
 
 
 def test_bic_equals_that_in_memory(folder, client):
-    from spbn.tables.frames import training_table
-
     holdings = holdings_of(folder, Deal(0, 1, 0.0), client)
     expected = spbn.BIC(training_table(FRAME, "error", discrete=["number"]))
     families = [*TABLES, *LINES]
@@ -164,6 +222,22 @@ def test_moments_of_many_configurations_come_in_several_passes(folder):
         assert small.local("c", ["kind", "size"], "lg") == -np.inf
 
 
+def test_counts_of_many_families_come_in_several_passes(folder):
+    score, small = held(folder), held(folder)
+    object.__setattr__(small._holdings, "table_bytes", 8 * 5 * 24)  # of one family with 24 cells
+    families = [
+        ("flag", ["kind"], "discrete"),
+        ("flag", ["size"], "discrete"),
+        ("kind", ["flag"], "discrete"),
+    ]
+    for _ in range(2):
+        np.testing.assert_allclose(small.local_many(families), score.local_many(families), rtol=1e-12)
+        small._cache._numbers.clear()
+    assert np.isfinite(small.local("kind", ["flag", "size"], "discrete"))
+    with pytest.warns(UserWarning, match="'flag', 'size', 'number' and 'kind' have so many combinations"):
+        assert small.local("kind", ["flag", "size", "number"], "discrete") == -np.inf
+
+
 def lazy(frame=FRAME, count=4):
     import dask.dataframe as dd
 
@@ -177,12 +251,10 @@ def columns_of(holdings):
 
 
 def test_levels_and_codes_are_those_in_memory(folder, client):
-    from spbn.tables.frames import training_table
-
     table = training_table(FRAME, "error", discrete=["number"])
     assert table.levels["size"] == ("small", "large", "huge")  # of which the last does not occur
     for data in (folder, lazy(), client.persist(lazy())):
-        holdings = holdings_of(data)
+        holdings = holdings_of(data, client=None if data is folder else client)
         assert dict(holdings.plan.levels) == dict(table.levels)
         np.testing.assert_array_equal(columns_of(holdings), table.columns)
 
@@ -253,6 +325,18 @@ def test_holes_in_discrete_columns(tmp_path):
     assert holdings.plan.levels["flag"] == ("False", "True")
 
 
+def test_numbers_that_are_not_there_are_no_level(tmp_path):
+    """Other programs than pandas write NaN into Parquet files where nothing is."""
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    values = np.array([2.0, np.nan, 1.5, 2.0, 1.5] * 10)
+    write_table(pa.table({"x": pa.array(values), "y": np.arange(50.0)}), tmp_path / "x.parquet")
+    source = with_levels(opened(tmp_path, discrete=["x"]), ["x"])
+    assert source.levels == {"x": ("1.5", "2")}
+    assert Holdings.of(source, DEAL, missing="drop").every.count == 40
+
+
 @pytest.mark.parametrize(
     ("settings", "score"),
     [
@@ -263,7 +347,6 @@ def test_holes_in_discrete_columns(tmp_path):
 )
 def test_a_search_finds_the_network_in_memory(folder, client, settings, score, tmp_path):
     from spbn.nodes.base import FitSettings
-    from spbn.tables.frames import training_table
 
     names = settings.get("columns", list(FRAME.columns))
     discrete = ["number"] if "number" in names else []
@@ -296,6 +379,35 @@ def test_a_search_finds_the_network_in_memory(folder, client, settings, score, t
     np.testing.assert_array_equal(again.logpdf(queries), found.logpdf(queries))
 
 
+def test_a_network_of_blends_is_the_one_in_memory(folder, monkeypatch):
+    names = ["a", "kind", "b"]
+    settings = {"max_parents": 2, "patience": 0}
+    found = spbn.distributed.learn(folder, model="blend", folds=4, columns=names, **settings)
+    types = {"a": "blend", "kind": "discrete", "b": "blend"}
+    start = spbn.Structure(names, types=types)
+    memory = in_memory(FRAME[names], ())
+    expected = spbn.hill_climb(memory, start, operators="arcs", types=("blend",), **settings)
+    assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
+    np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
+    assert set(found.structure.arcs) == {("kind", "a"), ("a", "b")}
+    # The weights are found in other folds than those of a fit in memory.
+    labels = labels_of(Deal(0, 10, 0.0))
+    mine = [FRAME["kind"] == level for level in FRAME["kind"].unique()] + [FRAME["kind"] != ""]
+    by_count = {int(rows.sum()): np.unique(labels[rows], return_inverse=True)[1] for rows in mine}
+    monkeypatch.setattr("spbn.nodes.blend.fold_labels", lambda rows, *_: by_count[rows])
+    exact = spbn.BayesianNetwork.fit(expected.structure, FRAME[names])
+    queries = pd.concat([FRAME[:300], FRAME[FRAME["kind"] == "quince"]])[names]
+    np.testing.assert_allclose(found.logpdf(queries), exact.logpdf(queries), atol=1e-5)
+    assert all(cpd.kept_rows is None for cpd in found.cpds.values())
+
+
+def test_narrow_kernels_of_a_configuration_are_on_its_rows_alone(folder):
+    """And those that starved rows need are on all rows: they are added up pair by pair."""
+    score, expected = held(folder), in_memory()
+    families = [("c", ["a", "b", "kind"], "blend")]
+    np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-6)
+
+
 def test_a_network_of_discrete_columns_alone(folder, client):
     names = ["kind", "flag", "size"]
     found = spbn.distributed.learn(folder, client=client, columns=names, margins="yeo-johnson", folds=4)
@@ -317,7 +429,6 @@ def test_margins_leave_levels_alone(folder, client):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "blend"}, r"blends with rows over workers take continuous columns only. 'kind', 'flag'"),
         (
             {"model": "gbn", "score": "bge"},
             "BGe takes continuous columns only. 'kind', 'flag' and 'size' are",

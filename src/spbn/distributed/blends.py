@@ -39,7 +39,6 @@ from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral.completing import ATTEMPTS
 from spbn.kernels.spectral.engine import DIMENSIONS
-from spbn.nodes.blend_scorer import FEWEST_ROWS
 from spbn.nodes.densities import VariableSet
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.mixtures import COMPONENTS
@@ -120,11 +119,19 @@ class _Climb:
 
 @final
 class HeldBlends:
-    """The weights of blends, and their log-likelihoods: prepared once, asked many times."""
+    """The weights of blends, and their log-likelihoods: prepared once, asked many times.
 
-    def __init__(self, densities: HeldDensities) -> None:
+    Parameters
+    ----------
+    folds
+        The labels of the rows that count, besides those of validation rows; all by default.
+    """
+
+    def __init__(self, densities: HeldDensities, folds: Sequence[int] | None = None) -> None:
         self._densities = densities
         self._holdings = densities.holdings
+        self._queries = densities.queries
+        self._folds = tuple(range(self._holdings.folds) if folds is None else folds)
         self._kept: dict[Key, None] = {}  # by all workers, those asked for last at the end
         self._impossible: set[Key] = set()
         self._found: dict[Members, tuple[FloatArray, float]] = {}
@@ -147,23 +154,43 @@ class HeldBlends:
             return self._found[members][0]
         return self._climbed([members], [usable])[0][0]
 
+    def weights_of(self, families: FamilyBatch) -> FloatArray:
+        """Families × components: their weights."""
+        asked = [tuple(members.tolist()) for members in families.each]
+        self._require(asked)
+        return np.stack([self._found[members][0] for members in asked])
+
     def validation_totals(self, families: FamilyBatch) -> FloatArray:
         """Log-likelihood of the validation rows, with the weights that the others give."""
         asked = [tuple(members.tolist()) for members in families.each]
         self._require(asked)
-        out = np.full(len(asked), -np.inf)
-        for some in self._batches(range(len(asked)), asked, validation=True):
-            out[some] = self._retried(self._validated, [asked[i] for i in some])
+        return self.totals_under(asked, [self._found[members][0] for members in asked], validation=True)
+
+    def totals_under(
+        self, families: Sequence[Members], weights: Sequence[FloatArray], *, validation: bool
+    ) -> FloatArray:
+        """Log-likelihood of the validation rows, or of the others, with weights that are known."""
+        out = np.full(len(families), -np.inf)
+        for some in self._batches(range(len(families)), families, validation=validation):
+            chosen, given = [families[i] for i in some], [weights[i] for i in some]
+            out[some] = self._retried(self._under, chosen, given, validation)
         return out
 
-    def _validated(self, families: Sequence[Members]) -> FloatArray:
-        self._keep(families, validation=True)
+    def let_go(self) -> None:
+        """Count on nothing that workers keep: others have them keep something else."""
+        self._kept.clear()
+
+    def _under(
+        self, families: Sequence[Members], given: Sequence[FloatArray], validation: bool
+    ) -> FloatArray:
+        self._keep(families, validation=validation)
         out = np.full(len(families), -np.inf)
         mixings, numbers = [], []
-        for number, members in enumerate(families):
-            weights = np.where(self._components(members, validation=True), self._found[members][0], 0.0)
+        for number, (members, known) in enumerate(zip(families, given, strict=True)):
+            weights = np.where(self._components(members, validation=validation), known, 0.0)
             if weights.sum() > 0.0:
-                mixings.append(self._mixing(members, weights > 0.0, weights / weights.sum(), validation=True))
+                shares = weights / weights.sum()
+                mixings.append(self._mixing(members, weights > 0.0, shares, validation=validation))
                 numbers.append(number)
         for number, found in zip(numbers, self._mixed(mixings), strict=True):
             out[number] = found.total if found.usable.all() else -np.inf
@@ -187,15 +214,12 @@ class HeldBlends:
     ) -> list[tuple[FloatArray, float]]:
         """Return weights and log-likelihoods of families that fit into memory together."""
         self._keep(families, validation=False)
-        rows = sum(moments.count for moments in self._holdings.by_label[:-1])
+        rows = int(self._queries.queried.counts[list(self._folds)].sum())
         usable = [
             some & self._components(members, validation=False)
             for members, some in zip(families, wanted, strict=True)
         ]
-        enough = rows >= FEWEST_ROWS
-        climbs = {
-            i: _Climb.of(int(some.sum()), rows) for i, some in enumerate(usable) if some.any() and enough
-        }
+        climbs = {i: _Climb.of(int(some.sum()), rows) for i, some in enumerate(usable) if some.any()}
         for _ in range(MOST_STEPS):
             left = [i for i, climb in climbs.items() if not climb.is_done]
             if not left:
@@ -221,7 +245,7 @@ class HeldBlends:
         """Have sums over all rows added up."""
         if not asked:
             return []
-        found = self._holdings.go_over(mix, asked, pinned=True)
+        found = self._queries.go_over(mix, asked, pinned=True)
         if any(one is None for one in found):
             raise _LostError
         return [added(parts) for parts in zip(*found, strict=True)]
@@ -246,7 +270,7 @@ class HeldBlends:
         together: list[int] = []
         keys: set[Key] = set()
         for number in sorted(numbers, key=lambda n: (len(families[n]), sorted(families[n]))):
-            mine = set(_keys(families[number], validation))
+            mine = set(self._keys(families[number], validation))
             if len(mine) > room:
                 raise ClusterError(
                     f"blends need {8 * len(mine)} bytes for every row that a worker has, and one has "
@@ -262,7 +286,7 @@ class HeldBlends:
 
     def _keep(self, families: Sequence[Members], *, validation: bool) -> None:
         """Have the workers keep what some families need."""
-        needed = dict.fromkeys(key for members in families for key in _keys(members, validation))
+        needed = dict.fromkeys(key for members in families for key in self._keys(members, validation))
         missing = [key for key in needed if key not in self._kept and key not in self._impossible]
         room = int(self._holdings.table_bytes // (8 * self._holdings.most_rows))
         older = [key for key in self._kept if key not in needed]
@@ -270,7 +294,7 @@ class HeldBlends:
             del self._kept[key]
         if not missing:
             return
-        labels = self._holdings.labels(validation)
+        labels = self._labels(validation)
         found: dict[Key, list[Estimate]] = {}
         for number, key in enumerate(missing):
             variables = VariableSet(key.columns, key.dimension)
@@ -290,13 +314,13 @@ class HeldBlends:
         for units in self._densities.units([job for job in jobs if job.lattice is not None]):
             self._read(units, missing, current)
         for asked in self._near({key: found[key] for key in near}):
-            self._holdings.go_over(add_near, asked, current, pinned=True)
+            self._queries.go_over(add_near, asked, current, pinned=True)
         self._kept.update(dict.fromkeys(key for key in missing if key not in self._impossible))
 
     def _has_few_pairs(self, key: Key) -> bool:
         """Tell whether a density that no grid fits can be added up pair by pair; else it is impossible."""
         holdings = self._holdings
-        pairs = float(holdings.queried.counts[holdings.labels(key.validation)].sum())
+        pairs = float(self._queries.queried.counts[list(self._labels(key.validation))].sum())
         pairs *= float(holdings.training.counts.max())
         if key.scale < 1.0 or pairs <= MOST_PAIRS:
             return True
@@ -311,7 +335,7 @@ class HeldBlends:
     def _near(self, found: Mapping[Key, Sequence[Estimate]]) -> Iterator[Near]:
         """Put densities of the same columns together, whose rows are read and sorted once."""
         holdings = self._holdings
-        everything = 8 * holdings.every.count * len(holdings.names)
+        everything = 8 * holdings.rows * len(holdings.names)
         for columns in dict.fromkeys(key.columns for key in found):
             keys = tuple(key for key in found if key.columns == columns)
             estimates = [found[key] for key in keys]
@@ -324,6 +348,8 @@ class HeldBlends:
                 np.array([[one.log_peak for one in some] for some in estimates]) - np.log(counts),
                 rows_at_a_time(holdings.table_bytes),
                 everything <= holdings.plan.cache_bytes,
+                self._labels(keys[0].validation),
+                holdings.where,
             )
 
     def _read(self, units: Sequence[Unit], keys: Sequence[Key], current: frozenset[Key]) -> None:
@@ -334,7 +360,7 @@ class HeldBlends:
             for reading, estimate in zip(readings, estimates, strict=True)
         ]
         for attempt in range(ATTEMPTS + 1):
-            found = self._holdings.go_over(keep, asked, current, pinned=True)
+            found = self._queries.go_over(keep, asked, current, pinned=True)
             left = [joined(parts) for parts in zip(*found, strict=True)]
             values = self._exact(asked, left)
             fillings, again = [], []
@@ -347,7 +373,7 @@ class HeldBlends:
                     self._impossible.add(one.key)
                 elif few:
                     fillings.append(Filling(one.key, rest.places, exact[:few]))
-            if fillings and not all(self._holdings.go_over(fill, fillings, pinned=True)):
+            if fillings and not all(self._queries.go_over(fill, fillings, pinned=True)):
                 raise _LostError
             asked = again
             if not asked:
@@ -361,9 +387,9 @@ class HeldBlends:
         """Tell which components of a family can be fitted."""
         kernels = [
             all(key is None or key not in self._impossible for key in pair)
-            for pair in _pairs(members, validation)
+            for pair in self._pairs(members, validation)
         ]
-        return np.array([*kernels, self._line(members) is not None])
+        return np.array([*kernels, self._line(members, validation) is not None])
 
     def _mixing(
         self, members: Members, usable: BoolArray, weights: FloatArray, *, validation: bool
@@ -372,30 +398,36 @@ class HeldBlends:
         chosen = weights if len(weights) == usable.sum() else weights[usable]
         kernels = tuple(
             pair if is_usable else None
-            for pair, is_usable in zip(_pairs(members, validation), usable[:-1], strict=True)
+            for pair, is_usable in zip(self._pairs(members, validation), usable[:-1], strict=True)
         )
-        line = self._line(members) if usable[-1] else None
-        return Mixing(members, kernels, line, chosen, validation)
+        line = self._line(members, validation) if usable[-1] else None
+        return Mixing(members, kernels, line, chosen, validation, self._labels(validation))
 
-    def _line(self, members: Members) -> Line | None:
+    def _line(self, members: Members, validation: bool) -> Line | None:
         training, columns = self._holdings.training, np.array(members)
-        directions, variances, share = residual_directions(training.counts, training.scatters, columns)
+        labels = list(self._labels(validation))
+        found = training.only(np.array(labels))
+        some, their_variances, share = residual_directions(found.counts, found.scatters, columns)
         if share == 0.0:
             return None
+        directions = np.full((len(training.counts), len(columns)), np.nan)
+        variances = np.full(len(training.counts), np.nan)
+        directions[labels], variances[labels] = some, their_variances
         return Line(directions, training.means[:, columns] + self._holdings.centre[columns], variances)
 
+    def _labels(self, validation: bool) -> tuple[int, ...]:
+        return (self._holdings.folds,) if validation else self._folds
 
-def _pairs(members: Members, validation: bool) -> list[tuple[Key, Key | None]]:
-    """Return, for every scale, what is needed of a family: all columns, and the parents."""
-    d, parents = len(members), members[:-1]
-    return [
-        (
-            Key(tuple(sorted(members)), d, scale, validation),
-            Key(parents, d, scale, validation) if parents else None,
-        )
-        for scale in SCALES
-    ]
+    def _pairs(self, members: Members, validation: bool) -> list[tuple[Key, Key | None]]:
+        """Return, for every scale, what is needed of a family: all columns, and the parents."""
+        d, parents, within = len(members), members[:-1], (self._holdings.where, self._queries.where)
+        return [
+            (
+                Key(tuple(sorted(members)), d, scale, validation, within),
+                Key(parents, d, scale, validation, within) if parents else None,
+            )
+            for scale in SCALES
+        ]
 
-
-def _keys(members: Members, validation: bool) -> list[Key]:
-    return [key for pair in _pairs(members, validation) for key in pair if key is not None]
+    def _keys(self, members: Members, validation: bool) -> list[Key]:
+        return [key for pair in self._pairs(members, validation) for key in pair if key is not None]

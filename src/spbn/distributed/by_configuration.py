@@ -6,34 +6,43 @@ training rows of a configuration, those of one label, it is fitted to all traini
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import final
 
 import numpy as np
 
-from spbn.distributed.counting import Columns, Divisions
+from spbn.distributed.blends import HeldBlends
+from spbn.distributed.densities import HeldDensities
+from spbn.distributed.dividing import Division, Divisions
 from spbn.distributed.holdings import Holdings
+from spbn.distributed.passes import Where
+from spbn.distributed.remembering import Columns, fitting_into_memory
 from spbn.distributed.tables import SetTotals, differences
-from spbn.errors import quoted
 from spbn.nodes.base import NodeType
-from spbn.nodes.by_configuration import FEWEST_ROWS
+from spbn.nodes.blend import NODE_TYPE as BLEND
+from spbn.nodes.blend_scorer import FEWEST_ROWS as FEWEST_BLENDED
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.kernel_scorers import family_sets
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.regression import log_likelihoods
 
-Where = tuple[tuple[int, int], ...]
-
 
 @final
 class HeldByConfiguration:
-    """The scores of such families."""
+    """The scores of such families.
 
-    def __init__(self, divisions: Divisions, rule: str = "scott") -> None:
+    Parameters
+    ----------
+    blends
+        Those of all rows, if there are any.
+    """
+
+    def __init__(self, divisions: Divisions, rule: str = "scott", blends: HeldBlends | None = None) -> None:
         self._divisions = divisions
         self._holdings = divisions.holdings
         self._rule = rule
+        self._blends = blends
+        self._own: dict[Where, HeldBlends] = {}
         self._sets: dict[tuple[Where, Where], SetTotals] = {}
 
     def totals(self, families: FamilyBatch, labels: Sequence[int]) -> FloatArray:
@@ -48,27 +57,22 @@ class HeldByConfiguration:
         by_set: dict[Columns, list[int]] = {}
         for number, parents in enumerate(families.parents & discrete):
             by_set.setdefault(tuple(np.flatnonzero(parents).tolist()), []).append(number)
-        for columns in [columns for columns in by_set if not self._divisions.is_possible(columns)]:
-            warnings.warn(
-                f"{quoted(self._holdings.names[c] for c in columns)} have so many combinations of levels "
-                f"that their moments do not fit into memory: families with these parents are left out.",
-                stacklevel=2,
-            )
-            del by_set[columns]
-        self._divisions.require(list(by_set))
         out = np.full(len(families), -np.inf)
-        for columns, numbers in by_set.items():
+        possible = fitting_into_memory(self._holdings, by_set, self._divisions.fits)
+        for columns, division in self._divisions.each(possible):
+            numbers = by_set[columns]
             batch = families.only(np.array(numbers)).without_parents(discrete)
-            out[numbers] = self._of_set(columns, batch, labels)
+            score = self._blended if batch.of_type(BLEND).all() else self._of_division
+            out[numbers] = score(division, batch, labels)
         out[~np.isfinite(out)] = -np.inf
         return out
 
-    def _of_set(self, columns: Columns, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
+    def _of_division(self, division: Division, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
         """Score families with the same discrete parents, which have been left out of the batch."""
         out = np.zeros(len(batch))
-        for part in self._divisions.of(columns).parts:
+        for part in division.parts:
             asked = [label for label in labels if part.queried.counts[label]]
-            fed = np.array([part.training.counts[label] >= FEWEST_ROWS for label in asked], dtype=np.bool_)
+            fed = np.isin(asked, part.answerable(asked))
             found = np.full((len(batch), len(asked)), -np.inf)
             if fed.any():
                 found[:, fed] = self._by_label(part, part, batch, np.array(asked)[fed])
@@ -80,6 +84,43 @@ class HeldByConfiguration:
                 found[chosen] = np.where(lacking[chosen], rest, found[chosen])
             out += found.sum(axis=1)
         return out
+
+    def _blended(self, division: Division, batch: FamilyBatch, labels: Sequence[int]) -> FloatArray:
+        """Score blends, whose weights belong to all rows of a configuration.
+
+        So where one cannot be fitted in some fold, all rows of the configuration are answered by what is
+        fitted to all rows.
+        """
+        assert self._blends is not None
+        validation = list(labels) == [self._holdings.folds]
+        weights = self._blends.weights_of(batch)
+        self._blends.let_go()
+        out = np.zeros(len(batch))
+        for part in division.parts:
+            asked = [label for label in labels if part.queried.counts[label]]
+            fed = part.answerable(asked)
+            found = self._blend(part, batch, validation) if fed else np.full(len(batch), -np.inf)
+            unfit = ~np.isfinite(found)
+            out += np.where(unfit, 0.0, found)
+            starved = [label for label in asked if label not in fed]
+            for chosen, rest in ((unfit, asked), (~unfit, starved)):
+                if chosen.any() and rest:
+                    everything = HeldDensities(self._holdings, self._rule, part)
+                    blends = HeldBlends(everything, () if validation else rest)
+                    families = [tuple(members.tolist()) for members in batch.only(chosen).each]
+                    out[chosen] += blends.totals_under(families, list(weights[chosen]), validation=validation)
+        return out
+
+    def _blend(self, part: Holdings, batch: FamilyBatch, validation: bool) -> FloatArray:
+        """Log-likelihoods of the rows of a configuration, or of its validation rows, under its own blends."""
+        folds = part.answerable(range(part.folds))
+        if not folds or (validation and part.training.counts[-1] < FEWEST_BLENDED):
+            return np.full(len(batch), -np.inf)
+        if part.where not in self._own:
+            self._own[part.where] = HeldBlends(HeldDensities(part, self._rule), folds)
+        blends = self._own[part.where]
+        blends.let_go()
+        return blends.validation_totals(batch) if validation else blends.totals(batch)
 
     def _by_label(
         self, training: Holdings, queries: Holdings, batch: FamilyBatch, labels: IntArray

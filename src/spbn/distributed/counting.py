@@ -1,29 +1,21 @@
-"""Discrete columns of rows that workers hold: counts of their levels, and moments by configuration.
+"""Discrete nodes, over rows that workers hold: counts of the levels of families, in every fold.
 
-The counts of the rows of every fold are all that discrete nodes need, and moments all that linear Gaussian
-nodes with discrete parents need: one pass over the rows gives them for any number of sets of columns.
+The counterpart of `nodes.discrete.CountingScorer`. One pass over the rows counts for any number of families.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
 
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Block, Plan, blocks
+from spbn.distributed.remembering import Columns, Remembered, fitting_into_memory
 from spbn.nodes.configurations import Configurations, number_possible
 from spbn.nodes.discrete import ProbabilityTable, smoothed
 from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.moments import Moments
-
-#: Discrete columns, by number; of a family they are the parents and, last, the node.
-Columns = tuple[int, ...]
-#: By the number of a configuration, the moments of its rows with each label.
-ByConfiguration = Mapping[int, Sequence[Moments]]
 
 
 class Counted(NamedTuple):
@@ -40,7 +32,7 @@ def count(plan: Plan, parts: Sequence[int], asked: Sequence[Columns]) -> list[Co
     for block in blocks(plan, parts, asked):
         of_rows = np.repeat(np.arange(labels), np.diff(block.starts))
         for place, columns in enumerate(asked):
-            found = _counted(_numbered(plan, block, columns), of_rows, labels)
+            found = _counted(numbered(plan, block, columns), of_rows, labels)
             out[place] = joined([out[place], found])
     return out
 
@@ -60,34 +52,7 @@ def joined(parts: Sequence[Counted]) -> Counted:
     return Counted(numbers, counts)
 
 
-def divide(plan: Plan, parts: Sequence[int], asked: Sequence[Columns]) -> list[ByConfiguration]:
-    """Return the moments of all columns, for every configuration of sets of discrete columns."""
-    every = list(range(len(plan.names)))
-    none = Moments.of(np.empty((len(every), 0)))
-    out: list[dict[int, list[Moments]]] = [{} for _ in asked]
-    for block in blocks(plan, parts, [every]):
-        for found, columns in zip(out, asked, strict=True):
-            numbers = _numbered(plan, block, columns)
-            for label, (start, end) in enumerate(pairwise(block.starts.tolist())):
-                order = start + np.argsort(numbers[start:end], kind="stable")
-                distinct, first = np.unique(numbers[order], return_index=True)
-                for number, mine in zip(distinct.tolist(), np.split(order, first[1:]), strict=False):
-                    moments = found.setdefault(number, [none] * (plan.deal.folds + 1))
-                    moments[label] = moments[label] + Moments.of(block.columns[:, mine])
-    return list(out)
-
-
-def added(parts: Sequence[ByConfiguration]) -> ByConfiguration:
-    """Add up the moments of different rows."""
-    out: dict[int, Sequence[Moments]] = {}
-    for part in parts:
-        for number, found in part.items():
-            before = out.get(number)
-            out[number] = found if before is None else [a + b for a, b in zip(before, found, strict=True)]
-    return out
-
-
-def _numbered(plan: Plan, block: Block, columns: Columns) -> IntArray:
+def numbered(plan: Plan, block: Block, columns: Columns) -> IntArray:
     """Return the configuration of every row of a block, the first column being the most significant."""
     numbers = np.zeros(int(block.starts[-1]), dtype=np.int64)
     for column in columns:
@@ -103,7 +68,7 @@ class HeldCounts:
     def __init__(self, holdings: Holdings, smoothing: float) -> None:
         self._holdings = holdings
         self._smoothing = smoothing
-        self._known: dict[Columns, Counted] = {}
+        self._known = Remembered(holdings, self._bytes, self._counted)
 
     def totals(self, families: Sequence[Columns], train: IntArray, test: IntArray) -> FloatArray:
         """Return the log-likelihoods of families; -inf where an impossible level occurs.
@@ -113,102 +78,39 @@ class HeldCounts:
         train, test
             Groups × labels: which labels the rows have that a group is fitted to, and evaluated at.
         """
-        self._require(families)
-        out = np.empty(len(families))
-        for number, columns in enumerate(families):
-            _, counts = self._table(columns)
+        found: dict[Columns, float] = {}
+        possible = fitting_into_memory(self._holdings, families, self._known.fits)
+        for columns, counted in self._known.each(possible):
+            _, counts = self._table(columns, counted)
             fitted = np.einsum("gl,lcv->gcv", train, counts)
             asked = np.einsum("gl,lcv->gcv", test, counts)
             with np.errstate(divide="ignore"):
                 logs = np.log(smoothed(fitted, self._smoothing)[0])
-            out[number] = np.sum(logs[asked > 0] * asked[asked > 0])
-        return out
+            found[columns] = float(np.sum(logs[asked > 0] * asked[asked > 0]))
+        return np.array([found.get(columns, -np.inf) for columns in families])
 
     def fitted(self, columns: Columns) -> ProbabilityTable:
         """Fit a family to all rows."""
-        self._require([columns])
         *parents, node = (self._holdings.variables[column] for column in columns)
-        numbers, counts = self._table(columns)
+        numbers, counts = self._table(columns, self._known.of(columns))
         found, otherwise = smoothed(counts.sum(axis=0), self._smoothing)
         names = tuple(parent.name for parent in parents)
         configurations = Configurations(tuple(parents), numbers)
         return ProbabilityTable(node.name, names, node.levels, configurations, found, otherwise)
 
-    def _table(self, columns: Columns) -> tuple[IntArray, IntArray]:
+    def _table(self, columns: Columns, counted: Counted) -> tuple[IntArray, IntArray]:
         """Return the parents' configurations that occur, and labels × configurations × levels."""
-        known, levels = self._known[columns], len(self._holdings.variables[columns[-1]].levels)
-        numbers, places = np.unique(known.numbers // levels, return_inverse=True)
-        counts = np.zeros((known.counts.shape[1], len(numbers), levels), dtype=np.int64)
-        counts[:, places, known.numbers % levels] = known.counts.T
+        levels = len(self._holdings.variables[columns[-1]].levels)
+        numbers, places = np.unique(counted.numbers // levels, return_inverse=True)
+        counts = np.zeros((counted.counts.shape[1], len(numbers), levels), dtype=np.int64)
+        counts[:, places, counted.numbers % levels] = counted.counts.T
         return numbers, counts
 
-    def _require(self, families: Sequence[Columns]) -> None:
-        """Count what has not been counted yet, in one pass."""
-        missing = [columns for columns in dict.fromkeys(families) if columns not in self._known]
-        if missing:
-            found = zip(*self._holdings.go_over(count, missing), strict=True)
-            self._known.update(zip(missing, map(joined, found), strict=True))
-
-
-class Division(NamedTuple):
-    """The rows of holdings by the configuration of some discrete columns."""
-
-    configurations: Configurations
-    parts: tuple[Holdings, ...]
-
-
-@final
-class Divisions:
-    """Holdings by the configurations of discrete columns: prepared once, asked many times."""
-
-    def __init__(self, holdings: Holdings) -> None:
-        self.holdings = holdings
-        self._known: OrderedDict[Columns, Division] = OrderedDict()
-
-    def require(self, sets: Sequence[Columns]) -> None:
-        """Divide the rows by sets of columns, in one pass for all that are new and fit into memory."""
-        missing = [columns for columns in dict.fromkeys(sets) if columns not in self._known]
-        for together in self._batches(missing):
-            found = zip(*self.holdings.go_over(divide, together), strict=True)
-            for columns, parts in zip(together, map(added, found), strict=True):
-                self._known[columns] = self._division(columns, parts)
-
-    def of(self, columns: Columns) -> Division:
-        """Return the rows by the configuration of some columns."""
-        self.require([columns])
-        return self._known[columns]
-
-    def is_possible(self, columns: Columns) -> bool:
-        """Tell whether the moments of all configurations of some columns fit into memory."""
-        return self._bytes(columns) <= self.holdings.table_bytes
-
     def _bytes(self, columns: Columns) -> int:
-        """Return what the moments of all configurations of some columns take, at most."""
-        possible = number_possible([self.holdings.variables[column] for column in columns])
-        labels, width = self.holdings.folds + 1, len(self.holdings.names)
-        return 8 * min(possible, self.holdings.every.count) * labels * width * (width + 1)
+        """Return what the counts of a family take, at most."""
+        *parents, node = (self._holdings.variables[column] for column in columns)
+        occurring = min(number_possible(parents), self._holdings.every.count)
+        return 8 * (self._holdings.folds + 1) * occurring * len(node.levels)
 
-    def _batches(self, sets: Sequence[Columns]) -> Iterator[list[Columns]]:
-        """Yield sets that fit into memory together, and forget others for them, the oldest first."""
-        limit = self.holdings.table_bytes
-        together: list[Columns] = []
-        for columns in sets:
-            if together and sum(map(self._bytes, [*together, columns])) > limit:
-                yield together
-                together = []
-            together.append(columns)
-            while self._known and sum(map(self._bytes, [*self._known, *together])) > limit:
-                self._known.popitem(last=False)
-        if together:
-            yield together
-
-    def _division(self, columns: Columns, found: ByConfiguration) -> Division:
-        variables = tuple(self.holdings.variables[column] for column in columns)
-        configurations = Configurations(variables, np.array(sorted(found), dtype=np.int64))
-        parts = tuple(
-            self.holdings.within(tuple(zip(columns, codes, strict=True)), found[number])
-            for number, codes in zip(
-                configurations.numbers.tolist(), configurations.codes.tolist(), strict=True
-            )
-        )
-        return Division(configurations, parts)
+    def _counted(self, families: Sequence[Columns]) -> Iterable[Counted]:
+        return map(joined, zip(*self._holdings.go_over(count, families), strict=True))

@@ -10,8 +10,9 @@ from typing import final
 import numpy as np
 
 from spbn.distributed.blends import PAIRWISE, HeldBlends
-from spbn.distributed.counting import Divisions, HeldCounts
+from spbn.distributed.counting import HeldCounts
 from spbn.distributed.densities import HeldDensities, standing_for
+from spbn.distributed.dividing import Divisions
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.passes import Keeping, Spreading, Tails, joined_tails, outposts, spread, tails
 from spbn.errors import FitError, quoted
@@ -32,6 +33,7 @@ from spbn.kernels.spectral.engine import THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.blend import NODE_TYPE as BLEND
+from spbn.nodes.blend_scorer import FEWEST_ROWS as FEWEST_BLENDED
 from spbn.nodes.by_configuration import FEWEST_ROWS, ByConfiguration
 from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.compact_blend import CompactBlend
@@ -134,6 +136,11 @@ def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
     It goes without components that cannot be fitted, or whose tables would be too large, and warns of the
     latter if they would have a weight.
     """
+    folds = holdings.answerable(range(holdings.folds))
+    if holdings.every.count < FEWEST_BLENDED or not folds:
+        raise FitError(
+            f"a blend needs at least {FEWEST_BLENDED} rows. {family.node!r} has {holdings.every.count}."
+        )
     parts: dict[int, CompactCKDE | LinearGaussian] = {}
     too_large = []
     for k, scale in enumerate(SCALES):
@@ -145,7 +152,7 @@ def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
             pass
     with suppress(FitError):
         parts[len(SCALES)] = line(family, holdings)
-    blends = HeldBlends(HeldDensities(holdings, bandwidth))
+    blends = HeldBlends(HeldDensities(holdings, bandwidth), folds)
     members = _ordered(tuple(holdings.names.index(name) for name in (*family.parents, family.node)))
     if too_large:
         _warn_of_lost(family, {COMPONENTS[k]: float(blends.weights(members)[k]) for k in too_large})

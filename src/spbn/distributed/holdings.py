@@ -13,10 +13,11 @@ import numpy as np
 
 from spbn.distributed.clients import require_workers
 from spbn.distributed.crew import Crew, crew_of
-from spbn.distributed.passes import Deal, Plan, Survey, among, require_finite, survey
+from spbn.distributed.passes import Deal, Plan, Survey, Where, among, require_finite, survey
 from spbn.distributed.sources import Source
 from spbn.errors import DataError, quoted
 from spbn.margins import Margins
+from spbn.nodes.by_configuration import FEWEST_ROWS
 from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.numerics.moments import Moments, leave_one_out
 from spbn.numerics.regression import MomentStack
@@ -48,6 +49,8 @@ class Holdings:
         How much the tables of one pass may take.
     most_rows
         In any of the groups.
+    rows
+        How many there are, whether they count or not.
     where
         Discrete columns and level codes: only rows that have all of these count.
     """
@@ -60,7 +63,8 @@ class Holdings:
     by_label: tuple[Moments, ...]
     table_bytes: int
     most_rows: int
-    where: tuple[tuple[int, int], ...] = ()
+    rows: int
+    where: Where = ()
 
     @classmethod
     def of(
@@ -112,6 +116,7 @@ class Holdings:
             moments,
             cache_bytes,
             max(sum(seen[part].rows for part in group) for group in groups),
+            sum(found.rows for found in seen.values()),
         )
 
     def go_over(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
@@ -145,14 +150,19 @@ class Holdings:
         """Tell which columns are discrete."""
         return np.array([variable.is_discrete for variable in self.variables])
 
-    def within(self, where: tuple[tuple[int, int], ...], by_label: Sequence[Moments]) -> Holdings:
+    def within(self, where: Where, by_label: Sequence[Moments]) -> Holdings:
         """Return only the rows that have certain levels, of which the moments are known."""
         centred = tuple(_centred(moments, self.centre) for moments in by_label)
-        return replace(self, where=where, by_label=centred)
+        count = sum(moments.count for moments in by_label)
+        return replace(self, where=where, by_label=centred, most_rows=min(self.most_rows, count))
 
     def labels(self, validation: bool) -> list[int]:
         """Return the label of validation rows, or those of all others."""
         return [self.folds] if validation else list(range(self.folds))
+
+    def answerable(self, labels: Sequence[int]) -> list[int]:
+        """Return those of some labels that have rows, and others to fit something to: two at least."""
+        return [m for m in labels if self.queried.counts[m] and self.training.counts[m] >= FEWEST_ROWS]
 
     @property
     def folds(self) -> int:

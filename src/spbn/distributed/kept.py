@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spbn.distributed.passes import Block, Plan, Reading, blocks, rows_to_check
+from spbn.distributed.passes import Block, Plan, Reading, Where, blocks, rows_to_check
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.mixing import mixing_sums
 
@@ -32,12 +32,15 @@ class Key(NamedTuple):
         What its bandwidth matrix is multiplied by.
     validation
         Whether it is that of the validation rows, or of the others.
+    within
+        The levels that the rows have which it is made of, and those of the rows that it is read at.
     """
 
     columns: tuple[int, ...]
     dimension: int
     scale: float
     validation: bool
+    within: tuple[Where, Where] = ((), ())
 
 
 class _Store:
@@ -187,6 +190,8 @@ class Mixing(NamedTuple):
         The last component; None if there is none.
     weights
         Of the components that there are, in order.
+    labels
+        Those of the rows that count: the one of the validation rows, or some of the others.
     """
 
     columns: tuple[int, ...]
@@ -194,6 +199,7 @@ class Mixing(NamedTuple):
     line: Line | None
     weights: FloatArray
     validation: bool
+    labels: tuple[int, ...]
 
 
 class Mixed(NamedTuple):
@@ -246,25 +252,30 @@ def added(parts: Sequence[Mixed]) -> Mixed:
 
 def _components(plan: Plan, part: int, number: int, block: Block, asked: Mixing) -> FloatArray | None:
     """Return components × rows of a block."""
-    _, rows = span_of(plan, block, asked.validation)
+    first, _ = span_of(plan, block, asked.validation)
+    mine = _rows_of(block, asked.labels, first)
     found = []
     for pair in asked.kernels:
         if pair is None:
             continue
         whole = STORE.known(plan, part, pair[0], number)
-        below = np.zeros(1) if pair[1] is None else STORE.known(plan, part, pair[1], number)
-        if whole is None or below is None:
+        below = None if pair[1] is None else STORE.known(plan, part, pair[1], number)
+        if whole is None or (pair[1] is not None and below is None):
             return None
-        found.append(whole - below)
+        found.append(whole[mine] if below is None else whole[mine] - below[mine])
     if asked.line is not None:
-        values = np.empty(rows)
-        labels = (plan.deal.folds,) if asked.validation else range(plan.deal.folds)
-        first = block.starts[labels[0]]
-        for label in labels:
-            mine = slice(block.starts[label] - first, block.starts[label + 1] - first)
-            values[mine] = asked.line.log_density(block.rows(asked.columns, (label,)), label)
-        found.append(values)
+        values = [
+            asked.line.log_density(block.rows(asked.columns, (label,)), label) for label in asked.labels
+        ]
+        found.append(np.concatenate(values))
     return np.stack(found)
+
+
+def _rows_of(block: Block, labels: Sequence[int], first: int) -> slice | IntArray:
+    """Return the places of the rows with some labels among those that are kept of a block."""
+    if labels[-1] - labels[0] + 1 == len(labels):
+        return slice(int(block.starts[labels[0]]) - first, int(block.starts[labels[-1] + 1]) - first)
+    return np.concatenate([np.arange(block.starts[m], block.starts[m + 1]) for m in labels]) - first
 
 
 def span_of(plan: Plan, block: Block, validation: bool) -> tuple[int, int]:

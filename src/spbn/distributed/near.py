@@ -9,13 +9,14 @@ memory, and adds their kernels at its own rows (`kernels.near`). What comes out 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from spbn.distributed.kept import STORE, Key, numbered, span_of
-from spbn.distributed.passes import Plan
+from spbn.distributed.passes import Plan, Where
 from spbn.kernels.near import LEAF, QUERIES, Leaves, Sums, arranged
 from spbn.numerics.arrays import FloatArray, IntArray
 
@@ -39,6 +40,10 @@ class Near(NamedTuple):
         How many training rows are read at a time.
     cached
         Whether the rows of others may take the place of a worker's own in memory: if there is room for all.
+    labels
+        Those of the rows that densities are asked for.
+    within
+        The levels that training rows have, if not all rows are.
     """
 
     columns: tuple[int, ...]
@@ -48,6 +53,8 @@ class Near(NamedTuple):
     offsets: FloatArray
     rows: int
     cached: bool
+    labels: tuple[int, ...]
+    within: Where
 
 
 class _Queries(NamedTuple):
@@ -65,8 +72,7 @@ def rows_at_a_time(table_bytes: int) -> int:
 def add_near(plan: Plan, parts: Sequence[int], asked: Near, current: frozenset[Key]) -> None:
     """Add kernels up at the rows of some parts and keep the logarithms; forget all but current ones."""
     STORE.forget(plan, parts, current)
-    folds, validation = plan.deal.folds, asked.keys[0].validation
-    labels = [folds] if validation else list(range(folds))
+    labels, validation = asked.labels, asked.keys[0].validation
     mine = list(numbered(plan, parts, [asked.columns]))
     centre = asked.centre[:, None]
     queries = []
@@ -75,7 +81,7 @@ def add_near(plan: Plan, parts: Sequence[int], asked: Near, current: frozenset[K
         order = arranged(points, asked.whiteners[0, place], QUERIES)
         queries.append(_Queries(order, points[:, order]))
     sums = [[Sums.none(len(one.order)) for one in queries] for _ in asked.keys]
-    for rows, of_rows in _training(plan, asked):
+    for rows, of_rows in _training(replace(plan, where=asked.within), asked):
         order = arranged(rows - centre, asked.whiteners[0, 0], LEAF)
         rows, of_rows = rows[:, order] - centre, of_rows[order]
         for place, label in enumerate(labels):

@@ -29,6 +29,9 @@ from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments
 from spbn.numerics.threads import started_threads
 
+#: Discrete columns and their level codes, which rows must have.
+Where = tuple[tuple[int, int], ...]
+
 TAIL = 2048  # of the least and greatest coordinates that are reported
 CHECKS = 2  # of the least dense rows that a table answers, and as many others, are checked
 
@@ -84,7 +87,7 @@ class Plan:
     cache_bytes: int
     margins: Mapping[str, YeoJohnson] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    where: tuple[tuple[int, int], ...] = ()
+    where: Where = ()
 
     def transformed(self, block: FloatArray, columns: Sequence[int]) -> FloatArray:
         """Return columns in the units that everything is computed in."""
@@ -463,7 +466,7 @@ def blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) ->
 
 
 def among(
-    where: tuple[tuple[int, int], ...],
+    where: Where,
     function: Callable[..., Any],
     plan: Plan,
     parts: Sequence[int],

@@ -150,7 +150,7 @@ def learn(
     required_arcs, forbidden_arcs = list(required_arcs), list(forbidden_arcs)
     deal = _deal(chosen, folds, validation, seed)
     source = opened(data, drop=drop, only=columns, discrete=discrete, client=client)
-    _require_use(source, model, chosen)
+    _require_use(source, chosen)
     source = with_levels(source, discrete, client)
     holdings = Holdings.of(source, deal, client, missing=missing)
     _require_rows(holdings, chosen)
@@ -227,17 +227,13 @@ def _deal(chosen: str, folds: object, validation: object, seed: Seed) -> Deal:
     return Deal(root, int(folds), float(validation)) if chosen == "cv" else Deal(root, 1, 0.0)
 
 
-def _require_use(source: Source, model: str, score: str) -> None:
+def _require_use(source: Source, score: str) -> None:
     """Refuse discrete columns where they are of no use."""
-    if not source.discrete:
-        return
-    are = f"{quoted(source.discrete)} {'is' if len(source.discrete) == 1 else 'are'} discrete"
-    if score == "bge":
-        raise DataError(f"BGe takes continuous columns only. {are}: use BIC, or leave them out.")
-    if model == "blend":
-        raise ArgumentError(
-            f"blends with rows over workers take continuous columns only. {are}: use model='spbn', or leave "
-            f"them out (drop={list(source.discrete)!r}), or use spbn.learn if the table fits into memory."
+    if score == "bge" and source.discrete:
+        are = "is" if len(source.discrete) == 1 else "are"
+        raise DataError(
+            f"BGe takes continuous columns only. {quoted(source.discrete)} {are} discrete: use BIC, or leave "
+            f"them out."
         )
 
 

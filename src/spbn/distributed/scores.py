@@ -10,7 +10,8 @@ import numpy as np
 
 from spbn.distributed.blends import HeldBlends
 from spbn.distributed.by_configuration import HeldByConfiguration
-from spbn.distributed.counting import Divisions, HeldCounts
+from spbn.distributed.counting import HeldCounts
+from spbn.distributed.dividing import Divisions
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.tables import SetTotals, differences
 from spbn.nodes.base import NodeType
@@ -68,7 +69,7 @@ class HeldLikelihood(Score):
         if validates is None:
             self._blends = HeldBlends(totals.densities)
             self._counts = HeldCounts(holdings, smoothing)
-            self._divided = HeldByConfiguration(Divisions(holdings), totals.densities.rule)
+            self._divided = HeldByConfiguration(Divisions(holdings), totals.densities.rule, self._blends)
             self.validation = HeldLikelihood(holdings, totals, validates=self)
         else:
             self._blends, self._counts = validates._blends, validates._counts
