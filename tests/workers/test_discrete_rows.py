@@ -289,9 +289,9 @@ def test_numbers_are_levels_only_where_they_are_said_to_be(folder):
     found = with_levels(opened(folder, discrete=["number", "c"]), ["number", "c"])
     assert found.levels["number"] == ("0", "1", "2")
     assert list(map(float, found.levels["c"])) == sorted(FRAME["c"])
-    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. the files have 'a'"):
+    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. The files have 'a'"):
         spbn.distributed.learn(folder, discrete=["x"])
-    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. the data frame has 'a'"):
+    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. The data frame has 'a'"):
         spbn.distributed.learn(lazy(), discrete=["x"])
 
 
