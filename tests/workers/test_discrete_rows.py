@@ -1,13 +1,17 @@
 """Discrete columns of rows over workers: levels, counts, scores and networks as in memory."""
 
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import spbn
 from spbn import DataError
+from spbn.distributed import counting
 from spbn.distributed.holdings import Holdings
 from spbn.distributed.levels import with_levels
 from spbn.distributed.passes import Deal
@@ -206,6 +210,17 @@ def test_tables_are_those_of_counts(folder, smoothing):
     np.testing.assert_allclose(score.local("flag", ["size"], "discrete"), total, rtol=1e-12)
 
 
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), max_size=60), st.integers(0, 60))
+def test_counts_of_parts_add_up(rows, cut):
+    """To those of a plain count, whichever configurations a part lacks."""
+    parts = [np.array(part, dtype=np.int64).reshape(-1, 2) for part in (rows[:cut], rows[cut:])]
+    found = counting.joined([counting._counted(part[:, 0], part[:, 1], 3) for part in parts])
+    expected = Counter(rows)
+    assert found.numbers.tolist() == sorted({number for number, _ in rows})
+    for number, counts in zip(found.numbers.tolist(), found.counts.tolist(), strict=True):
+        assert counts == [expected[number, label] for label in range(3)]
+
+
 def test_moments_of_many_configurations_come_in_several_passes(folder):
     score, small = held(folder), held(folder)
     object.__setattr__(small._holdings, "table_bytes", 6 * 5 * 8 * 9 * 8)  # of six configurations
@@ -274,9 +289,9 @@ def test_numbers_are_levels_only_where_they_are_said_to_be(folder):
     found = with_levels(opened(folder, discrete=["number", "c"]), ["number", "c"])
     assert found.levels["number"] == ("0", "1", "2")
     assert list(map(float, found.levels["c"])) == sorted(FRAME["c"])
-    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. the files have 'a'"):
+    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. The files have 'a'"):
         spbn.distributed.learn(folder, discrete=["x"])
-    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. the data frame has 'a'"):
+    with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. The data frame has 'a'"):
         spbn.distributed.learn(lazy(), discrete=["x"])
 
 

@@ -276,7 +276,7 @@ def _of_files(
     if not chunks:
         raise DataError(f"{'the files have' if len(paths) > 1 else f'{paths[0]} has'} no rows.")
     categorical = [name for name, kind in first.items() if _held_by_arrow(pa, kind) == CATEGORIES]
-    return Source(tuple(first), tuple(chunks), _discrete("the files have", first, categorical, discrete))
+    return Source(tuple(first), tuple(chunks), _discrete("The files have", first, categorical, discrete))
 
 
 def _held_by_arrow(pa: Any, kind: Any) -> str | None:
@@ -321,7 +321,7 @@ def _of_frame(
         if kind is None:
             raise DataError(_unusable("the data frame", name, str(frame.dtypes[name])))
     categorical = [name for name, kind in kinds.items() if kind == CATEGORIES]
-    chosen = _discrete("the data frame has", names, categorical, discrete)
+    chosen = _discrete("The data frame has", names, categorical, discrete)
     parts, futures = frame[names].to_delayed(), _futures(frame)
     if futures:
         return Source(tuple(names), _held(parts, futures[0].client, client), chosen)
