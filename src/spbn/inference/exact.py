@@ -201,6 +201,7 @@ def _condition(
     at = {k: i for i, k in enumerate(order)}
     inside = set(unknown)
     mean, covariance = np.zeros((len(order), len(values))), np.zeros((len(order), len(order)))
+    # Node by node: a parent that is unknown is already among them, and any other is a number.
     for i, k in enumerate(order):
         line, parents = lines[k]
         mean[i] = line.intercept

@@ -24,6 +24,7 @@ from spbn.nodes.blend import Blend
 from spbn.nodes.ckde import CKDE
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.weights import relative_weights
 from spbn.tables.table import Table
 
 CANDIDATES = 16
@@ -149,8 +150,7 @@ def _by_lines(
 def _chosen(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw one of every row's candidates by its weight; its place among the candidates of all rows."""
     rows, candidates = log_weights.shape
-    top = np.maximum(log_weights.max(axis=1, keepdims=True), -1e300)
-    bounds = np.cumsum(np.exp(log_weights - top), axis=1)
+    bounds = np.cumsum(relative_weights(log_weights), axis=1)
     places = (rng.random((rows, 1)) * bounds[:, -1:] >= bounds).sum(axis=1)
     places[bounds[:, -1] == 0.0] = 0  # nothing is possible: the present value stays
     return np.arange(rows) * candidates + np.minimum(places, candidates - 1)

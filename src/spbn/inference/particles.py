@@ -16,6 +16,7 @@ from spbn.inference.cases import Cases
 from spbn.inference.references import Reference
 from spbn.nodes.regions import Interval
 from spbn.numerics.arrays import BoolArray, FloatArray
+from spbn.numerics.weights import greatest, relative_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class Particles:
     log_evidence, error
         Of every case: the log-density of what is known, and the standard error of that.
     effective
-        To how many independent draws the particles of every case are worth.
+        How many independent draws the particles of every case are worth.
     method
         How they were made.
     """
@@ -187,9 +188,8 @@ def _terms_of(part: Part, k: int, values: FloatArray, *, apart: bool) -> tuple[F
 
 
 def effective_size(log_weights: FloatArray) -> FloatArray:
-    """Return to how many equal weights the weights of every row are worth; 0 if all are nothing."""
-    top = np.maximum(log_weights.max(axis=-1, keepdims=True), -1e300)
-    weights = np.exp(log_weights - top)
+    """Return how many equal weights the weights of every row are worth; 0 if all are nothing."""
+    weights = relative_weights(log_weights)
     total = weights.sum(axis=-1)
     found: FloatArray = np.where(total > 0.0, total**2 / np.maximum((weights**2).sum(axis=-1), 1e-300), 0.0)
     return found
@@ -197,9 +197,9 @@ def effective_size(log_weights: FloatArray) -> FloatArray:
 
 def log_mean(log_weights: FloatArray) -> FloatArray:
     """Return the logarithm of the mean weight of every row."""
-    top = np.maximum(log_weights.max(axis=-1, keepdims=True), -1e300)
     with np.errstate(divide="ignore"):
-        found: FloatArray = top[..., 0] + np.log(np.exp(log_weights - top).mean(axis=-1))
+        relative = np.log(relative_weights(log_weights).mean(axis=-1))
+    found: FloatArray = greatest(log_weights)[..., 0] + relative
     return found
 
 

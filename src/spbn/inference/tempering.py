@@ -15,6 +15,7 @@ import numpy as np
 
 from spbn.inference.particles import Part, Particles, effective_size, log_mean, terms
 from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn.numerics.weights import relative_weights
 
 KEPT = 0.5  # share of the particles' worth that a step keeps
 MOST_STEPS = 300
@@ -85,8 +86,7 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator, *, share: 
 def resampled(log_weights: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     """Draw n particles of every case by their weights, evenly spread: cases × n."""
     cases, there = log_weights.shape
-    top = np.maximum(log_weights.max(axis=1, keepdims=True), -1e300)
-    bounds = np.cumsum(np.exp(log_weights - top), axis=1)
+    bounds = np.cumsum(relative_weights(log_weights), axis=1)
     wanted = (rng.random((cases, 1)) + np.arange(n)) / n * bounds[:, -1:]
     chosen = np.stack([np.searchsorted(b, w, side="right") for b, w in zip(bounds, wanted, strict=True)])
     return np.minimum(chosen, there - 1)
@@ -97,7 +97,7 @@ def _family_weights(log_weights: FloatArray, ancestors: IntArray) -> FloatArray:
 
     The sum of their squares is the relative variance of the evidence (Lee and Whiteley, 2018).
     """
-    weights = np.exp(log_weights - np.maximum(log_weights.max(axis=1, keepdims=True), -1e300))
+    weights = relative_weights(log_weights)
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
     n = weights.shape[1]
     return np.stack([np.bincount(a, weights=w, minlength=n) for a, w in zip(ancestors, weights, strict=True)])
@@ -235,7 +235,7 @@ class _Chain:
         with np.errstate(invalid="ignore"):
             logs = np.stack([prior.sum(axis=0) + power * weight.sum(axis=0) for prior, weight in found])
         logs = np.where(np.isnan(logs), -np.inf, logs)[:, rows]
-        bounds = np.cumsum(np.exp(logs - np.maximum(logs.max(axis=0), -1e300)), axis=0)
+        bounds = np.cumsum(relative_weights(logs, axis=0), axis=0)
         chosen = np.minimum((self._rng.random(len(rows)) * bounds[-1] >= bounds).sum(axis=0), len(bounds) - 1)
         self.values[k, rows] = chosen
         for target, number in ((self._prior, 0), (self._weight, 1)):

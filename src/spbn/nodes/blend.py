@@ -47,6 +47,7 @@ from spbn.nodes.regions import Region
 from spbn.nodes.workbench import Workbench
 from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.random import Seed
+from spbn.numerics.weights import relative_weights
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
@@ -232,8 +233,7 @@ class BlendType(NodeType):
     ) -> FloatArray:
         """Draw a value in an interval for every row of the parents."""
         logs = cpd.log_masses(region, parents)
-        weights = np.exp(logs - np.maximum(logs.max(axis=0), -1e300))
-        bounds = np.cumsum(weights, axis=0)
+        bounds = np.cumsum(relative_weights(logs, axis=0), axis=0)
         chosen = (rng.random(parents.rows) * bounds[-1] >= bounds).sum(axis=0)
         out = np.empty(parents.rows)
         for k, part in enumerate(cpd.parts.values()):
