@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -146,6 +147,7 @@ def cross_validated(
         raise ArgumentError(
             f"folds must be between 2 and the rows of the largest class, {counts.max()}. Got {folds}."
         )
+    features = _with_all_levels(features, classifier.discrete)
     probabilities = np.zeros((len(classes), len(names)))
     explanations = []
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
@@ -161,6 +163,18 @@ def cross_validated(
             explanations.append(part.explanation)
             advance()
     return Predictions(names, probabilities, pd.concat(explanations).loc[features.index], classes)
+
+
+def _with_all_levels(features: pd.DataFrame, discrete: Sequence[str]) -> pd.DataFrame:
+    """Let every fold know the levels that the table has, be they in its rows or not."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    levelled = [
+        name
+        for name, column in features.items()
+        if name in discrete or is_bool_dtype(column) or not is_numeric_dtype(column)
+    ]
+    return features.astype(dict.fromkeys(levelled, "category"))
 
 
 def _note_unknown(found: Predictions) -> None:
