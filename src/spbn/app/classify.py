@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,7 +13,7 @@ import typer
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
 from spbn.app.arguments import MODELS, TESTS, Data, Margins, MissingRows, Report
-from spbn.app.inputs import busy, complete_rows
+from spbn.app.inputs import busy, complete_rows, with_all_levels
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.progress import counting_progress
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
@@ -147,7 +146,7 @@ def cross_validated(
         raise ArgumentError(
             f"folds must be between 2 and the rows of the largest class, {counts.max()}. Got {folds}."
         )
-    features = _with_all_levels(features, classifier.discrete)
+    features = with_all_levels(features, classifier.discrete)
     probabilities = np.zeros((len(classes), len(names)))
     explanations = []
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
@@ -163,18 +162,6 @@ def cross_validated(
             explanations.append(part.explanation)
             advance()
     return Predictions(names, probabilities, pd.concat(explanations).loc[features.index], classes)
-
-
-def _with_all_levels(features: pd.DataFrame, discrete: Sequence[str]) -> pd.DataFrame:
-    """Let every fold know the levels that the table has, be they in its rows or not."""
-    from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-    levelled = [
-        name
-        for name, column in features.items()
-        if name in discrete or is_bool_dtype(column) or not is_numeric_dtype(column)
-    ]
-    return features.astype(dict.fromkeys(levelled, "category"))
 
 
 def _note_unknown(found: Predictions) -> None:
@@ -220,7 +207,7 @@ def _rows(
 
     with busy("reading the table"):
         frame = read_table(source, columns, drop=drop, discrete=discrete)
-    return complete_rows(source, frame, missing)
+    return complete_rows(source, frame, missing, discrete=discrete)
 
 
 def _test_rows(
