@@ -150,6 +150,8 @@ def test_bad_requests_are_refused():
     rows = network.sample(3, seed=1)
     with pytest.raises(ArgumentError, match="targets must name variables"):
         network.predict(rows, ["Z"])
+    with pytest.raises(ArgumentError, match="Got none"):
+        network.predict(rows, [])
     with pytest.raises(ArgumentError, match="statistic must be one of"):
         network.predict(rows, ["A"], statistic="best")
     with pytest.raises(ArgumentError, match="missing must be 'error' or 'integrate'"):

@@ -107,7 +107,8 @@ def predict(
     unknown = [name for name in wanted if name not in network.nodes]
     if unknown or not wanted:
         raise ArgumentError(
-            f"targets must name variables of the network, {quoted(network.nodes)}. Got {quoted(unknown)}."
+            f"targets must name variables of the network, {quoted(network.nodes)}. Got "
+            f"{quoted(unknown) or 'none'}."
         )
     table = table_with_holes(data, network.variables, may_be_absent=True)
     columns = table.columns.copy()
