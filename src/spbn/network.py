@@ -425,7 +425,8 @@ class BayesianNetwork:
     def contributions(self, table: Table) -> FloatArray:
         """Return what every node contributes to the log-density of every row: nodes × rows."""
         rows = self.transformed(table)
-        by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
+        with np.errstate(over="ignore"):  # the square of an absurd value
+            by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
         return by_node + self.log_slopes(table, self.nodes)
 
     def transformed(self, table: Table) -> Table:

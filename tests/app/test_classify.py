@@ -135,3 +135,20 @@ def test_a_column_of_measurements_has_no_classes(run, tables, more):
     code, _, err = run("classify", "train.csv", "--target", "a", *more)
     assert code == 2
     assert "column 'a' has 80 different values in 80 rows, so these are not classes" in err
+
+
+def test_levels_that_some_folds_lack(run, folder):
+    """Cross-validation refused every table with a level that one row has, as unknown in that row's fold."""
+    frame = classes_frame()
+    frame["town"] = ["Leith", "Kelso"] * 40
+    frame.loc[5, "town"] = "Ayr"
+    frame["flag"] = np.arange(80) == 7
+    frame["code"] = [1, 2] * 40
+    frame.loc[9, "code"] = 3
+    frame.to_csv("rare.csv", index=False)
+    command = ["classify", "rare.csv", "--target", "kind", "--model", "gbn", "--folds", "3"]
+    code, _, err = run(*command, "--discrete", "code", "--out", "p.csv")
+    assert (code, err) == (0, "")
+    written = pd.read_csv("p.csv")
+    assert written["probability"].between(0.5, 1.0).all()
+    assert (written["predicted"] == frame["kind"]).mean() > 0.6

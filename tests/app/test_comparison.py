@@ -147,3 +147,13 @@ def test_what_makes_no_sense_is_refused():
         compare_models(FRAME.assign(d=FRAME["a"]))
     with pytest.raises(ArgumentError, match="folds must be between 2 and the number of rows, 60"):
         compare_models(FRAME, folds=61)
+
+
+def test_rows_that_are_impossible_without_smoothing_are_warned_of():
+    frame = FRAME.assign(town=["Leith", "Kelso"] * 30)
+    frame.loc[7, "town"] = "Ayr"
+    options = {"folds": 2, "patience": 0, "max_parents": 1}
+    with pytest.warns(UserWarning, match=r"^impossible rows: 1\. .* if smoothing is more than 0") as caught:
+        compare_models(frame, smoothing=0.0, **options)
+    assert len(caught) == 1
+    assert np.isfinite(compare_models(frame, **options)["log-density"]).all()

@@ -126,3 +126,17 @@ def test_mixed_tables_are_compared(folder, run):
     assert code == 0, err
     assert all(model in out for model in ("gbn", "spbn", "kdebn", "blend"))
     assert "nan" not in out
+
+
+def test_levels_of_rows_that_are_left_out_are_known(folder, run):
+    """A model learned without incomplete rows could not score them: their levels were unknown."""
+    frame = pd.DataFrame({"town": ["Leith", "Kelso"] * 20, "flag": [True, False] * 20, "k": [1, 2] * 20})
+    frame["x"] = np.arange(40.0) % 7
+    frame.loc[3, ["town", "k", "x"]] = ["Ayr", 3, None]
+    frame.to_csv("rare.csv", index=False)
+    options = ["--missing", "drop", "--model", "gbn", "--discrete", "k", "--out", "m.spbn"]
+    assert run("learn", "rare.csv", *options)[0] == 0
+    network = spbn.BayesianNetwork.load("m.spbn")
+    assert network == spbn.learn(frame, missing="drop", model="gbn", discrete=["k"])
+    assert [v.levels for v in network.variables][:2] == [("Ayr", "Kelso", "Leith"), ("False", "True")]
+    assert run("score", "m.spbn", "rare.csv", "--missing", "integrate")[0] == 0

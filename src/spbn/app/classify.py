@@ -13,7 +13,7 @@ import typer
 from spbn.app import documents
 from spbn.app.answers import Answer, answering
 from spbn.app.arguments import MODELS, TESTS, Data, Margins, MissingRows, Report
-from spbn.app.inputs import busy, complete_rows
+from spbn.app.inputs import busy, complete_rows, with_all_levels
 from spbn.app.learning import Lesson, with_learning_options
 from spbn.app.progress import counting_progress
 from spbn.app.tables import in_file, reading_tables, shown, write_rows, writing_rows
@@ -146,6 +146,7 @@ def cross_validated(
         raise ArgumentError(
             f"folds must be between 2 and the rows of the largest class, {counts.max()}. Got {folds}."
         )
+    features = with_all_levels(features, classifier.discrete)
     probabilities = np.zeros((len(classes), len(names)))
     explanations = []
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
@@ -206,7 +207,7 @@ def _rows(
 
     with busy("reading the table"):
         frame = read_table(source, columns, drop=drop, discrete=discrete)
-    return complete_rows(source, frame, missing)
+    return complete_rows(source, frame, missing, discrete=discrete)
 
 
 def _test_rows(

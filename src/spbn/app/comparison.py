@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -136,6 +137,13 @@ def compare_models(
             logpdf[test] = values
         structures = tuple(structure for _, structure, _ in mine)
         trials.append(Trial(model, kind, logpdf, structures, sum(seconds for *_, seconds in mine)))
+    impossible = ~np.isfinite([trial.logpdf for trial in trials]).all(axis=0)
+    if impossible.any():
+        warnings.warn(
+            f"impossible rows: {impossible.sum()}. Without smoothing, levels are impossible that the rows a "
+            f"model was learned from do not have. The models can be compared if smoothing is more than 0.",
+            stacklevel=2,
+        )
     trials.sort(key=lambda trial: -trial.logpdf.mean())
     return Comparison(_rows(trials))
 
@@ -171,6 +179,7 @@ def _splits(labels: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
         yield np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
 
 
+@np.errstate(invalid="ignore")
 def _rows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
     """Describe trials, the best first."""
     types = [t for t in NodeType if any(trial.share(t) for trial in trials)]
@@ -190,5 +199,6 @@ def _rows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
     ]
 
 
+@np.errstate(invalid="ignore")  # where rows are impossible, of which a warning tells
 def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values)))

@@ -62,7 +62,8 @@ def training_frame(
     remedy: str = "",
 ) -> pd.DataFrame:
     """Read the rows to learn from, without those that have missing values if that is asked for."""
-    return complete_rows(data, _training_frame(data, columns, drop, discrete), missing, remedy=remedy)
+    frame = _training_frame(data, columns, drop, discrete)
+    return complete_rows(data, frame, missing, discrete=discrete, remedy=remedy)
 
 
 def training_frame_with_holes(
@@ -90,8 +91,18 @@ def _training_frame(
         return read_table(data, columns, drop=drop, discrete=discrete)
 
 
-def complete_rows(data: Source, frame: pd.DataFrame, missing: Missing, *, remedy: str = "") -> pd.DataFrame:
-    """Leave out rows with missing values if that is asked for; otherwise refuse them, with a remedy."""
+def complete_rows(
+    data: Source,
+    frame: pd.DataFrame,
+    missing: Missing,
+    *,
+    discrete: Collection[str] = (),
+    remedy: str = "",
+) -> pd.DataFrame:
+    """Leave out rows with missing values if that is asked for; otherwise refuse them, with a remedy.
+
+    Columns of categories, among them those that are named `discrete`, keep the levels of rows left out.
+    """
     from spbn.tables.files import present, require_complete
 
     there = present(frame)
@@ -104,10 +115,22 @@ def complete_rows(data: Source, frame: pd.DataFrame, missing: Missing, *, remedy
         if not whole.all():
             say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
             say()
-        frame = frame.loc[whole]
+            frame = with_all_levels(frame, discrete).loc[whole]
     advice = "Fill what is missing, or pass --missing drop to leave such rows out."
     require_complete(data, frame, f"{advice} {remedy}".strip())
     return frame
+
+
+def with_all_levels(frame: pd.DataFrame, discrete: Collection[str] = ()) -> pd.DataFrame:
+    """Make columns of categories categorical, so that any part of the rows knows the levels of all."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    levelled = [
+        name
+        for name, column in frame.items()
+        if name in discrete or is_bool_dtype(column) or not is_numeric_dtype(column)
+    ]
+    return frame.astype(dict.fromkeys(levelled, "category"))
 
 
 def frame_for(

@@ -8,7 +8,7 @@ mixture over the configurations of the unknown discrete nodes, while these are f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -22,6 +22,7 @@ from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics.arrays import FloatArray, IntArray
 
 MOST_CONFIGURATIONS = 4_096
+QUADRATURE = 100  # points at which a transformed normal variable is averaged
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,28 @@ class NormalMixture:
         within = np.einsum("c,cij->ij", self.weights, self.covariances)
         between: FloatArray = np.einsum("c,ci,cj->ij", self.weights, deviations, deviations)
         return within + between
+
+    def points(
+        self, node: int, in_data_units: Callable[[FloatArray], FloatArray] | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return values of one continuous node, and weights that give its mean.
+
+        They are the means of the components; or, if values are to be transformed before they are averaged,
+        points of a quadrature of every component.
+        """
+        k = self.nodes.index(node)
+        means = self.means[:, k]
+        if in_data_units is None:
+            return means, self.weights
+        deviations = np.sqrt(self.covariances[:, k, k])
+        points, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
+        values = in_data_units(means[:, None] + deviations[:, None] * points)
+        return values.ravel(), np.outer(self.weights, weights / weights.sum()).ravel()
+
+    def shares(self, node: int, levels: int) -> FloatArray:
+        """Return the probabilities of the levels of one discrete node."""
+        found = np.bincount(self.codes[:, self.levels.index(node)], weights=self.weights, minlength=levels)
+        return found / found.sum()
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draw nodes × n values and discrete nodes × n level codes."""

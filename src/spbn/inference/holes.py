@@ -7,6 +7,7 @@ exact; all others are answered together by particles, whatever their patterns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def imputed(network: BayesianNetwork, table: Table, *, draws: int = 1, seed: See
         rows = holed[mine]
         cases = cases_of(others, table.take(rows))
         for part, answer in _answers(cases, max(PARTICLES // 5, 2 * draws), rng):
-            _require_possible(answer, rows[part])
+            _require_possible(answer.log_evidence, rows[part])
             chosen = resampled(answer.log_weights, draws, rng)
             for case, row in enumerate(part):
                 values = answer.states[:, case][:, rng.permutation(chosen[case])]
@@ -106,7 +107,8 @@ def predict(
     unknown = [name for name in wanted if name not in network.nodes]
     if unknown or not wanted:
         raise ArgumentError(
-            f"targets must name variables of the network, {quoted(network.nodes)}. Got {quoted(unknown)}."
+            f"targets must name variables of the network, {quoted(network.nodes)}. Got "
+            f"{quoted(unknown) or 'none'}."
         )
     table = table_with_holes(data, network.variables, may_be_absent=True)
     columns = table.columns.copy()
@@ -114,8 +116,10 @@ def predict(
     cases = cases_of(network, table.with_columns(columns))
     found = {name: np.empty(table.rows) for name in wanted}
     rng = generator(seed)
-    for part, answer in _answers(cases, n, rng):
-        _require_possible(answer, part)
+    rest = np.flatnonzero(~_predicted_exactly(cases, wanted, statistic, found))
+    for some, answer in _answers(cases.only(rest), n, rng):
+        part = rest[some]
+        _require_possible(answer.log_evidence, part)
         weights = np.exp(answer.log_weights - answer.log_weights.max(axis=1, keepdims=True))
         for name in wanted:
             values = network.in_data_units(name, answer.states[cases.place[name]])
@@ -127,6 +131,41 @@ def predict(
         values = found[name]
         result[name] = network.as_data(variable, values) if variable.is_discrete else values
     return pd.DataFrame(result, index=frame_index(data))
+
+
+def _predicted_exactly(
+    cases: Cases, wanted: Sequence[str], statistic: str, found: Mapping[str, FloatArray]
+) -> BoolArray:
+    """Put in predictions that need no draws; return for which cases."""
+    done = np.zeros(cases.number, dtype=bool)
+    places = {name: cases.place[name] for name in wanted}
+    for rows in _patterns(cases.unknown):
+        solved = _exact_part(cases.only(rows[:1]))
+        if solved is None or not set(places.values()) <= set(solved):
+            continue
+        is_normal = cases.network.margins is None and not any(cases.variables[k].is_discrete for k in solved)
+        if statistic == "mode" and not is_normal:  # which draws have to show
+            continue
+        for part in _some_at_a_time(rows, PARTICLES):
+            some = cases.only(part)
+            mixtures = exact.solve(some, solved)
+            _require_possible(log_constants(some) + [mixture.log_evidence for mixture in mixtures], part)
+            for name, k in places.items():
+                found[name][part] = [_exact_summary(cases, k, mixture, statistic) for mixture in mixtures]
+        done[rows] = True
+    return done
+
+
+def _exact_summary(cases: Cases, k: int, mixture: exact.NormalMixture, statistic: str) -> float:
+    """Return one number for one case: a prediction, or the place of the most probable level."""
+    name, network = cases.nodes[k], cases.network
+    if cases.variables[k].is_discrete:
+        return float(mixture.shares(k, len(cases.variables[k].levels)).argmax())
+    if statistic == "median":
+        return float(network.in_data_units(name, mixture.quantile(k, np.array([0.5])))[0])
+    units = None if network.margins is None else partial(network.in_data_units, name)
+    values, weights = mixture.points(k, units)
+    return float(weights @ values)
 
 
 def cases_of(network: BayesianNetwork, table: Table) -> Cases:
@@ -163,11 +202,14 @@ def _some_at_a_time(rows: IntArray, n: int) -> Iterator[IntArray]:
 
 def _solved(cases: Cases) -> tuple[int, ...] | None:
     """Return all unknown nodes, if cases with the same pattern of holes can be answered exactly."""
+    solved = _exact_part(cases)
+    return None if solved is None or len(solved) < int(cases.unknown[0].sum()) else solved
+
+
+def _exact_part(cases: Cases) -> tuple[int, ...] | None:
+    """Return the unknown nodes with an exact answer, if all have one that what is known depends on."""
     solved = tuple(sorted(k for group in components(cases) for k in group))
-    if not exact.solvable(cases, solved):
-        return None
-    solved = exact.with_what_hangs_below(cases, solved)
-    return solved if len(solved) == int(cases.unknown[0].sum()) else None
+    return exact.with_what_hangs_below(cases, solved) if exact.solvable(cases, solved) else None
 
 
 def _exactly(cases: Cases, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
@@ -202,9 +244,9 @@ def _by_particles(cases: Cases, n: int, rng: np.random.Generator) -> Particles:
     return Particles(values, log_weights, log_evidence, found.error, effective, method)
 
 
-def _require_possible(answer: Particles, rows: IntArray) -> None:
-    """Refuse rows of which nothing can be drawn, because what is there is impossible."""
-    impossible = rows[~np.isfinite(answer.log_evidence)]
+def _require_possible(log_evidence: FloatArray, rows: IntArray) -> None:
+    """Refuse rows of which nothing can be said, because what is there is impossible."""
+    impossible = rows[~np.isfinite(log_evidence)]
     if len(impossible):
         raise DataError(
             f"what is known of row {impossible[0] + 1}, counted from 1, is impossible under the network: "

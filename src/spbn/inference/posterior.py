@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +23,6 @@ from spbn.tables.table import Variable
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-QUADRATURE = 100  # points at which a transformed normal variable is averaged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,13 +147,12 @@ class Posterior:
             raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
         place = self._cases.place[variable]
         if self._exact is not None and place in self._exact.levels:
-            codes, weights = self._exact.codes[:, self._exact.levels.index(place)], self._exact.weights
+            shares = self._exact.shares(place, len(found.levels))
         else:
-            codes, weights = self._values[place].astype(np.int64), self._weights
-        shares = np.bincount(codes, weights=weights, minlength=len(found.levels))
-        return pd.Series(
-            shares / shares.sum(), index=pd.Index(found.levels, name=variable), name="probability"
-        )
+            codes = self._values[place].astype(np.int64)
+            sums = np.bincount(codes, weights=self._weights, minlength=len(found.levels))
+            shares = sums / sums.sum()
+        return pd.Series(shares, index=pd.Index(found.levels, name=variable), name="probability")
 
     def probability(self, event: Mapping[str, Any] | Callable[[pd.DataFrame], Any]) -> float:
         """Return the probability of an event.
@@ -260,20 +257,13 @@ class Posterior:
     def _points(self, variable: Variable) -> tuple[FloatArray, FloatArray]:
         """Return values in the units of the data, and weights that give means of them.
 
-        They are draws; where the answer is exact, the means of its components or, if a margin is to be
-        applied to these, points at which they are averaged.
+        They are draws, or where the answer is exact as few points as will do.
         """
         if not self._is_exact(variable):
             return np.asarray(self._in_data_units(variable), dtype=float), self._weights
         assert self._exact is not None
-        k = self._exact.nodes.index(self._cases.place[variable.name])
-        means = self._exact.means[:, k]
-        if self.network.margins is None:
-            return means, self._exact.weights
-        deviations = np.sqrt(self._exact.covariances[:, k, k])
-        points, weights = np.polynomial.hermite_e.hermegauss(QUADRATURE)
-        values = self.network.in_data_units(variable.name, means[:, None] + deviations[:, None] * points)
-        return values.ravel(), np.outer(self._exact.weights, weights / weights.sum()).ravel()
+        units = None if self.network.margins is None else partial(self.network.in_data_units, variable.name)
+        return self._exact.points(self._cases.place[variable.name], units)
 
     def _quantile(self, variable: Variable, q: FloatArray) -> FloatArray:
         place = self._cases.place[variable.name]

@@ -103,7 +103,8 @@ def codes_among(name: str, found: Categories, levels: Sequence[str]) -> FloatArr
         row = int(unknown.argmax())
         raise DataError(
             f"column {name!r} has the level {found.levels[found.places[row]]!r} in row {row + 1}, counted "
-            f"from 1, which is unknown. Its levels are {quoted(levels)}."
+            f"from 1, which is unknown. Its levels are {quoted(levels)}. If it may occur, learn from a "
+            f"categorical column that lists it among its categories."
         )
     return np.where(codes < 0, np.nan, codes.astype(np.float64))
 
