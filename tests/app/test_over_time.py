@@ -129,6 +129,8 @@ def test_commands_for_single_rows_refuse(over_time, run, command):
         (["forecast", "time.spbn", "rows.csv", "--steps", "0"], "--steps must be 1 or more"),
         (["forecast", "time.spbn", "rows.csv", "-n", "0"], "-n must be 1 or more"),
         (["forecast", "time.spbn", "rows.csv", "--event", "x=3"], "exactly 3 has probability 0"),
+        (["forecast", "time.spbn", "rows.csv", "--event", "5<x<3"], "the interval of 'x' is empty: 5 to 3."),
+        (["sample", "time.spbn", "-n", "0"], "-n must be a whole number, 1 or more. Got 0"),
         (["forecast", "time.spbn", "rows.csv", "--event", "z>3"], "--event"),
         (
             ["forecast", "time.spbn", "rows.csv", "--only", "a"],
@@ -139,7 +141,7 @@ def test_commands_for_single_rows_refuse(over_time, run, command):
             "--every is for models that were learned with --time",
         ),
         (["forecast", "time.spbn", "short.csv"], "must end with 2 rows without a gap"),
-        (["forecast", "time.spbn", "holes.csv"], "1 value is missing"),
+        (["forecast", "time.spbn", "holes.csv"], "column 'x' has a missing value in row 100, counted from 1"),
         (["forecast", "time.spbn", "rows.csv", "--out", "time.spbn"], "is an input"),
         (["forecast", "time.spbn", "rows.csv", "--plot", "fan.txt"], "the name of a picture must end in"),
         (
@@ -162,10 +164,10 @@ def test_commands_for_single_rows_refuse(over_time, run, command):
 def test_refusals(over_time, model, run, arguments, message):
     pd.read_csv("rows.csv").iloc[:1].to_csv("short.csv", index=False)
     holes = pd.read_csv("rows.csv")
-    holes.loc[50, "x"] = np.nan
+    holes.loc[99, "x"] = np.nan
     holes.to_csv("holes.csv", index=False)
-    code, _, err = run(*arguments)
-    assert code == 2
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
     assert message in err
 
 
@@ -217,3 +219,12 @@ def test_rows_with_holes_are_not_joined(folder, run):
     found = spbn.DynamicNetwork.load("m.spbn")
     assert found.transition.record.rows == 57
     assert found == spbn.learn_dynamic(frame, model="gbn", missing="drop")
+
+
+def test_a_series_is_chosen_by_the_name_that_is_printed(folder, run):
+    frame = autoregression(40, series=2).assign(machine=np.repeat([1.0, 2.0], 40))
+    frame.to_parquet("rows.parquet")
+    spbn.learn_dynamic(frame, series="machine", model="gbn").save("time.spbn")
+    code, out, _ = run("forecast", "time.spbn", "rows.parquet", "--only", "2", "--steps", "1", "-n", "5")
+    assert code == 0
+    assert re.search(r"machine +step .*\n +2 +1 ", out)

@@ -131,6 +131,16 @@ def test_lines_that_are_not_csv_are_left_out(watched, run, stdin):
     assert "line 5 is left out: 'z' is infinite: leave the field empty if its value is unknown." in err
 
 
+def test_another_encoding_than_was_said_ends_it(watched, run, stdin):
+    draw(400, 1).to_parquet("normal.parquet")
+    stdin("x,y,z\n0,0,0\n")
+    code, _, err = run(*WATCH, "-", "--reference", "normal.parquet", "--encoding", "utf-16")
+    assert (code, err) == (
+        2,
+        "spbn: the rows are not text in the encoding 'utf-16': give the right one with --encoding.\n",
+    )
+
+
 def test_complaints_come_to_an_end(watched, run, stdin):
     stdin("x,y,z\n" + 100 * "nonsense\n" + "1,1,1\n")
     _, _, err = run(*WATCH, "-", *REFERENCE)
@@ -242,7 +252,7 @@ def test_reference_rows_with_holes_are_mentioned(watched, run):
     reference.to_csv("normal.csv", index=False)
     code, _, err = run(*WATCH, "new.csv", *REFERENCE)
     assert code == 0
-    assert "1 of 400 reference rows have missing values" in err
+    assert "1 of 400 reference rows has missing values: rows are not compared with it." in err
 
 
 def test_a_stream_without_rows_fails(watched, run, stdin):
@@ -301,7 +311,7 @@ def test_dates_and_reference_rows_with_holes_over_time(folder, run, stdin):
     stdin(frame[200:].to_csv(index=False) + "2024-04-01 23:50,1\n")  # a time that was there
     code, out, err = run(*WATCH, "-", *REFERENCE, "--all", "--state", "s.json")
     assert code == 0, err
-    assert "1 of 200 reference rows have missing values" in err
+    assert "1 of 200 reference rows has missing values" in err
     assert ["not judged" in line for line in out.splitlines()] == [True] + 99 * [False]
     assert "line 102 is left out: the times must ascend in steps of 600" in err
     monitor = spbn.Monitor.load("s.json", dynamic)

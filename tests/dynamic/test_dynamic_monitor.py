@@ -59,6 +59,19 @@ def test_the_training_rows_are_recognised(rows, dynamic):
     assert trained._reference.means.sum() < untrained._reference.means.sum() - 1e-4
 
 
+def test_training_rows_with_holes_are_recognised(rows):
+    """Rows that look back on a hole were left out of the fit, and are left out of the reference too."""
+    holes = rows.copy()
+    holes.loc[[50, 700], "x"] = np.nan
+    dynamic = spbn.learn_dynamic(holes, model="kdebn", max_parents=1, missing="drop", folds=3)
+    found = Monitor(dynamic, holes)
+    whole = dynamic.lagged(rows).drop(index=[50, 51, 700, 701])
+    assert found.reference_rows == len(whole)
+    names = [variable.name for variable in dynamic.transition.variables]
+    expected = spbn.explain.unusual_rows(dynamic.transition, whole[names]).logpdf
+    np.testing.assert_allclose(found._reference.tail.ordered, np.sort(expected))
+
+
 def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
     new = autoregression(np.random.default_rng(3), 60)
     new.loc[20, "x"], new.loc[40, "y"] = np.nan, 30.0
@@ -93,6 +106,7 @@ def test_series_and_gaps_are_kept_apart():
     woven = monitor.update(mixed)["share"]
     for place in (0, 1):
         np.testing.assert_allclose(woven[place::2], apart.iloc[30 * place : 30 * place + 30], rtol=1e-9)
+    assert len(monitor.update(mixed[:0])) == len(monitor.update([])) == 0  # batches without rows
     listed = Monitor(dynamic, train).update(mixed.to_dict("records"))["share"]
     np.testing.assert_allclose(listed, woven, rtol=1e-9)
     series = Monitor(dynamic, train)
@@ -126,6 +140,15 @@ def test_dates_of_rows_that_come_one_by_one(rows, as_text):
     np.testing.assert_allclose([single.update(row)["share"].item() for row in records], expected)
     with pytest.raises(spbn.DataError, match=r"in steps of 3600 seconds: a row at 2024-03-31 06:00:00 is"):
         single.update(records[3])
+
+
+def test_a_series_has_one_name_however_its_number_is_written(rows):
+    train = rows.assign(machine=np.repeat([1.0, 2.0], 750))
+    monitor = Monitor(spbn.learn_dynamic(train, series="machine", model="gbn"), train)
+    row = {"x": 0.0, "y": 0.0}
+    assert monitor.update(row | {"machine": 7.0})["share"].isna().all()
+    for number in (7, np.int64(7), "7"):  # which now has a past
+        assert monitor.update(row | {"machine": number})["share"].notna().all()
 
 
 def test_explaining_a_row_is_not_counting_it(rows, dynamic):

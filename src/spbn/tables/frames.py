@@ -113,7 +113,8 @@ def _checked(table: Table, missing: Missing | None, min_rows: int) -> Table:
             raise DataError(f"{missing_message(table, finite)}: {remedy}.")
         table = table.take(np.flatnonzero(finite.all(axis=0)))
     if table.rows < min_rows:
-        raise DataError(f"at least {min_rows} rows are needed. Got {table.rows}.")
+        needed = "1 row is" if min_rows == 1 else f"{min_rows} rows are"
+        raise DataError(f"at least {needed} needed. Got {table.rows}.")
     return table
 
 
@@ -173,10 +174,11 @@ def copied_columns(table: Table) -> Iterator[tuple[str, str, str]]:
     table = table.select([variable.name for variable in table.variables if not variable.is_discrete])
     if not table.names:
         return
-    columns = table.columns - centre_of(table.columns)
-    scatter = Moments.of(columns).scatter
-    scale = np.sqrt(np.diag(scatter))
-    correlation = scatter / scale / scale[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers that cannot be squared are no copies
+        columns = table.columns - centre_of(table.columns)
+        scatter = Moments.of(columns).scatter
+        scale = np.sqrt(np.diag(scatter))
+        correlation = scatter / scale / scale[:, None]
     for i, j in np.argwhere(np.triu(np.abs(correlation) > NEARLY_ONE, k=1)).tolist():
         # Relative to the bulk of the rows, not all of them: two columns that share an outlier are not copies.
         low, high = np.quantile(columns[j], [0.25, 0.75])
