@@ -131,6 +131,16 @@ def test_lines_that_are_not_csv_are_left_out(watched, run, stdin):
     assert "line 5 is left out: 'z' is infinite: leave the field empty if its value is unknown." in err
 
 
+def test_another_encoding_than_was_said_ends_it(watched, run, stdin):
+    draw(400, 1).to_parquet("normal.parquet")
+    stdin("x,y,z\n0,0,0\n")
+    code, _, err = run(*WATCH, "-", "--reference", "normal.parquet", "--encoding", "utf-16")
+    assert (code, err) == (
+        2,
+        "spbn: the rows are not text in the encoding 'utf-16': give the right one with --encoding.\n",
+    )
+
+
 def test_complaints_come_to_an_end(watched, run, stdin):
     stdin("x,y,z\n" + 100 * "nonsense\n" + "1,1,1\n")
     _, _, err = run(*WATCH, "-", *REFERENCE)

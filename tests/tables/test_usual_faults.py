@@ -73,6 +73,7 @@ def test_what_people_have_is_read(folder, name, content, options):
             r"not a text file in UTF-8: line 1 has the byte 0xf6\. .* reads 'größe,b'\. .*encoding='cp1252'",
         ),
         ("ascii.csv", TEXT.encode(), {"encoding": "ascii"}, "not a text file in the encoding 'ascii'"),
+        ("no_mark.csv", TEXT.encode(), {"encoding": "utf-16"}, "not a text file in the encoding 'utf-16'"),
         ("g.csv", b"a;b\n1,234;1\n5,678;2\n", {}, r"'a' has .* group thousands.* '1,234'.* decimal=','"),
         (
             "g.csv",
@@ -151,6 +152,8 @@ def test_options_that_make_no_sense():
         ({"sep": ""}, "sep must be one character"),
         ({"decimal": ";"}, "decimal must be '.' or ','"),
         ({"encoding": "klingon"}, "encoding must be one that Python knows"),
+        ({"encoding": "hex"}, "encoding must be one that Python knows"),
+        ({"encoding": "undefined"}, "encoding must be one that Python knows"),
     ):
         with pytest.raises(ArgumentError, match=message):
             read_table("t.csv", **options)

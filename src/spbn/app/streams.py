@@ -85,9 +85,14 @@ def _in_utf8(chunks: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
         yield from chunks
         return
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-    for chunk in chunks:
-        yield decoder.decode(chunk).encode("utf-8")
-    yield decoder.decode(b"", final=True).encode("utf-8")
+    try:
+        for chunk in chunks:
+            yield decoder.decode(chunk).encode("utf-8")
+        yield decoder.decode(b"", final=True).encode("utf-8")
+    except UnicodeError:
+        raise DataError(
+            f"the rows are not text in the encoding {encoding!r}: give the right one with --encoding."
+        ) from None
 
 
 def _text(content: bytes, number: int) -> str | None:

@@ -86,8 +86,8 @@ class Source:
             raise ArgumentError(f"decimal must be '.' or ','. Got {self.decimal!r}.")
         if self.encoding is not None:
             try:
-                codecs.lookup(self.encoding)
-            except LookupError:
+                "a".encode(self.encoding)  # some that Python knows are not for text
+            except (LookupError, UnicodeError):
                 raise ArgumentError(
                     f"encoding must be one that Python knows, such as 'utf-8', 'latin-1' or 'cp1252'. "
                     f"Got {self.encoding!r}."
@@ -130,7 +130,7 @@ class Source:
         try:
             with self._binary() as stream, io.TextIOWrapper(stream, self._codec, newline="") as text:
                 yield text
-        except UnicodeDecodeError:
+        except UnicodeError:
             raise DataError(self._about_encoding()) from None
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(self._about_packing(error)) from None
