@@ -138,7 +138,8 @@ def test_a_search_that_found_arcs_or_gained_little_is_left_alone():
         ({"seed": 7}, ["seed=8, --seed 8"], []),
         ({"seed": None}, ["--start lg"], ["--seed"]),
         ({"validation": [[1.0]]}, ["--start lg"], ["--seed"]),
-        ({"model": "gbn"}, ["--patience"], ["--model gbn", "--start"]),
+        ({"model": "gbn"}, ["--patience"], ["--model gbn", "--start", "--seed"]),
+        ({"model": "gbn", "score": "cv"}, ["other validation rows (seed=1, --seed 1)"], ["--model gbn"]),
         ({"start": {"arcs": [], "types": {}}}, ["--patience"], ["--start"]),
     ],
 )

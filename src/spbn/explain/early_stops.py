@@ -179,7 +179,8 @@ def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
     if search.stop_reason == OUT_OF_PATIENCE:
         patience = max(20, 2 * int(tried["patience"]))
         advice.append(f"more patience (patience={patience}, --patience {patience})")
-    if isinstance(tried["seed"], int) and isinstance(tried["validation"], float):
+    score = tried["score"] or ("bic" if tried["model"] == "gbn" else "cv")
+    if score == "cv" and isinstance(tried["seed"], int) and isinstance(tried["validation"], float):
         seed = tried["seed"] + 1
         advice.append(f"other validation rows (seed={seed}, --seed {seed})")
     if tried["model"] != "gbn":
