@@ -129,6 +129,8 @@ def test_commands_for_single_rows_refuse(over_time, run, command):
         (["forecast", "time.spbn", "rows.csv", "--steps", "0"], "--steps must be 1 or more"),
         (["forecast", "time.spbn", "rows.csv", "-n", "0"], "-n must be 1 or more"),
         (["forecast", "time.spbn", "rows.csv", "--event", "x=3"], "exactly 3 has probability 0"),
+        (["forecast", "time.spbn", "rows.csv", "--event", "5<x<3"], "the interval of 'x' is empty: 5 to 3."),
+        (["sample", "time.spbn", "-n", "0"], "-n must be a whole number, 1 or more. Got 0"),
         (["forecast", "time.spbn", "rows.csv", "--event", "z>3"], "--event"),
         (
             ["forecast", "time.spbn", "rows.csv", "--only", "a"],
@@ -164,8 +166,8 @@ def test_refusals(over_time, model, run, arguments, message):
     holes = pd.read_csv("rows.csv")
     holes.loc[50, "x"] = np.nan
     holes.to_csv("holes.csv", index=False)
-    code, _, err = run(*arguments)
-    assert code == 2
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
     assert message in err
 
 

@@ -127,3 +127,13 @@ def test_peculiar_columns_are_mentioned(folder, run, columns, notes):
     assert len(err.splitlines()) == len(columns)
     assert all(note in err for note in notes)
     assert Path("m.spbn").exists()
+
+
+def test_log_densities_of_absurd_rows_fit_on_a_line(folder, run):
+    frame = nonlinear_frame(60, 2)
+    spbn.BayesianNetwork.fit(spbn.Structure(frame.columns), frame).save("m.spbn")
+    frame.iloc[3, 0] = 1e140
+    frame.to_csv("far.csv", index=False)
+    _, out, _ = run("score", "m.spbn", "far.csv", "--top", "1")
+    assert re.search(r"mean log-density -\d\.\d+e\+\d+\n", out)
+    assert max(map(len, out.splitlines())) < 120

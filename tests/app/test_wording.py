@@ -29,6 +29,11 @@ from spbn.app.wording import OPTIONS, in_options, joined
         ("evidence: the interval of 'do' is empty.", "--given: the interval of 'do' is empty."),
         ("do: 'a' has no level 'x'.", "--do: 'a' has no level 'x'."),
         ("the event: 'a' has no level 'x'.", "--event: 'a' has no level 'x'."),
+        (
+            "it was made with folds=3, and not with folds=4. Give",
+            "it was made with --folds 3, and not with --folds 4. Give",
+        ),
+        ("steps must be a whole number, 1 or more.", "-n must be a whole number, 1 or more."),
         ("alarm=1e-09 is far less than one of 250", "--alarm 1e-09 is far less than one of 250"),
         ("it is, or pass trained=True to leave rows out of the fit.", "it is."),
         ("Ask for more draws (n), or check.", "Ask for more draws (-n), or check."),

@@ -104,3 +104,9 @@ def test_many_rows_may_be_as_unusual_as_the_threshold():
     new = network.logpdf({"a": rng.choice(["x", "y", "z"], 2000, p=[0.5, 0.3, 0.2])})
     assert (new <= level).mean() == pytest.approx(0.2, abs=0.05)
     assert (new < level).mean() <= 0.01
+
+
+def test_numbers_that_cannot_be_squared_are_checked_without_a_word():
+    """Warnings are errors in tests."""
+    frame = pd.DataFrame({"a": [1.0, 2.0, 1e200], "b": [2.0, 1.0, -1e300]})
+    assert check_data(frame, [Variable("a"), Variable("b")]).rows == 3

@@ -47,16 +47,19 @@ def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple
 
 
 def require_intervals(event: dict[str, Any], variables: Sequence[Variable], example: str) -> None:
-    """Refuse an event with a single value of a continuous variable, which has no probability.
+    """Refuse an event with an empty interval, or with one value of a continuous variable: neither can happen.
 
     Parameters
     ----------
     example
         An event that has one, with ``{name}`` in it, and ``{value}``, or ``{low}`` and ``{high}`` around it.
     """
-    levels = {variable.name: variable.levels for variable in variables}
+    from spbn.inference.evidence import read_region
+
+    known = {variable.name: variable for variable in variables}
     for name, value in event.items():
-        if not levels[name] and not isinstance(value, tuple):
+        read_region(known[name], value, "the event")
+        if not known[name].is_discrete and not isinstance(value, tuple):
             shown = example.format(name=name, value=value, low=value - 0.5, high=value + 0.5)
             raise ArgumentError(
                 f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "

@@ -115,4 +115,5 @@ def _require_keys(data: Source, keys: Sequence[str]) -> None:
     names = column_names(data)
     absent = [name for name in keys if name not in names]
     if absent:
-        raise DataError(f"{data} lacks the column {quoted(absent)}. Its columns are {quoted(names)}.")
+        columns = "column" if len(absent) == 1 else "columns"
+        raise DataError(f"{data} lacks the {columns} {quoted(absent)}. Its columns are {quoted(names)}.")

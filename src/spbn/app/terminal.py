@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spbn.numerics.arrays import FloatArray
 
 SHOWN_CASES = 24
+LARGE = 1e7  # numbers that fit into their column
 _PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
 _out = Console(**_PLAIN)
 
@@ -251,15 +252,16 @@ def print_unusual(found: UnusualRows, labels: Sequence[object], *, by_node: bool
     labels
         What the rows are called: they are counted from 1 in a table that was read from a file.
     """
-    say(f"{_count(found.logpdf, 'row')}, mean log-density {found.mean:.4f}")
+    say(f"{_count(found.logpdf, 'row')}, mean log-density {_fixed(found.mean, 4)}")
     say()
     if by_node:
         _print_contributions(found, labels)
     else:
         say(f"{'row':>8} {'log-density':>12}  nodes to blame", style="bold")
         for row in found.rows:
-            reasons = ", ".join(f"{reason.node} ({-reason.drop:+.1f})" for reason in row.reasons)
-            say(f"{labels[row.position]!s:>8} {row.logpdf:12.3f}  {reasons or 'a little of everything'}")
+            reasons = ", ".join(f"{reason.node} ({_fixed(-reason.drop, 1)})" for reason in row.reasons)
+            blame = reasons or "a little of everything"
+            say(f"{labels[row.position]!s:>8} {_fixed(row.logpdf, 3):>12}  {blame}")
     notes = "" if by_node else " In brackets: the node's log-density minus that of a typical training row."
     say()
     if found.left_out:
@@ -267,18 +269,24 @@ def print_unusual(found: UnusualRows, labels: Sequence[object], *, by_node: bool
     say(f"Rows are counted from 1, without the header.{notes}", style="dim")
 
 
+def _fixed(number: float, digits: int) -> str:
+    """Write a number with so many digits after the point, or with a power of ten if it is very large."""
+    return f"{number:.{digits}f}" if abs(number) < LARGE else f"{number:.4g}"
+
+
 def print_observed(logpdf: FloatArray, frame: pd.DataFrame, *, top: int) -> None:
     """Print the least likely rows of a table with holes, and what is missing in them."""
     holes = frame.isna()
     count = int(holes.any(axis=1).sum())
     say(
-        f"{_count(logpdf, 'row')}, of which {count} with missing values; mean log-density {logpdf.mean():.4f}"
+        f"{_count(logpdf, 'row')}, of which {count} with missing values; mean log-density "
+        f"{_fixed(float(logpdf.mean()), 4)}"
     )
     say()
     say(f"{'row':>8} {'log-density':>12}  missing", style="bold")
     for position in logpdf.argsort(kind="stable")[:top].tolist():
         absent = ", ".join(holes.columns[holes.iloc[position]])
-        say(f"{frame.index[position]!s:>8} {logpdf[position]:12.3f}  {absent}".rstrip())
+        say(f"{frame.index[position]!s:>8} {_fixed(float(logpdf[position]), 3):>12}  {absent}".rstrip())
     say()
     say(
         "Rows are counted from 1, without the header. A row with missing values is scored by the others: "

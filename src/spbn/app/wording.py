@@ -49,6 +49,7 @@ PHRASES = {
     r"\bis in evidence and in do:": "is in --given and in --do:",
     r"Ask for more draws \(n\)": "Ask for more draws (-n)",
     r", or pass trained=True to leave rows out of the fit": "",
+    r"^(steps|n) must be a whole number": "-n must be a whole number",  # of `sample`
     r"^start gives more than max_parents=(\d+)": r"--require gives more than --max-parents \1",
 }
 
@@ -56,7 +57,7 @@ _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _ANY = "|".join(OPTIONS)
 _PART = re.compile(
     rf"""
-    (?<![\w/.-])(?P<name>{_ANY})=(?P<value>\[(?:{_QUOTED}|[^\]'"])*\]|{_QUOTED}|None|-?\d[\d.e+-]*)
+    (?<![\w/.-])(?P<name>{_ANY})=(?P<value>\[(?:{_QUOTED}|[^\]'"])*\]|{_QUOTED}|None|-?\d(?:[\d.e+-]*\d)?)
         (?:\ in\ learn)?(?=[.,:;)]*(?:\s|$))
     | (?P<quoted>(?<!\w)(?:{_QUOTED}))                # a name or a value: it stays as it is
     | \b(?P<unmistakable>required_arcs|forbidden_arcs|max_parents)\b

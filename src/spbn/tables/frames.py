@@ -173,10 +173,11 @@ def copied_columns(table: Table) -> Iterator[tuple[str, str, str]]:
     table = table.select([variable.name for variable in table.variables if not variable.is_discrete])
     if not table.names:
         return
-    columns = table.columns - centre_of(table.columns)
-    scatter = Moments.of(columns).scatter
-    scale = np.sqrt(np.diag(scatter))
-    correlation = scatter / scale / scale[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers that cannot be squared are no copies
+        columns = table.columns - centre_of(table.columns)
+        scatter = Moments.of(columns).scatter
+        scale = np.sqrt(np.diag(scatter))
+        correlation = scatter / scale / scale[:, None]
     for i, j in np.argwhere(np.triu(np.abs(correlation) > NEARLY_ONE, k=1)).tolist():
         # Relative to the bulk of the rows, not all of them: two columns that share an outlier are not copies.
         low, high = np.quantile(columns[j], [0.25, 0.75])
