@@ -93,6 +93,7 @@ def test_series_and_gaps_are_kept_apart():
     woven = monitor.update(mixed)["share"]
     for place in (0, 1):
         np.testing.assert_allclose(woven[place::2], apart.iloc[30 * place : 30 * place + 30], rtol=1e-9)
+    assert len(monitor.update(mixed[:0])) == len(monitor.update([])) == 0  # batches without rows
     listed = Monitor(dynamic, train).update(mixed.to_dict("records"))["share"]
     np.testing.assert_allclose(listed, woven, rtol=1e-9)
     series = Monitor(dynamic, train)

@@ -175,6 +175,7 @@ def test_a_row_has_the_same_verdict_in_every_table(curves):
     )
     for other in (by_dict, by_array):
         pd.testing.assert_frame_equal(other, pd.DataFrame(together), check_index_type=False, rtol=1e-9)
+    assert len(arrays.update(new[:0])) == len(arrays.update([])) == 0
     again = Monitor(network, rows).update(new[::-1])[::-1]
     np.testing.assert_allclose(again["share"], together["share"])
     assert again["blame"].tolist() == together["blame"].tolist()

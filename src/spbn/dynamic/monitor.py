@@ -231,6 +231,8 @@ class Monitor:
     def judge(self, table: Table) -> Verdicts:
         """Do what `update` does with rows that have been read already; NaN is missing in them."""
         first, rows = self.rows, table.rows
+        if not rows:
+            return Verdicts(first, np.empty(0), np.empty(0, dtype=np.bool_), np.empty(0), {}, {})
         before = self._rng.bit_generator.state
         # The same numbers, whether rows come one by one or all at once.
         uniforms = self._rng.random((rows, 2, len(self._network.nodes))).transpose(1, 2, 0)

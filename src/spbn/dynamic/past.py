@@ -78,6 +78,9 @@ class Past:
     def follow(self, columns: FloatArray, keys: Mapping[str, Any]) -> Table:
         """Do what `table` does with variables × rows and the columns of the `keys`."""
         network, count = self._network, columns.shape[1]
+        if not count:
+            nothing = np.empty((0, network.lags + 1), dtype=np.int64)
+            return network._inputs_and_nodes(as_table_of(network.variables, columns), nothing)
         series = [""] * count if network.series is None else [str(key) for key in keys[network.series]]
         times: list[float] | None = None
         dated = False

@@ -24,7 +24,8 @@ def table_of(rows: Any, variables: Sequence[Variable]) -> Table:
         order of the variables, or of rows of these; a list of such dicts; or a table.
     """
     if are_dicts(rows):
-        return as_table_of(variables, np.stack([_from_dict(row, variables) for row in rows], axis=1))
+        found = [_from_dict(row, variables) for row in rows]
+        return as_table_of(variables, np.array(found).reshape(-1, len(variables)).T)
     if isinstance(rows, Mapping) and not any(map(is_column, rows.values())):
         return as_table_of(variables, _from_dict(rows, variables)[:, None])
     if isinstance(rows, np.ndarray):
@@ -47,4 +48,4 @@ def _from_dict(row: Mapping[Any, Any], variables: Sequence[Variable]) -> FloatAr
 
 def are_dicts(rows: Any) -> bool:
     """Tell whether rows are a list of dicts."""
-    return isinstance(rows, list | tuple) and bool(rows) and all(isinstance(row, Mapping) for row in rows)
+    return isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows)

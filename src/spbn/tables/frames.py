@@ -113,7 +113,8 @@ def _checked(table: Table, missing: Missing | None, min_rows: int) -> Table:
             raise DataError(f"{missing_message(table, finite)}: {remedy}.")
         table = table.take(np.flatnonzero(finite.all(axis=0)))
     if table.rows < min_rows:
-        raise DataError(f"at least {min_rows} rows are needed. Got {table.rows}.")
+        needed = "1 row is" if min_rows == 1 else f"{min_rows} rows are"
+        raise DataError(f"at least {needed} needed. Got {table.rows}.")
     return table
 
 
