@@ -43,3 +43,12 @@ def test_fans():
     heights = [patch.get_height() for patch in figure.axes[0].patches]
     assert ahead.probabilities("mode")["on"].iloc[-1] == pytest.approx(heights[-1])
     assert len(ahead.plot(["x"]).axes) == 1
+
+
+def test_fans_are_explained_once_also_below_levels():
+    frame = mixed(60).assign(y=lambda rows: rows["x"].shift(fill_value=0.0) ** 2)
+    figure = spbn.learn_dynamic(frame, model="gbn").forecast(frame, 4, n=20).plot()
+    legends = [
+        [text.get_text() for text in ax.get_legend().texts] if ax.get_legend() else [] for ax in figure.axes
+    ]
+    assert legends == [["off", "on"], ["90 % of the paths", "50 % of the paths", "median", "history"], []]

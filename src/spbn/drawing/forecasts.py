@@ -52,6 +52,7 @@ def plot_forecast(
         len(chosen), 1, figsize=size, sharex=True, squeeze=False, layout="constrained"
     )
     history = forecast.history(series)
+    first_fan = next((name for name in chosen if not known[name].is_discrete), None)
     for ax, name in zip(axes[:, 0], chosen, strict=True):
         place = list(known).index(name)
         before = history[place, -max(2 * forecast.steps, 20) :]
@@ -59,7 +60,7 @@ def plot_forecast(
         if known[name].is_discrete:
             _draw_levels(ax, before, paths, known[name].levels)
         else:
-            _draw_fan(ax, before, paths)
+            _draw_fan(ax, before, paths, explained=name == first_fan)
         ax.axvline(0, color=INK, linewidth=0.6, linestyle=(0, (3, 3)))
         ax.set_title(shortened(name, LONGEST_TITLE), fontsize=9, loc="left", parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
@@ -73,7 +74,7 @@ def save_forecast(forecast: Forecast, path: Path, *, series: str | None = None) 
     save_figure(lambda: plot_forecast(forecast, series=series), path)
 
 
-def _draw_fan(ax: Axes, before: FloatArray, paths: FloatArray) -> None:
+def _draw_fan(ax: Axes, before: FloatArray, paths: FloatArray, *, explained: bool) -> None:
     last = before[-1]
     steps = np.arange(paths.shape[1] + 1)
     for share in BANDS:
@@ -86,7 +87,7 @@ def _draw_fan(ax: Axes, before: FloatArray, paths: FloatArray) -> None:
     median = np.concatenate([[last], np.median(paths, axis=0)])
     ax.plot(steps, median, color=FAN, linewidth=1.6, label="median")
     ax.plot(np.arange(1 - len(before), 1), before, color=INK, linewidth=1.0, label="history")
-    if ax.get_subplotspec().is_first_row():  # type: ignore[union-attr]
+    if explained:  # once is enough
         ax.legend(
             loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize=8, frameon=False, handlelength=1.4
         )
