@@ -141,7 +141,7 @@ def test_commands_for_single_rows_refuse(over_time, run, command):
             "--every is for models that were learned with --time",
         ),
         (["forecast", "time.spbn", "short.csv"], "must end with 2 rows without a gap"),
-        (["forecast", "time.spbn", "holes.csv"], "1 value is missing"),
+        (["forecast", "time.spbn", "holes.csv"], "column 'x' has a missing value in row 100, counted from 1"),
         (["forecast", "time.spbn", "rows.csv", "--out", "time.spbn"], "is an input"),
         (["forecast", "time.spbn", "rows.csv", "--plot", "fan.txt"], "the name of a picture must end in"),
         (
@@ -164,7 +164,7 @@ def test_commands_for_single_rows_refuse(over_time, run, command):
 def test_refusals(over_time, model, run, arguments, message):
     pd.read_csv("rows.csv").iloc[:1].to_csv("short.csv", index=False)
     holes = pd.read_csv("rows.csv")
-    holes.loc[50, "x"] = np.nan
+    holes.loc[99, "x"] = np.nan
     holes.to_csv("holes.csv", index=False)
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")

@@ -33,6 +33,10 @@ from spbn.app.wording import OPTIONS, in_options, joined
             "it was made with folds=3, and not with folds=4. Give",
             "it was made with --folds 3, and not with --folds 4. Give",
         ),
+        (
+            "Resample the rows: spbn.resample(data, time='t', every=1.5).",
+            "Resample the rows: --every 1.5 of learn and forecast, or spbn.resample.",
+        ),
         ("steps must be a whole number, 1 or more.", "-n must be a whole number, 1 or more."),
         ("alarm=1e-09 is far less than one of 250", "--alarm 1e-09 is far less than one of 250"),
         ("it is, or pass trained=True to leave rows out of the fit.", "it is."),

@@ -59,6 +59,19 @@ def test_the_training_rows_are_recognised(rows, dynamic):
     assert trained._reference.means.sum() < untrained._reference.means.sum() - 1e-4
 
 
+def test_training_rows_with_holes_are_recognised(rows):
+    """Rows that look back on a hole were left out of the fit, and are left out of the reference too."""
+    holes = rows.copy()
+    holes.loc[[50, 700], "x"] = np.nan
+    dynamic = spbn.learn_dynamic(holes, model="kdebn", max_parents=1, missing="drop", folds=3)
+    found = Monitor(dynamic, holes)
+    whole = dynamic.lagged(rows).drop(index=[50, 51, 700, 701])
+    assert found.reference_rows == len(whole)
+    names = [variable.name for variable in dynamic.transition.variables]
+    expected = spbn.explain.unusual_rows(dynamic.transition, whole[names]).logpdf
+    np.testing.assert_allclose(found._reference.tail.ordered, np.sort(expected))
+
+
 def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
     new = autoregression(np.random.default_rng(3), 60)
     new.loc[20, "x"], new.loc[40, "y"] = np.nan, 30.0

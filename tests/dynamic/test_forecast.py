@@ -262,6 +262,19 @@ def test_paths_that_grow_beyond_all_bounds():
     assert np.isfinite(ahead.draws).all()
 
 
+def test_holes_long_ago_do_not_matter():
+    frame = autoregression(60, series=2)
+    dynamic = spbn.learn_dynamic(frame, lags=2, series="machine", model="gbn")
+    holes = frame.copy()
+    holes.loc[[5, 57, 80], "a"] = np.nan
+    found = dynamic.forecast(holes, 3, n=20, seed=1)
+    np.testing.assert_array_equal(found.draws, dynamic.forecast(frame, 3, n=20, seed=1).draws)
+    assert "nan" not in found._repr_html_()
+    holes.loc[58, "b"] = np.nan
+    with pytest.raises(spbn.DataError, match="column 'b' has a missing value in row 59, counted from 1"):
+        dynamic.forecast(holes, 3)
+
+
 def test_a_forecast_without_numbers():
     modes = mixed(100)[["mode"]]
     ahead = spbn.learn_dynamic(modes, folds=3).forecast(modes, 4, n=50)

@@ -98,7 +98,7 @@ def forecast(
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
     asked = conditions_in("--event", event or (), network.variables)
     require_intervals(asked, network.variables, "{name}>{value:.12g}")
-    rows = _only(network, series_of(network, history, every=every), only)
+    rows = _only(network, series_of(network, history, every=every, with_holes=True), only)
     with busy("drawing paths"):
         ahead = network.forecast(rows, steps, n=n, seed=seed)
     if plot is not None and len(ahead.series) > 1:

@@ -201,7 +201,9 @@ def _monitor(
         frame = frame_with_holes(network, reference)
     holes = int((~present(frame).all(axis=1)).sum())
     if holes:
-        note(f"{holes} of {len(frame)} reference rows have missing values: rows are not compared with them.")
+        have, them = ("has", "it") if holes == 1 else ("have", "them")
+        of_all = f"{holes} of {len(frame)} reference rows"
+        note(f"{of_all} {have} missing values: rows are not compared with {them}.")
     with busy("scoring the reference rows"):
         return Monitor(
             network,

@@ -40,7 +40,8 @@ PHRASES = {
     r"limit the condition \(max_conditioning in pc\)": "use --algorithm hc",
     r"^a node type must be": "--start must be",
     r"^the arcs form a cycle": "the required arcs (--require) form a cycle",
-    r"spbn\.resample\(data, time=.*, every=([^)]*)\)": r"--every \1",
+    # Other commands have no such option.
+    r"spbn\.resample\(data, time=.*, every=([^)]*)\)": r"--every \1 of learn and forecast, or spbn.resample",
     r"\(series=\.\.\.\)": "(--series)",
     r"\(\w+=[^,()]+, (--[\w-]+ [^,()]+)\)": r"(\1)",  # where reports give both
     r"^evidence\b": "--given",

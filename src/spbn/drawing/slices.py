@@ -39,9 +39,10 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
     """
     number = network.lags + 1 if slices is None else slices
     if isinstance(number, bool) or not isinstance(number, int) or number <= network.lags:
+        before = "row" if network.lags == 1 else f"{network.lags} rows"
         raise ArgumentError(
-            f"slices must be a whole number, {network.lags + 1} or more: the present and the "
-            f"{network.lags} rows before it. Got {slices!r} instead."
+            f"slices must be a whole number, {network.lags + 1} or more: the present and the {before} before "
+            f"it. Got {slices!r} instead."
         )
     made = ax is None
     if ax is None:

@@ -11,9 +11,9 @@ from spbn.dynamic.forecast import Forecast, as_data, free_name
 from spbn.dynamic.simulation import continued, inputs_by_place
 from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.network import BayesianNetwork
-from spbn.numerics.arrays import FloatArray
+from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.random import Seed, generator
-from spbn.tables.frames import as_table, frame_index
+from spbn.tables.frames import as_table, frame_index, table_with_holes
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.table import Table, Variable
 
@@ -195,7 +195,7 @@ class DynamicNetwork:
         ----------
         history
             Rows of one series or several; each is continued after its last row. Only its last `lags` rows
-            matter.
+            matter; values may be missing in those before.
         steps
             How many rows to look ahead.
         n
@@ -215,7 +215,7 @@ class DynamicNetwork:
         """
         require_steps("steps", steps)
         require_steps("n", n)
-        table, runs = self.read(history)
+        table, runs = self.read(history, holes=True)
         last = _last_runs(runs)
         short = [runs.series[k] for k in last if runs.lengths[k] < self.lags]
         if short:
@@ -225,6 +225,7 @@ class DynamicNetwork:
                 f"Got {min(int(runs.lengths[k]) for k in last)}."
             )
         recent = [runs.order[runs.ends[k] - self.lags : runs.ends[k]] for k in last]
+        _require_complete(table.take(np.concatenate(recent)), np.concatenate(recent))
         past = np.repeat(table.columns[:, np.stack(recent, axis=1)], n, axis=2)
         values = continued(self.transition, past, steps, generator(seed))
         shape = (len(self.nodes), steps, len(last), n)
@@ -287,9 +288,11 @@ class DynamicNetwork:
 
         return plot_slices(self, ax, slices=slices)
 
-    def read(self, data: Any) -> tuple[Table, Runs]:
-        """Return the variables of some data, and which rows follow each other."""
-        table = as_table(data, variables=self.variables)
+    def read(self, data: Any, *, holes: bool = False) -> tuple[Table, Runs]:
+        """Return the variables of some data, in which values may be missing or not, and which rows follow
+        each other.
+        """
+        table = (table_with_holes if holes else as_table)(data, variables=self.variables)
         if isinstance(data, Table):
             one = np.array([table.rows])
             return table, Runs(np.arange(table.rows), one, ("",))
@@ -366,6 +369,17 @@ def _last_runs(runs: Runs) -> list[int]:
     """Return the last run of every series."""
     last = {name: k for k, name in enumerate(runs.series)}
     return list(last.values())
+
+
+def _require_complete(recent: Table, rows: IntArray) -> None:
+    """Refuse holes in the rows that a forecast begins with."""
+    for name, column in zip(recent.names, recent.columns, strict=True):
+        bad = np.flatnonzero(~np.isfinite(column))
+        if len(bad):
+            raise DataError(
+                f"column {name!r} has a missing value in row {rows[bad[0]] + 1}, counted from 1, which the "
+                f"forecast depends on: fill it."
+            )
 
 
 def _require_static(static: BayesianNetwork, names: tuple[str, ...], lags: int) -> None:

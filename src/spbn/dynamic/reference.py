@@ -90,8 +90,8 @@ def reference_of(
             f"a monitor needs at least {FEWEST_ROWS} complete reference rows. Got {table.rows}{holes}."
         )
     settings = settings_of(network)
+    known = network.record.data_hash
     if trained is None:
-        known = network.record.data_hash
         trained = known is not None and known in (table.digest, complete.digest)
     if trained and settings is None:
         warnings.warn(
@@ -104,6 +104,9 @@ def reference_of(
     if not trained:
         _warn_of_training_rows(network, complete)
     if trained and settings is not None:
+        # Rows with holes were left out of the fit, or filled for it.
+        if network.inputs or known == complete.digest:
+            table, whole = complete, np.arange(complete.rows)
         filled = _filled(network, table)
         contributions = (leave_one_out if filled.rows <= ONE_BY_ONE else out_of_fold)(network, filled)[
             :, whole
