@@ -117,6 +117,16 @@ def test_missing_columns_and_series():
         runs_of({"m": ["a", None], "x": [1.0, 2.0]}, series="m", time=None)
 
 
+def test_times_in_the_index_are_pointed_out():
+    frame = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([0, 1], name="t"))
+    for find in (
+        lambda: runs_of(frame, series=None, time="t"),
+        lambda: spbn.resample(frame, time="t", every=1.0),
+    ):
+        with pytest.raises(spbn.DataError, match=r"It is in the index: pass data.reset_index\(\)"):
+            find()
+
+
 def test_a_column_that_is_called_like_a_lagged_one():
     table = as_table({"x": [1.0, 2.0], "x[t-1]": [1.0, 2.0]})
     with pytest.raises(spbn.DataError, match=r"called 'x\[t-1\]'"):

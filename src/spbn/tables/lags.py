@@ -124,7 +124,7 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
         The step to expect; by default the median of those that there are.
     """
     columns = columns_of(data)
-    _require_there(columns, series=series, time=time)
+    _require_there(columns, data, series=series, time=time)
     codes, names = _series(series, columns)
     times = None if time is None else read_times(time, columns[time])
     rows = len(codes)
@@ -148,11 +148,14 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
     return Runs(order, ends, tuple(names[codes[row]] for row in firsts), times, step)
 
 
-def _require_there(columns: Collection[str], **names: str | None) -> None:
+def _require_there(columns: Collection[str], data: Any, **names: str | None) -> None:
     for what, name in names.items():
         if name is not None and name not in columns:
+            in_index = name in getattr(getattr(data, "index", None), "names", ())
+            remedy = " It is in the index: pass data.reset_index()." if in_index else ""
             raise DataError(
                 f"the data lacks the column {name!r} ({what}={name!r}). Its columns are {quoted(columns)}."
+                f"{remedy}"
             )
 
 
@@ -350,7 +353,7 @@ def resample(data: Any, *, time: str, every: float, series: str | None = None) -
     if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < np.inf:
         raise ArgumentError(f"every must be a step of time, greater than 0. Got {every!r} instead.")
     columns = columns_of(data)
-    _require_there(columns, series=series, time=time)
+    _require_there(columns, data, series=series, time=time)
     runs, times = runs_of(data, series=series, time=None), read_times(time, columns[time])
     frame = pd.DataFrame({name: _plain(values) for name, values in columns.items()})
     parts = []
