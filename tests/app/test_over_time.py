@@ -219,3 +219,12 @@ def test_rows_with_holes_are_not_joined(folder, run):
     found = spbn.DynamicNetwork.load("m.spbn")
     assert found.transition.record.rows == 57
     assert found == spbn.learn_dynamic(frame, model="gbn", missing="drop")
+
+
+def test_a_series_is_chosen_by_the_name_that_is_printed(folder, run):
+    frame = autoregression(40, series=2).assign(machine=np.repeat([1.0, 2.0], 40))
+    frame.to_parquet("rows.parquet")
+    spbn.learn_dynamic(frame, series="machine", model="gbn").save("time.spbn")
+    code, out, _ = run("forecast", "time.spbn", "rows.parquet", "--only", "2", "--steps", "1", "-n", "5")
+    assert code == 0
+    assert re.search(r"machine +step .*\n +2 +1 ", out)

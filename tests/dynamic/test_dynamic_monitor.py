@@ -142,6 +142,15 @@ def test_dates_of_rows_that_come_one_by_one(rows, as_text):
         single.update(records[3])
 
 
+def test_a_series_has_one_name_however_its_number_is_written(rows):
+    train = rows.assign(machine=np.repeat([1.0, 2.0], 750))
+    monitor = Monitor(spbn.learn_dynamic(train, series="machine", model="gbn"), train)
+    row = {"x": 0.0, "y": 0.0}
+    assert monitor.update(row | {"machine": 7.0})["share"].isna().all()
+    for number in (7, np.int64(7), "7"):  # which now has a past
+        assert monitor.update(row | {"machine": number})["share"].notna().all()
+
+
 def test_explaining_a_row_is_not_counting_it(rows, dynamic):
     monitor = Monitor(dynamic, rows)
     assert monitor.explain({"x": 0.0, "y": 40.0}) == ()  # it has no past

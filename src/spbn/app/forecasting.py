@@ -156,8 +156,11 @@ def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.D
         return rows
     if network.series is None:
         raise ArgumentError("--only is for models that were learned with --series.")
-    chosen = rows[rows[network.series].astype(str) == only]
+    from spbn.tables.levels import as_text
+
+    names = rows[network.series].map(as_text)  # as a forecast has them
+    chosen = rows[names == only]
     if not len(chosen):
-        known = quoted(dict.fromkeys(rows[network.series].astype(str)))
+        known = quoted(dict.fromkeys(names))
         raise ArgumentError(f"--only names an unknown series: {only!r}. There are {known}.")
     return chosen

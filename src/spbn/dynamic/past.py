@@ -15,6 +15,7 @@ from spbn.network import BayesianNetwork
 from spbn.numerics.arrays import FloatArray
 from spbn.tables.columns import columns_of
 from spbn.tables.lags import Runs, is_dated, read_times, runs_of
+from spbn.tables.levels import as_text
 from spbn.tables.table import Table
 
 MOST_SERIES = 10_000  # whose last rows are remembered
@@ -81,7 +82,7 @@ class Past:
         if not count:
             nothing = np.empty((0, network.lags + 1), dtype=np.int64)
             return network._inputs_and_nodes(as_table_of(network.variables, columns), nothing)
-        series = [""] * count if network.series is None else [str(key) for key in keys[network.series]]
+        series = [""] * count if network.series is None else [as_text(key) for key in keys[network.series]]
         times: list[float] | None = None
         dated = False
         if network.time is not None:
