@@ -80,7 +80,7 @@ def test_it_belongs_to_its_network(saved, rows, network):
         ({"recent": [[1.0], [2.0]]}, "must have an array of shape"),
         ({"generator": {"bit_generator": "MT19937", "state": {}}}, "generator of random numbers"),
         ({"probe": []}, "must have an array of shape"),
-        ({"test": {}}, "'counts'"),
+        ({"test": {}}, "is damaged: it has no 'counts'. Give the reference rows again"),
         ({"reference": None}, "is damaged"),
     ],
 )

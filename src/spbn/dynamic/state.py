@@ -119,7 +119,10 @@ def load(
         monitor._rng.bit_generator.state = _generator(document["generator"])
         probe = _numbers(document["probe"], (len(PROBED),))
     except (KeyError, TypeError, ValueError, OverflowError, SpbnError) as error:
-        raise ModelFileError(f"{name} is damaged: {error!s:.200}") from error
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+        raise ModelFileError(
+            f"{name} is damaged: {reason:.200}. Give the reference rows again, and another file."
+        ) from error
     if not np.allclose(_probe(monitor._network, monitor._reference.candidates), probe, rtol=SAME, atol=SAME):
         raise ModelFileError(f"{name} belongs to another network: its densities are different.")
     return monitor
