@@ -71,14 +71,6 @@ def test_columns_that_look_like_names_of_the_rows():
     assert len(mixed_table({"id": [f"level {i % 50}" for i in range(1000)]}).levels["id"]) == 50
 
 
-def test_a_few_levels_in_a_few_rows_are_categories():
-    assert mixed_table({"sex": ["F", "M", "M", "F", "F", "M"]}).levels == {"sex": ("F", "M")}
-    assert len(mixed_table({"k": list("abcde") * 2}).levels["k"]) == 5
-    for odd in (list("abcde") + list("abcd"), list("abcdef") * 2):  # hardly any twice, or not so few
-        with pytest.raises(DataError, match="which looks like names"):
-            mixed_table({"k": odd})
-
-
 def test_the_same_levels_at_prediction():
     variables = [Variable("s", ("low", "mid", "high"))]
     table = as_table(pd.DataFrame({"s": ["high", "low"]}), variables=variables)

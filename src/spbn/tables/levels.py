@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 #: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
 MOST_LEVELS, LARGEST_SHARE = 50, 0.2
-FEW_LEVELS, SHARE_OF_FEW = 5, 0.5  # in a table of a few rows, a column like sex has a large share as well
 WHOLE = 2.0**53  # greater numbers have no digits after the point
 #: 2024-01-31, 31/1/24, 31.01.2024, each perhaps with a time of day; 12:30 and 12:30:15.5 alone
 _TIME = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([AaPp][Mm])?"
@@ -125,8 +124,7 @@ def require_categories(name: str, found: Categories) -> None:
 def seems_named(found: Categories) -> str:
     """Say that text has too many different values to be categories; nothing if it has few."""
     levels, rows = len(found.levels), len(found.places)
-    share = SHARE_OF_FEW if levels <= FEW_LEVELS else LARGEST_SHARE
-    if levels <= MOST_LEVELS and levels <= share * rows:
+    if levels <= MOST_LEVELS and levels <= LARGEST_SHARE * rows:
         return ""
     return f"text with {levels} different values in {rows} rows, which looks like names, not categories"
 
