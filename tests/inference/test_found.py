@@ -153,3 +153,15 @@ def test_a_question_needs_a_draw():
     network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], "ckde"), ROWS)
     with pytest.raises(spbn.ArgumentError, match="n must be 1 or more"):
         network.query({"x": 0.1}, n=0)
+
+
+def test_nothing_is_left_to_ask_if_everything_is_known():
+    network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")]), ROWS)
+    posterior = network.query({"x": 0.5, "y": 0.1})
+    assert posterior.sample(7, seed=0).shape == (7, 0)
+    assert posterior.mean().empty
+    assert posterior.cov().empty
+    assert posterior.quantile([0.1, 0.9]).empty
+    assert posterior.log_evidence == pytest.approx(network.logpdf({"x": [0.5], "y": [0.1]})[0])
+    assert posterior._repr_html_()
+    posterior.plot()

@@ -71,7 +71,8 @@ class Posterior:
         """The draws of all unknown variables, in the units of the data."""
         import pandas as pd
 
-        return pd.DataFrame({v.name: self._in_data_units(v) for v in self.variables})
+        columns = {v.name: self._in_data_units(v) for v in self.variables}
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self._weights)))
 
     @property
     def network(self) -> BayesianNetwork:
@@ -107,6 +108,8 @@ class Posterior:
         import pandas as pd
 
         names = [v.name for v in self._continuous]
+        if not names:
+            return pd.DataFrame()
         if self._is_plain:
             assert self._exact is not None
             places = [self._exact.nodes.index(self._cases.place[name]) for name in names]
