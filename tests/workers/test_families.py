@@ -306,6 +306,13 @@ def test_clients_that_could_not_be_started_are_closed(monkeypatch):
     assert set(collected) == {"closed"}
 
 
+def test_what_a_cluster_knows_of_its_workers_is_left_alone(client):
+    """If it were looked up anew, news of a worker that died would come twice, and closing would fail."""
+    known = client.cluster.scheduler_info
+    assert set(clients.require_workers(client)) == set(known["workers"])
+    assert client.cluster.scheduler_info is known
+
+
 def test_a_scheduler_without_workers_is_given_up(monkeypatch):
     from distributed import Client, LocalCluster
 

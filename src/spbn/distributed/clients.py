@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -15,6 +16,7 @@ from spbn.errors import ArgumentError, ClusterError, PackageError
 
 SECONDS_TO_CONNECT = 10.0
 SECONDS_FOR_WORKERS = 60.0
+SECONDS_BETWEEN_LOOKS = 0.1
 #: Work on rows keeps to the memory of a worker by itself. Dask would rather have one that uses most of it sit
 #: idle, although nothing would ever free that memory, and write what it holds to disk.
 MEMORY_MANAGEMENT = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
@@ -140,15 +142,25 @@ def _close(client: Any) -> None:
 
 
 def require_workers(client: Any, *, timeout: float = SECONDS_FOR_WORKERS) -> dict[str, int]:
-    """Return the addresses of the workers and their numbers of threads; wait for the first to come."""
-    try:
-        client.wait_for_workers(1, timeout=timeout)
-        return dict(sorted(client.nthreads().items()))
-    except (OSError, RuntimeError) as error:  # a TimeoutError is an OSError
-        raise ClusterError(
-            f"the scheduler at {_address(client)} had no workers for {timeout:g} seconds: {_reason(error)}. "
-            f"Start some: dask worker {_address(client)} --nthreads 1."
-        ) from None
+    """Return the addresses of the workers and their numbers of threads; wait for the first to come.
+
+    Dask's own `wait_for_workers` overwrites what a cluster of this process knows about its workers. If one
+    has just died, the news of that comes too late then, and the cluster cannot be closed.
+    """
+    deadline, why = time.monotonic() + timeout, ""
+    while True:
+        try:
+            there = client.nthreads()
+        except (OSError, RuntimeError) as error:
+            there, why = {}, f" ({_reason(error)})"
+        if there:
+            return dict(sorted(there.items()))
+        if time.monotonic() >= deadline:
+            raise ClusterError(
+                f"the scheduler at {_address(client)} had no workers for {timeout:g} seconds{why}. "
+                f"Start some: dask worker {_address(client)} --nthreads 1."
+            )
+        time.sleep(min(SECONDS_BETWEEN_LOOKS, timeout))
 
 
 def _address(client: Any) -> str:
