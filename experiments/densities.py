@@ -38,8 +38,6 @@ RELATIVE_COST = {"GBN": 0.01, "blend": 1.5, "blend, margins": 1.0, "vine, parame
 TOO_LONG = {"Spambase", "Waveform-Noise", "Cardiotocography"}
 #: Folds that are run of tables with at least so many values, save by what is compared with published values.
 FEWER_FOLDS = {100_000: 1, 10_000: 2}
-#: The same of the method that takes longest, where there are many pairs of columns.
-SLOWEST, FEWER_FOLDS_OF_SLOWEST = "vine, parametric", {100_000: 1, 4_000: 2}
 COMPARED = "blend, margins"
 
 
@@ -116,8 +114,7 @@ def _folds(data: Path, name: str, version: str, method: str) -> int:
     if (version, method) == ("raw", COMPARED):
         return OUTER_FOLDS
     values = uci_table(data, name).size
-    fewer = FEWER_FOLDS_OF_SLOWEST if method == SLOWEST else FEWER_FOLDS
-    return next((folds for size, folds in fewer.items() if values >= size), OUTER_FOLDS)
+    return next((folds for size, folds in FEWER_FOLDS.items() if values >= size), OUTER_FOLDS)
 
 
 def _cost(data: Path, cell: Cell) -> tuple[bool, float]:
