@@ -299,16 +299,19 @@ def test_files_that_do_not_fit_together_are_named(tmp_path):
     with pytest.raises(DataError, match=r"but .*02.parquet lacks 'C', unlike .*00.parquet"):
         spbn.distributed.learn(folder)
     FRAME[:9].assign(F=1.0).to_parquet(folder / "02.parquet")
-    with pytest.raises(DataError, match=r"02.parquet has 'F' too"):
+    with pytest.raises(
+        DataError, match=r"02.parquet has 'F' too, .*: leave it out \(drop=\['F'\] in learn\)"
+    ):
         spbn.distributed.learn(folder)
+    assert "F" not in spbn.distributed.learn(folder, model="gbn", drop=["F"]).nodes
     FRAME[:9].assign(C="x").to_parquet(folder / "02.parquet")
     with pytest.raises(
-        DataError, match=r"column 'C' holds numbers in .*00.parquet, but large_string in .*02.parquet"
+        DataError, match=r"column 'C' holds numbers in .*00.parquet, but text in .*02.parquet: convert it"
     ):
         spbn.distributed.learn(folder)
     FRAME[:9].assign(C="x").to_parquet(folder / "00.parquet")
     (folder / "02.parquet").unlink()
-    with pytest.raises(DataError, match=r"'C' holds large_string in .*00.parquet, but numbers in .*01.parq"):
+    with pytest.raises(DataError, match=r"'C' holds text in .*00.parquet, but numbers in .*01.parq"):
         spbn.distributed.learn(folder)
     for number in (0, 1):
         FRAME[:9].assign(C=pd.Timestamp("2026-11-17")).to_parquet(folder / f"0{number}.parquet")

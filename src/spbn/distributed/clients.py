@@ -127,6 +127,11 @@ def _started(address: str, timeout: float) -> Any:
     thread.start()
     thread.join(2.0 * timeout)
     given_up.set()
+    if found and isinstance(found[0], ValueError):
+        raise ClusterError(
+            f"{address!r} is not the address of a scheduler ({_reason(found[0])}): it looks like "
+            f"'tcp://10.0.0.1:8786', as the scheduler prints it."
+        )
     if not found or isinstance(found[0], Exception):
         why = f": {_reason(found[0])}" if found else ""
         raise ClusterError(

@@ -21,6 +21,7 @@ import numpy as np
 from spbn.distributed.columns import codes, numbers
 from spbn.errors import ArgumentError, DataError, PackageError, quoted
 from spbn.numerics.arrays import FloatArray
+from spbn.tables.columns import how_to_drop
 
 NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
 ROWS_AT_A_TIME = 1 << 17  # that are converted to numbers: 20 MB of twenty columns
@@ -245,38 +246,57 @@ def _of_files(
     except ImportError:
         raise PackageError('Parquet files need pyarrow: install it with pip install "spbn[dask]".') from None
 
-    first: dict[str, Any] = {}
-    chunks: list[Chunk] = []
+    found: dict[Path, tuple[Any, list[int]]] = {}
     for path in dict.fromkeys(paths):
         try:
             with ParquetFile(path) as file:
-                schema, metadata = file.schema_arrow, file.metadata
+                metadata = file.metadata
                 sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+                found[path] = file.schema_arrow, sizes
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"{path} is not a Parquet file: {error!s:.200}.") from None
-        kinds = {name: schema.field(name).type for name in _kept(str(path), schema.names, drop, only)}
+    every = list(dict.fromkeys(name for schema, _ in found.values() for name in schema.names))
+    dropped = _dropped("The files have", every, drop)  # wherever they are: a file may lack them
+
+    first: dict[str, Any] = {}
+    chunks: list[Chunk] = []
+    for path, (schema, sizes) in found.items():
+        mine = [name for name in dropped if name in schema.names]
+        kinds = {name: schema.field(name).type for name in _kept(str(path), schema.names, mine, only)}
         first = first or kinds
         where = paths[0]
         if set(kinds) != set(first):
             more, fewer = sorted(set(kinds) - set(first)), sorted(set(first) - set(kinds))
             difference = f"has {quoted(more)} too" if more else f"lacks {quoted(fewer)}"
             raise DataError(
-                f"all files must have the same columns, but {path} {difference}, unlike {where}. "
-                f"Leave columns out with drop=[...]."
+                f"all files must have the same columns, but {path} {difference}, unlike {where}: "
+                f"{how_to_drop([*more, *fewer])}."
             )
         for name, kind in kinds.items():
             held, before = _held_by_arrow(pa, kind), _held_by_arrow(pa, first[name])
             if held is None:
                 raise DataError(_unusable(str(path), name, str(kind)))
             if held != before:
-                here, there = (held, first[name]) if held == NUMBERS else (kind, before)
-                raise DataError(f"column {name!r} holds {there} in {where}, but {here} in {path}.")
+                here, there = _in_words(pa, kind), _in_words(pa, first[name])
+                raise DataError(
+                    f"column {name!r} holds {there} in {where}, but {here} in {path}: convert it in one of "
+                    f"them, or {how_to_drop([name])}."
+                )
         absolute = os.path.abspath(path)
         chunks += [ParquetChunk(absolute, group, rows) for group, rows in enumerate(sizes) if rows]
     if not chunks:
         raise DataError(f"{'the files have' if len(paths) > 1 else f'{paths[0]} has'} no rows.")
     categorical = [name for name, kind in first.items() if _held_by_arrow(pa, kind) == CATEGORIES]
     return Source(tuple(first), tuple(chunks), _discrete("The files have", first, categorical, discrete))
+
+
+def _in_words(pa: Any, kind: Any) -> str:
+    """Say what columns of a kind hold, to people."""
+    if pa.types.is_dictionary(kind):
+        return CATEGORIES
+    if pa.types.is_boolean(kind):
+        return "truth values"
+    return NUMBERS if _held_by_arrow(pa, kind) == NUMBERS else "text"
 
 
 def _held_by_arrow(pa: Any, kind: Any) -> str | None:
@@ -348,12 +368,18 @@ def _held(parts: Sequence[Any], holder: Any, client: Any) -> tuple[HeldChunk, ..
     return tuple(HeldChunk(number, future.key, future) for number, future in enumerate(futures))
 
 
-def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
-    """Return the names of the columns that are not dropped."""
+def _dropped(what: str, names: Sequence[str], drop: Sequence[str]) -> list[str]:
+    """Return the names of columns to leave out; refuse those that there are not."""
     dropped = [drop] if isinstance(drop, str) else list(drop)
     absent = [name for name in dropped if name not in names]
     if absent:
-        raise DataError(f"drop names unknown columns: {quoted(absent)}. {what} has {quoted(names)}.")
+        raise DataError(f"drop names unknown columns: {quoted(absent)}. {what} {quoted(names)}.")
+    return dropped
+
+
+def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    """Return the names of the columns that are not dropped."""
+    dropped = _dropped(f"{what} has", names, drop)
     absent = [name for name in only or () if name not in names]
     if absent:
         raise DataError(f"{what} has no columns {quoted(absent)}. Its columns are {quoted(names)}.")
