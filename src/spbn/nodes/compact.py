@@ -137,7 +137,7 @@ class CompactCKDE:
         matrix = tuple(tuple(row) for row in self.bandwidth.tolist())
         return Description(
             f"{self.node}{given} ~ CKDE ({self.rows} rows, compact)",
-            legend=f"Compact: of its rows, {self.outposts} on the outskirts are kept.",
+            legend=f"Of the rows of {self.node}, {self.outposts} on the outskirts are kept.",
             tables=(ParameterTable("bandwidth", names, names, matrix),),
         )
 
