@@ -171,6 +171,10 @@ def test_what_cannot_be_fitted_is_not_in_a_structure_alone():
     with pytest.warns(UserWarning, match="is left out"):
         network = spbn.learn(frame, algorithm="pc", test="plc", model="gbn")
     assert learn_structure(frame, algorithm="pc", test="plc", model="gbn") == network.structure
+    required = {"algorithm": "pc", "test": "plc", "model": "gbn", "required_arcs": [("a", "d"), ("b", "d")]}
+    for way in (spbn.learn, learn_structure):
+        with pytest.raises(spbn.FitError, match="the required arc b → d cannot be fitted"):
+            way(frame, **required)
 
 
 def learned_from(monkeypatch, frame, **options):

@@ -326,6 +326,20 @@ def test_a_scheduler_without_workers_is_given_up(monkeypatch):
         spbn.learn(FRAME, client=alone)
 
 
+def test_workers_are_waited_for_as_long_as_said(monkeypatch):
+    """By a clock that moves when somebody sleeps."""
+    clock = SimpleNamespace(now=5.0)
+    clock.monotonic = lambda: clock.now
+    clock.sleep = lambda seconds: setattr(clock, "now", clock.now + seconds)
+    monkeypatch.setattr(clients, "time", clock)
+    late = SimpleNamespace(scheduler=None, nthreads=lambda: {"b": 2, "a": 1} if clock.now > 7.0 else {})
+    with pytest.raises(ClusterError, match=r"had no workers for 1\.5 seconds"):
+        clients.require_workers(late, timeout=1.5)
+    assert 6.5 <= clock.now < 6.7
+    assert list(clients.require_workers(late, timeout=1.5).items()) == [("a", 1), ("b", 2)]
+    assert 7.0 < clock.now < 7.2
+
+
 def test_networks_over_time_are_the_same(client):
     """The transition and the static network, both scored by workers."""
     settings = {"lags": 1, "model": "kdebn", "max_parents": 1, "patience": 0}
