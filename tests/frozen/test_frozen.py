@@ -1,0 +1,76 @@
+"""Results are what they were in version 0.2, to the last bit; make.py says how to change one on purpose."""
+
+import math
+
+import pytest
+
+from frozen import commands, make, saved, searches
+
+FROZEN = {group: make.read(group) for group in make.GROUPS}
+IS_SAME_PLATFORM = make.read("platform") == make.platform()
+ELSEWHERE = "numbers differ in their last bits on other processors and with other packages"
+
+
+@pytest.mark.parametrize("group", make.GROUPS)
+def test_every_case_is_frozen(group):
+    assert list(FROZEN[group]) == list(make.GROUPS[group])
+
+
+@pytest.mark.skipif(not IS_SAME_PLATFORM, reason=ELSEWHERE)
+def test_numbers_are_compared_to_the_last_bit():
+    with pytest.raises(AssertionError):
+        require_equal({"a": [(1.0).hex()]}, {"a": [math.nextafter(1.0, 2.0).hex()]})
+
+
+@pytest.mark.parametrize("name", searches.CASES)
+def test_a_search_takes_the_same_steps(name):
+    require_equal(searches.document(name), FROZEN["searches"][name])
+
+
+@pytest.mark.skipif(not IS_SAME_PLATFORM, reason=ELSEWHERE)
+@pytest.mark.filterwarnings("ignore:alarm=")
+@pytest.mark.parametrize("name", saved.CASES)
+def test_a_saved_model_has_the_same_bytes(name):
+    assert saved.document(name) == FROZEN["saved"][name]
+
+
+@pytest.mark.parametrize("name", saved.KEPT)
+def test_a_file_of_version_0_2_gives_the_same_answers(name):
+    require_equal(saved.answers(name), FROZEN["kept"][name])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with tables and their models."""
+    path = tmp_path_factory.mktemp("frozen")
+    commands.prepare(path)
+    return path
+
+
+@pytest.mark.parametrize("name", commands.CASES)
+def test_a_command_prints_the_same_document(name, folder):
+    require_equal(commands.document(name, folder), FROZEN["commands"][name])
+
+
+def require_equal(found, expected):
+    """Compare documents: exactly where they were made, else to nine digits."""
+    if IS_SAME_PLATFORM:
+        assert found == expected
+    else:
+        assert parsed(found, float) == parsed(expected, nearly)
+
+
+def nearly(number):
+    return pytest.approx(number, rel=1e-9, abs=1e-9, nan_ok=True)
+
+
+def parsed(part, as_number):
+    """Return a document with all numbers converted, also those that are written in hexadecimal digits."""
+    if isinstance(part, dict):
+        return {key: parsed(value, as_number) for key, value in part.items()}
+    if isinstance(part, list):
+        return [parsed(value, as_number) for value in part]
+    if isinstance(part, str) and "0x" in part:
+        words = [word.strip(",") for word in part.split()]
+        return [as_number(float.fromhex(word)) if "0x" in word else word for word in words]
+    return as_number(part) if isinstance(part, float) else part
