@@ -9,9 +9,9 @@ from scipy import stats
 from sklearn.neighbors import KernelDensity
 
 import spbn
-from spbn.kernels.exp2 import exp2_negative
-from spbn.numerics.compiling import REORDER, compiled
-from spbn.numerics.threads import started_threads
+from spbn._base.jit import REORDER, compiled
+from spbn._base.threads import started_threads
+from spbn.kernels.inner_loop import exp2_negative
 
 from timing import best, heading, machine, peak_megabytes
 

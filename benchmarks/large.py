@@ -22,10 +22,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
 from spbn.kernels import exact, pruned
 from spbn.kernels.spectral import engine as spectral
 from spbn.numerics import cholesky
-from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.numerics.moments import Moments, leave_one_out
 
 from timing import best, heading, machine

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from experiments.models import MODELS
 
 import spbn
-from spbn.numerics.arrays import FloatArray
+from spbn._base.arrays import FloatArray
 
 from timing import heading, machine
 
@@ -125,7 +125,7 @@ def as_they_come(process: subprocess.Popen[bytes], names: bytes, lines: list[byt
 @contextmanager
 def watching(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the command at the end of a pipe; alarms are read from it as they come."""
-    command = [sys.executable, "-c", "from spbn.app.cli import main; main()", "watch", "model.spbn", "-"]
+    command = [sys.executable, "-c", "from spbn.cli.main import main; main()", "watch", "model.spbn", "-"]
     process = subprocess.Popen(
         # No drift alarms: they would come between.
         [*command, "--state", "state.json", "--drift", "1e-300"],

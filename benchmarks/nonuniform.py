@@ -15,10 +15,10 @@ import math
 import finufft
 import numpy as np
 
+from spbn._base.arrays import FloatArray
 from spbn.kernels import exact
 from spbn.kernels.spectral import engine as spectral
 from spbn.kernels.spectral.engine import REACH, THRESHOLD
-from spbn.numerics.arrays import FloatArray
 
 from large import SAMPLE, Arrays, cross_validation, error, part, table
 from timing import best, heading, machine

@@ -33,13 +33,13 @@ import numpy as np
 import pandas as pd
 
 import spbn
-from spbn.distributed import local_workers
-from spbn.distributed.holdings import Holdings
-from spbn.distributed.near import add_near
-from spbn.distributed.passes import Deal
-from spbn.distributed.scores import HeldLikelihood
-from spbn.distributed.sources import opened
-from spbn.distributed.tables import SetTotals
+from spbn.dask import local_workers
+from spbn.dask.mapreduce import Deal
+from spbn.dask.near import add_near
+from spbn.dask.rowstore import Holdings
+from spbn.dask.scores import HeldLikelihood
+from spbn.dask.sources import opened
+from spbn.dask.tables import SetTotals
 
 from timing import heading, machine
 

@@ -32,7 +32,7 @@ def commands() -> str:
     """Describe every command: what it does, examples, and what it takes."""
     import typer
 
-    from spbn.app.cli import app
+    from spbn.cli.main import app
 
     group: Any = typer.main.get_command(app)
     return "\n\n".join(_command(name, command) for name, command in group.commands.items()) + "\n"

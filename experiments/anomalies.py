@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 import spbn
 from experiments import densities
 from experiments.anomaly_peers import PEERS
-from spbn.explain import UnusualRow, UnusualRows, unusual_rows
+from spbn.diagnostics import UnusualRow, UnusualRows, unusual_rows
 
 #: Our models, by the arguments of `spbn.learn`.
 MODELS = {name: densities.MODELS[name] for name in ("GBN", "SPBN", "blend", "blend, margins")}

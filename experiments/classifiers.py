@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedKFold
 import spbn
 from experiments.classifier_peers import PEERS, fit_peer
 from experiments.sources import OUTER_FOLDS, uci_classes, uci_names, uci_table
-from spbn.explain.classification import assess
+from spbn.diagnostics.classification import assess
 
 #: Ours, by the arguments of `SPBNClassifier`; all calibrated, with margins, and a network for every class.
 MODELS = {

@@ -18,8 +18,8 @@ import pandas as pd
 
 import spbn
 from experiments.bearings import read
-from spbn.dynamic.monitor import Monitor
-from spbn.dynamic.verdicts import Verdicts
+from spbn.monitoring.attribution import Verdicts
+from spbn.monitoring.monitor import Monitor
 
 BEARINGS = tuple(f"Bearing1_{k}" for k in range(1, 8))
 NETWORKS = ("static", "dynamic")

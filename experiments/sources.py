@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 
 import spbn
 from experiments.procedures import Procedure
-from spbn.interop.pgmpy import from_pgmpy
+from spbn.pgmpy import from_pgmpy
 
 #: The authors treat a column as constant if its variance is below this in some training rows.
 LEAST_VARIANCE = 1e-8

@@ -13,10 +13,10 @@ from scipy import stats
 import spbn
 from mixed import mixed_frame, mixed_network
 from spbn import ArgumentError, BayesianNetwork, FitError, ModelFileError, Structure
-from spbn.files import model
-from spbn.kernels import compact
-from spbn.kernels.spectral import boxes, extents
-from spbn.nodes.arrays import ArrayReader, ArrayWriter
+from spbn._base.records import ArrayReader, ArrayWriter
+from spbn.io import model
+from spbn.kernels import compressed
+from spbn.kernels.spectral import boxes, truncation
 from spbn.nodes.by_configuration import read_cpd, write_cpd
 from spbn.report import render
 
@@ -48,7 +48,7 @@ def small(kind, margins="none"):
 @cache
 def compacted(kind, margins):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compact, "FEW_ROWS", 0)  # tables everywhere
+        patch.setattr(compressed, "FEW_ROWS", 0)  # tables everywhere
         return exact(kind, margins).compact()
 
 
@@ -134,7 +134,7 @@ def floats_in(content):
 
 @pytest.mark.parametrize("tabled", [True, False])
 def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
-    monkeypatch.setattr(compact, "FEW_ROWS", 0 if tabled else 5000)
+    monkeypatch.setattr(compressed, "FEW_ROWS", 0 if tabled else 5000)
     cpd = exact("blend").compact().cpds["b"]
     scaled = [part for part in cpd.parts.values() if isinstance(part, spbn.CompactCKDE)]
     assert len(scaled) > 1
@@ -172,7 +172,7 @@ def test_wide_kernels_share_outposts_with_narrow_ones():
 @pytest.mark.parametrize("tabled", [True, False])
 def test_no_training_value_is_in_the_file(kind, margins, rows, tabled, tmp_path, monkeypatch):
     """Neither as bytes, wherever they begin, nor as text; in the units of the table or transformed."""
-    monkeypatch.setattr(compact, "FEW_ROWS", 0 if tabled else 5000)
+    monkeypatch.setattr(compressed, "FEW_ROWS", 0 if tabled else 5000)
     frame = nonlinear_frame(rows, 3)
     structure = Structure("abc", [("a", "b"), ("b", "c")], kind)
     network = BayesianNetwork.fit(structure, frame, margins=margins)
@@ -219,7 +219,7 @@ def test_nodes_with_too_many_parents(kind):
 
 def test_tables_that_are_too_large(monkeypatch):
     monkeypatch.setattr(boxes, "MAX_CELLS", 200)
-    monkeypatch.setattr(compact, "FEW_ROWS", 500)
+    monkeypatch.setattr(compressed, "FEW_ROWS", 500)
     with pytest.raises(FitError, match=r"table of 'b' would be too large.*table of 'd'"):
         exact("ckde").compact()
     with pytest.raises(FitError, match="narrow kernels of 'b' would need too large a table"):
@@ -234,8 +234,8 @@ def test_refuses_arguments_that_make_no_sense():
 
 
 def test_the_tolerance_reaches_the_tables(monkeypatch):
-    monkeypatch.setattr(compact, "FEW_ROWS", 0)
-    monkeypatch.setattr(extents, "SMALL", np.inf)  # no table is made smaller for the sake of its bytes
+    monkeypatch.setattr(compressed, "FEW_ROWS", 0)
+    monkeypatch.setattr(truncation, "SMALL", np.inf)  # no table is made smaller for the sake of its bytes
     loose, tight = exact("ckde").compact(1e-2), exact("ckde").compact()
     sizes = [sum(cpd.kernels.joint.numbers.size for cpd in made.cpds.values()) for made in (loose, tight)]
     assert sizes[0] < sizes[1]
@@ -355,7 +355,7 @@ def test_outposts_at_any_distance_come_back(tmp_path):
 @pytest.mark.shared
 def test_families_of_vowel(shared, monkeypatch):
     """Real columns, rounded and in clusters: all families of one, two and some of three variables."""
-    monkeypatch.setattr(compact, "FEW_ROWS", 0)
+    monkeypatch.setattr(compressed, "FEW_ROWS", 0)
     (path,) = (shared / "paper-data" / "UCI data" / "data" / "Vowel").glob("*.csv")
     frame = pd.read_csv(path).select_dtypes("number").iloc[:, :5]
     train, test = frame.iloc[::2], frame.iloc[1::2]

@@ -17,10 +17,9 @@ from scipy.stats import ecdf
 
 import spbn
 from spbn import ArgumentError, CheckpointError, Structure
-from spbn import replicates as replicating
-from spbn.confidence import DISPUTED, EQUIVALENT, Confidence, l1_threshold
-from spbn.learn import learn_structure
-from spbn.replicates import drawn_rows
+from spbn.learning import stability as replicating
+from spbn.learning.learn import learn_structure
+from spbn.learning.stability import DISPUTED, EQUIVALENT, Confidence, drawn_rows, l1_threshold
 from spbn.tables.frames import as_table
 
 from strategies import mixed_frame, nonlinear_frame

@@ -73,7 +73,7 @@ def run_command(line, page):
     """Run a command of a page as the shell would."""
     from typer.testing import CliRunner
 
-    from spbn.app.cli import app
+    from spbn.cli.main import app
 
     name, *arguments = shlex.split(line, comments=True)
     assert name == "spbn", f"{page}: only commands of spbn can be tested. Got {line!r}"

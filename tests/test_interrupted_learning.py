@@ -8,7 +8,7 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, CheckpointError
-from spbn.files.checkpoint import Checkpoint
+from spbn.io.checkpoint import Checkpoint
 
 from strategies import nonlinear_frame
 
@@ -91,7 +91,7 @@ def test_a_search_that_is_killed_goes_on(tmp_path):
     FRAME.to_parquet(tmp_path / "frame.parquet")
     code = f"""
 import os, pandas as pd, spbn
-from spbn.files.checkpoint import Checkpoint
+from spbn.io.checkpoint import Checkpoint
 original, count = Checkpoint.append, 0
 def append(self, result):
     global count

@@ -9,7 +9,7 @@ import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, FitError, Structure, kernels
 from spbn.datasets import paper_synthetic, synthetic_structure
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
-from spbn.margins import YeoJohnson
+from spbn.transforms import YeoJohnson
 
 from strategies import nonlinear_frame
 

@@ -8,7 +8,7 @@ from sklearn.preprocessing import PowerTransformer
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, ModelFileError, Structure
-from spbn.margins import YeoJohnson, from_plain, to_plain
+from spbn.transforms import YeoJohnson, from_plain, to_plain
 
 from strategies import nonlinear_frame
 

@@ -16,7 +16,7 @@ from scipy import stats
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, LinearGaussian, RowScorer, Structure
-from spbn.kernels import compact
+from spbn.kernels import compressed
 from spbn.nodes.base import NodeType
 from time_series import autoregression, mixed
 
@@ -45,7 +45,7 @@ LEVELS = {name: sorted(DATA[name].unique()) for name in "uvw"}
 def network(kind, margins, small):
     if small:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compact, "FEW_ROWS", 0)  # tables everywhere
+            patch.setattr(compressed, "FEW_ROWS", 0)  # tables everywhere
             return network(kind, margins, False).compact()
     kinds = {"several": ("lg", "blend", "ckde")}.get(kind, (kind,) * 3)
     types = dict(zip("abc", kinds, strict=True)) | dict.fromkeys("uvw", "discrete")
@@ -116,7 +116,7 @@ def test_many_rows_have_the_same_log_densities_as_few(case, monkeypatch):
     frame = mixed_frame(300, seed=5)
     frame[["a", "b", "c"]] *= np.where(np.arange(300) % 7, 1.0, 9.0)[:, None]
     few = scorer(*case).logpdf_by_node(frame)
-    monkeypatch.setattr(compact, "FEW_QUERIES", 0)
+    monkeypatch.setattr(compressed, "FEW_QUERIES", 0)
     many = scorer(*case).logpdf_by_node(frame)
     assert (np.abs(few - many) <= 1e-11 * np.maximum(1.0, np.abs(many))).all()
 

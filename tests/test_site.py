@@ -57,7 +57,7 @@ def test_generated_pages_are_complete(site):
     """Every command with every option, and every release."""
     import typer
 
-    from spbn.app.cli import app
+    from spbn.cli.main import app
 
     page = html.unescape((site / "commands.html").read_text(encoding="utf-8"))
     for name, command in typer.main.get_command(app).commands.items():

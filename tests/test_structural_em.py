@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn import structural_em
-from spbn.numerics.random import generator
+from spbn._base.random import generator
+from spbn.learning import structural_em
 from spbn.tables.frames import training_table_with_holes
 
 

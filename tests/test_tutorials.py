@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import typer.main
 
-from spbn.app.cli import app
+from spbn.cli.main import app
 
 pytest.importorskip("nbclient")
 pytest.importorskip("matplotlib")

@@ -3,15 +3,9 @@
 from importlib import import_module
 from os import environ
 
-from spbn import moved
-
 # While a shell completes a command it waits for names of options only: nothing that computes is needed.
 if "_SPBN_COMPLETE" not in environ:
     from spbn import datasets, metrics
-    from spbn.confidence import Confidence, confidence
-    from spbn.dynamic.forecast import Forecast
-    from spbn.dynamic.learning import learn_dynamic
-    from spbn.dynamic.network import DynamicNetwork
     from spbn.errors import (
         ArgumentError,
         CheckpointError,
@@ -26,7 +20,8 @@ if "_SPBN_COMPLETE" not in environ:
     )
     from spbn.graphs.dag import DAG, PDAG
     from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
-    from spbn.learn import LearningInterrupted, learn
+    from spbn.learning.learn import LearningInterrupted, learn
+    from spbn.learning.stability import Confidence, confidence
     from spbn.network import BayesianNetwork
     from spbn.nodes import (
         CKDE,
@@ -47,36 +42,36 @@ if "_SPBN_COMPLETE" not in environ:
     from spbn.structure import Structure
     from spbn.tables.lags import resample
     from spbn.tables.table import Variable
+    from spbn.timeseries.forecast import Forecast
+    from spbn.timeseries.learn import learn_dynamic
+    from spbn.timeseries.network import DynamicNetwork
 
 __version__ = "0.2.0"
 
 
 #: Imported on first use, because they need heavy packages: from which module, and by which name.
 _LAZY = {
-    "Monitor": ("spbn.dynamic.monitor", "Monitor"),
+    "Monitor": ("spbn.monitoring.monitor", "Monitor"),
     "RowScorer": ("spbn.scorer", "RowScorer"),
     "load_scorer": ("spbn.scorer", "load_scorer"),
     "Posterior": ("spbn.inference", "Posterior"),
-    "SPBNClassifier": ("spbn.interop.classifier", "SPBNClassifier"),
-    "SPBNDensity": ("spbn.interop.scikit_learn", "SPBNDensity"),
-    "compare_models": ("spbn.app.comparison", "compare_models"),
-    "distributed": ("spbn.distributed", None),
-    "explain": ("spbn.explain", None),
+    "SPBNClassifier": ("spbn.sklearn.classifier", "SPBNClassifier"),
+    "SPBNDensity": ("spbn.sklearn.density", "SPBNDensity"),
+    "compare_models": ("spbn.learning.comparison", "compare_models"),
+    "distributed": ("spbn.dask", None),
+    "explain": ("spbn.diagnostics", None),
+    "plots": ("spbn.plots", None),
     "report": ("spbn.report", None),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name in moved.MOVED:
-        return import_module(f"spbn.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'spbn' has no attribute {name!r}")
     module, inner = _LAZY[name]
     found = import_module(module)
     return found if inner is None else getattr(found, inner)
 
-
-moved.install()
 
 __all__ = [
     "BIC",

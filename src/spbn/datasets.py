@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, generator, require_count
 from spbn.errors import ArgumentError
 from spbn.nodes.base import NodeType
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.random import Seed, generator, require_count
 from spbn.structure import Structure
 from spbn.tables.frames import as_table
 

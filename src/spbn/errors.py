@@ -17,7 +17,10 @@ Every message says what is wrong, what was given, and what to do about it. A
 family that cannot be fitted during a search is not an error: it scores -inf.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 
 class SpbnError(Exception):
@@ -170,3 +173,19 @@ def quoted(names: Iterable[str]) -> str:
     if len(parts) > 12:
         return ", ".join(parts[:10]) + f", ... ({len(parts)} in all)"
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Packages that only parts of spbn need.
+
+
+def require_plot_packages() -> None:
+    """Refuse to draw if the packages for it are not installed, and say how to install them."""
+    for package in ("matplotlib", "igraph"):
+        if find_spec(package) is None:
+            raise PackageError(f"drawing needs {package}: install it with pip install 'spbn[plot]'.")
+
+
+def can_place_graphs() -> bool:
+    """Tell whether the package that places the nodes of a graph is installed."""
+    return find_spec("igraph") is not None

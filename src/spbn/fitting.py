@@ -9,7 +9,6 @@ import numpy as np
 
 from spbn.errors import FitError
 from spbn.graphs.dag import Arc
-from spbn.margins import Margins
 from spbn.nodes.base import CPD, FitSettings
 from spbn.nodes.by_configuration import fit_node, pooled_cpd
 from spbn.nodes.families import Family, FamilyBatch
@@ -18,6 +17,7 @@ from spbn.nodes.workbench import Workbench
 from spbn.structure import Structure
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
+from spbn.transforms import Margins
 
 # Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
 FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500

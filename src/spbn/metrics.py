@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray
 from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.graphs.dag import DAG, PDAG
-from spbn.numerics.arrays import BoolArray
 from spbn.structure import Structure
 
 

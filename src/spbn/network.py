@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn.consistency import margins_of, variables_of
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, generator
 from spbn.errors import ArgumentError, FitError, quoted
 from spbn.fitting import fitted, typical_logpdf
 from spbn.kernels.bandwidth import BandwidthRule
-from spbn.kernels.compacting import require_tolerance
-from spbn.margins import Margins, require_kind
-from spbn.margins import fitted as fitted_margins
+from spbn.kernels.compression import require_tolerance
 from spbn.nodes.base import CPD, FitSettings
 from spbn.nodes.by_configuration import compact_cpd
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.random import Seed, generator
 from spbn.record import Record, current_versions, plain_settings
 from spbn.structure import Structure
 from spbn.tables.frames import (
@@ -32,12 +29,18 @@ from spbn.tables.frames import (
     table_with_holes,
 )
 from spbn.tables.table import Table, Variable
+from spbn.transforms import Margins, require_kind
+from spbn.transforms import fitted as fitted_margins
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from spbn.inference.posterior import Posterior
+from spbn.errors import GraphError
+from spbn.nodes.admission import refusal
+from spbn.nodes.base import NodeType
+from spbn.nodes.families import Family
 
 
 class BayesianNetwork:
@@ -124,7 +127,7 @@ class BayesianNetwork:
 
         Columns that are not nodes are ignored. Those of discrete nodes hold categories: text, truth values or
         numbers; `smoothing` is how many rows are added to every configuration of their parents. With
-        ``margins="yeo-johnson"`` every other column is transformed first (see `spbn.margins`).
+        ``margins="yeo-johnson"`` every other column is transformed first (see `spbn.transforms`).
         """
         start = time.perf_counter()
         if not isinstance(structure, Structure):
@@ -190,7 +193,7 @@ class BayesianNetwork:
             raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {missing!r} instead.")
         if missing == "error":
             return self.contributions(self._table(data)).sum(axis=0)
-        from spbn.inference.holes import log_density_of_observed
+        from spbn.inference.batch import log_density_of_observed
 
         return log_density_of_observed(self, table_with_holes(data, self.variables), seed=seed)
 
@@ -306,7 +309,7 @@ class BayesianNetwork:
         statistic
             "mean", "median" or "mode". A discrete variable is predicted by its most probable level.
         """
-        from spbn.inference.holes import predict
+        from spbn.inference.batch import predict
 
         return predict(self, data, targets, statistic=statistic, seed=seed)
 
@@ -316,7 +319,7 @@ class BayesianNetwork:
         Returns a frame like the data, or with several `draws` a list of frames: each is filled differently,
         and their differences show how much is unknown.
         """
-        from spbn.inference.holes import impute
+        from spbn.inference.batch import impute
 
         return impute(self, data, draws=draws, seed=seed)
 
@@ -365,20 +368,20 @@ class BayesianNetwork:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
-        from spbn.files import model
+        from spbn.io import model
 
         model.save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> BayesianNetwork:
         """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
-        from spbn.files import model
+        from spbn.io import model
 
         return model.load(path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph; see `spbn.plots.plot_structure`."""
-        from spbn.drawing.plots import plot_structure
+        from spbn.plots.plots import plot_structure
 
         return plot_structure(self, ax)
 
@@ -391,7 +394,7 @@ class BayesianNetwork:
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook, if the packages for that are installed."""
         try:
-            from spbn.drawing.pictures import to_svg
+            from spbn.plots.pictures import to_svg
 
             return to_svg(self.structure)
         except ImportError:
@@ -444,3 +447,76 @@ class BayesianNetwork:
         if self.margins is None or node not in self.margins.columns:
             return values
         return self.margins.columns[node].inverse(values)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Whether the parts of a network go together: a structure, the densities of its nodes, and margins.
+
+
+def variables_of(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:
+    """Return the nodes and, after them, the inputs that they need; refuse densities of something else."""
+    unknown = [node for node in cpds if node not in structure.nodes]
+    if unknown:
+        raise GraphError(f"cpds names unknown nodes: {quoted(unknown)}.")
+    for family in structure.families():
+        if family.node not in cpds:
+            raise GraphError(f"there is no density for node {family.node!r}.")
+        _require_fit(family, cpds[family.node])
+    nodes = tuple(cpds[node].type.variable_of(cpds[node]) for node in structure.nodes)
+    variables = (*nodes, *_input_variables(structure, cpds))
+    _require_levels(variables, cpds)
+    return variables
+
+
+def margins_of(
+    structure: Structure, variables: Sequence[Variable], margins: Margins | None
+) -> Margins | None:
+    """Return the transforms of a network's continuous variables; refuse others."""
+    continuous = {variable.name for variable in variables if not variable.is_discrete}
+    if margins is not None and structure.inputs:
+        margins = margins.only(continuous)  # no node may need an input that has one
+    if margins is not None and set(margins.columns) != continuous:
+        raise GraphError("margins must have a transform for every continuous node, and for no other.")
+    return margins
+
+
+def _require_fit(family: Family, cpd: CPD) -> None:
+    if not isinstance(getattr(cpd, "type", None), NodeType):
+        raise ArgumentError(
+            f"the density of {family.node!r} must be a fitted density, such as a LinearGaussian or a CKDE. "
+            f"Got {cpd!r}."
+        )
+    if (cpd.node, sorted(cpd.parents), cpd.type) != (family.node, sorted(family.parents), family.type):
+        raise GraphError(
+            f"the density given for {family.node!r} is that of {Family(cpd.node, cpd.parents, cpd.type)}, "
+            f"but the structure says {family}."
+        )
+
+
+def _input_variables(structure: Structure, cpds: Mapping[str, CPD]) -> list[Variable]:
+    """Return the inputs that nodes need, with the levels that these know of."""
+    levels = {
+        variable.name: variable.levels
+        for cpd in cpds.values()
+        for variable in getattr(cpd, "variables", ())
+        if variable.levels
+    }
+    return [Variable(name, levels.get(name, ())) for name in structure.used_inputs]
+
+
+def _require_levels(variables: Sequence[Variable], cpds: Mapping[str, CPD]) -> None:
+    """Refuse densities that do not agree on the levels of their parents."""
+    known = {variable.name: variable for variable in variables}
+    for variable in variables:
+        if variable.name not in cpds:
+            continue
+        cpd = cpds[variable.name]
+        parents = [known[parent] for parent in cpd.parents]
+        given = {parent.name: parent for parent in getattr(cpd, "variables", ())}
+        differ = [
+            parent.name for parent in parents if given.get(parent.name, Variable(parent.name)) != parent
+        ]
+        if differ:
+            raise GraphError(f"the density of {variable.name!r} has other levels of {quoted(differ)}.")
+        if not cpd.type.admits(variable, parents):
+            raise GraphError(refusal(cpd.type, variable, parents))

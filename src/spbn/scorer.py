@@ -15,17 +15,17 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from spbn.dynamic.network import DynamicNetwork
+from spbn._base.arrays import FloatArray, IntArray
+from spbn.diagnostics.unusual import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
-from spbn.explain.unusual import Reason, reasons, typical, value_of
-from spbn.files.model import load_any
-from spbn.margins import StackedMargins
+from spbn.io.model import load_any
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import logpdf_of_columns
 from spbn.nodes.by_configuration import parts_of
-from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.tables.rows import RowParser
 from spbn.tables.table import Variable
+from spbn.timeseries.network import DynamicNetwork
+from spbn.transforms import StackedMargins
 
 LOWEST, HIGHEST = -1e300, 1e300  # log-densities that can be added and compared
 REHEARSED = (0.0, 1e6)  # values of variables: where rows are dense, perhaps, and far out

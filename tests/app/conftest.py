@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import spbn
-from spbn.app.cli import main
+from spbn.cli.main import main
 
 from strategies import nonlinear_frame
 

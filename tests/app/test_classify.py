@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from spbn import SPBNClassifier
-from spbn.app.classify import cross_validated
+from spbn.cli.classify import cross_validated
 from spbn.report.classification import render_classification
 
 

@@ -258,7 +258,7 @@ def test_parquet_without_its_package(model, run, monkeypatch):
 
 
 def test_a_report_without_its_packages_is_refused_before_learning(folder, run, monkeypatch):
-    monkeypatch.setattr("spbn.drawing.packages.find_spec", lambda name: None)
+    monkeypatch.setattr("spbn.errors.find_spec", lambda name: None)
     code, out, err = run("learn", "data.csv", "--report", "r.html")
     assert (code, out) == (2, "")
     assert "spbn[plot]" in err

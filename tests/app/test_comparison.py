@@ -4,8 +4,8 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.app.comparison import compare_models
 from spbn.errors import ArgumentError, DataError
+from spbn.learning.comparison import compare_models
 from spbn.tables.splits import fold_labels
 
 from strategies import nonlinear_frame
@@ -116,7 +116,7 @@ def test_the_seed_reaches_learn(monkeypatch):
         seeds.append(seed)
         return spbn.learn(*data, seed=seed, **options)
 
-    monkeypatch.setattr("spbn.app.comparison.learn", learn)
+    monkeypatch.setattr("spbn.learning.comparison.learn", learn)
     compare_models(FRAME[["a", "b"]], folds=2, seed=7)
     assert seeds == [7] * 10  # four models, one of them also with margins, two folds
 

@@ -6,7 +6,7 @@ import pytest
 import typer
 
 import spbn
-from spbn.files.checkpoint import Checkpoint
+from spbn.io.checkpoint import Checkpoint
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_without_a_terminal_it_is_saved(interrupted, run):
 def test_on_a_terminal_it_is_offered(answer, interrupted, run, monkeypatch):
     asked = []
     monkeypatch.setattr(typer, "confirm", lambda text, **options: asked.append(text) or answer)
-    monkeypatch.setattr("spbn.app.learn._is_terminal", lambda: True)
+    monkeypatch.setattr("spbn.cli.learn._is_terminal", lambda: True)
     code, out, _ = run(*LEARN, "--out", "m.spbn")
     assert code == 130
     assert len(asked) == 1

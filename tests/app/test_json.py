@@ -11,8 +11,8 @@ import typer.main
 
 import spbn
 from mixed import mixed_frame
-from spbn.app.answers import plain
-from spbn.app.cli import app
+from spbn.cli.answers import plain
+from spbn.cli.main import app
 from time_series import autoregression
 
 from strategies import nonlinear_frame
@@ -205,7 +205,7 @@ def _compact(asked):
 def _demo(asked):
     small = spbn.datasets.paper_synthetic("200")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spbn.app.demo.paper_synthetic", lambda name: small)
+        patch.setattr("spbn.cli.demo.paper_synthetic", lambda name: small)
         found = asked("demo")
     assert found["true_density"] == pytest.approx(spbn.datasets.synthetic_logpdf(small).sum())
     assert set(found["files"]) == {"model", "report"}

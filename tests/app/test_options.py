@@ -13,13 +13,13 @@ import typer.main
 
 import spbn
 from learning_options import CASES, FRAME
-from spbn.app.cli import app
-from spbn.app.wording import OPTIONS
-from spbn.choices import MODELS
-from spbn.drawing.forecasts import save_forecast
-from spbn.drawing.pictures import to_dot
-from spbn.drawing.posteriors import save_posterior
-from spbn.drawing.slices import save_slices
+from spbn.cli.main import app
+from spbn.cli.wording import OPTIONS
+from spbn.learning.task import MODELS
+from spbn.plots.forecasts import save_forecast
+from spbn.plots.pictures import to_dot
+from spbn.plots.posteriors import save_posterior
+from spbn.plots.slices import save_slices
 from spbn.record import plain_settings
 from spbn.report import render
 from spbn.report.confidence import render_confidence
@@ -170,9 +170,9 @@ def workers_as_threads():
         return original(*arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        original = spbn.distributed.clients.local_workers
-        patch.setattr("spbn.app.workers.PROCESSES", False)
-        patch.setattr("spbn.distributed.clients.local_workers", counted)
+        original = spbn.dask.client.local_workers
+        patch.setattr("spbn.cli.workers.PROCESSES", False)
+        patch.setattr("spbn.dask.client.local_workers", counted)
         yield found
 
 
@@ -210,7 +210,7 @@ def _(run):
         code, _, err = run("learn", "frame.csv", "--scheduler", address, "--workers", 2)
         assert (code, "give --workers or --scheduler, not both" in err) == (2, True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spbn.distributed.clients.connected.__wrapped__.__kwdefaults__", {"timeout": 0.5})
+        patch.setattr("spbn.dask.client.connected.__wrapped__.__kwdefaults__", {"timeout": 0.5})
         code, _, err = run("learn", "frame.csv", "--scheduler", "tcp://127.0.0.1:1")
         assert (code, "the scheduler at tcp://127.0.0.1:1 did not answer within" in err) == (2, True)
 
@@ -708,10 +708,10 @@ def check_passing(name, function, *arguments, called=None, option=None):
 OWN = ("types", "max_seconds", "model", "folds", "margins", "discrete", "seed")
 for name in CASES:
     if name not in OWN:
-        function = "spbn.app.comparison.compare_models"
+        function = "spbn.learning.comparison.compare_models"
         checks("compare", OPTIONS[name])(check_passing(name, function, "compare", "frame.csv"))
     if name not in (*OWN, "max_parents", "patience"):
-        function = "spbn.interop.classifier.SPBNClassifier"
+        function = "spbn.sklearn.classifier.SPBNClassifier"
         command = ("classify", "labelled.csv", "--target", "kind")
         called = "score_function" if name == "score" else name
         option = "--independence-test" if name == "test" else None  # --test is a table there
@@ -722,7 +722,7 @@ for name in CASES:
 @pytest.mark.parametrize("name", [name for name in CASES if name != "types"])
 def test_the_options_of_learning_reach_models_over_time(name, run, tables):
     command = ("learn", "frame.csv", "--lags", "1")
-    check_passing(name, "spbn.dynamic.learning.learn_dynamic", *command)(run)
+    check_passing(name, "spbn.timeseries.learn.learn_dynamic", *command)(run)
 
 
 @checks("compare", "--workers")
@@ -922,7 +922,7 @@ def _(run):
 @pytest.mark.parametrize(("command", "option"), CHECKS)
 def test_the_option_arrives(command, option, tables, run, monkeypatch):
     small = spbn.datasets.paper_synthetic("200")
-    monkeypatch.setattr("spbn.app.demo.paper_synthetic", lambda name: small)  # 10,000 rows take a while
+    monkeypatch.setattr("spbn.cli.demo.paper_synthetic", lambda name: small)  # 10,000 rows take a while
     CHECKS[command, option](run)
 
 

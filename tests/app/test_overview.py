@@ -12,11 +12,11 @@ from typing import Annotated, Literal, get_args, get_origin
 import pytest
 import typer.main
 
-from spbn.app.arguments import MODELS, SCORES, TESTS
-from spbn.app.cli import GROUPS, app
-from spbn.choices import MODELS as KNOWN_MODELS
-from spbn.choices import SCORES as KNOWN_SCORES
-from spbn.choices import TESTS as KNOWN_TESTS
+from spbn.cli.arguments import MODELS, SCORES, TESTS
+from spbn.cli.main import GROUPS, app
+from spbn.learning.task import MODELS as KNOWN_MODELS
+from spbn.learning.task import SCORES as KNOWN_SCORES
+from spbn.learning.task import TESTS as KNOWN_TESTS
 
 GROUP = typer.main.get_command(app)
 EXAMPLE = re.compile(r"^\s*\[dim\](.*)\[/\]$", re.MULTILINE)
@@ -91,7 +91,7 @@ def completed(shell, *words):
     """Return what a shell offers for the last word, and the packages that were imported for that."""
     program = (
         "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr));"
-        "sys.argv = ['spbn']; from spbn.app.cli import main; main()"
+        "sys.argv = ['spbn']; from spbn.cli.main import main; main()"
     )
     line = " ".join(["spbn", *words])
     environment = {
@@ -114,7 +114,7 @@ def test_a_shell_completes_commands_and_options_without_heavy_packages(shell):
     assert "--validation" in offered
     assert "--model" not in offered
     heavy = {"numba", "pandas", "scipy", "sklearn", "matplotlib", "networkx", "dask", "llvmlite", "pyarrow"}
-    assert "spbn.app.cli" in imported
+    assert "spbn.cli.main" in imported
     assert not heavy & imported
 
 
@@ -127,7 +127,9 @@ def test_a_shell_completes_names_of_commands_and_values():
 
 def completion(option, shell, **environment):
     """Run one of the options that teach a shell, for a shell that need not be there."""
-    program = f"import sys; sys.argv = ['spbn', {option!r}, {shell!r}]; from spbn.app.cli import main; main()"
+    program = (
+        f"import sys; sys.argv = ['spbn', {option!r}, {shell!r}]; from spbn.cli.main import main; main()"
+    )
     environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1", **environment}
     command = [sys.executable, "-c", program]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout

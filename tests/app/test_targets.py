@@ -26,10 +26,10 @@ def refused(run, files, monkeypatch):
     def working(*args, **options):
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr("spbn.app.learning.training_frame", working)
+    monkeypatch.setattr("spbn.cli.learning.training_frame", working)
     for module in ("looking", "sampling", "scoring"):
-        monkeypatch.setattr(f"spbn.app.{module}.load_any_model", working)
-    monkeypatch.setattr("spbn.app.demo.run", working)
+        monkeypatch.setattr(f"spbn.cli.{module}.load_any_model", working)
+    monkeypatch.setattr("spbn.cli.demo.run", working)
 
     def check(*arguments, message):
         before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.app import alarms, streams
-from spbn.app.streams import Line, RowReader, is_fatal, lines_of
+from spbn.cli import stream, watch
+from spbn.cli.stream import Line, RowReader, is_fatal, lines_of
 from spbn.tables.table import Variable
 
 VARIABLES = [Variable("x"), Variable("colour", ("blue", "red"))]
@@ -144,7 +144,7 @@ def test_another_encoding_than_was_said_ends_it(watched, run, stdin):
 def test_complaints_come_to_an_end(watched, run, stdin):
     stdin("x,y,z\n" + 100 * "nonsense\n" + "1,1,1\n")
     _, _, err = run(*WATCH, "-", *REFERENCE)
-    assert err.count("is left out:") == alarms.MOST_COMPLAINTS
+    assert err.count("is left out:") == watch.MOST_COMPLAINTS
     assert "only counted" in err
     assert "100 lines left out" in err
 
@@ -326,7 +326,7 @@ def test_dates_and_reference_rows_with_holes_over_time(folder, run, stdin):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_it_and_keeps_the_state(watched):
     """In a process of its own, whose input stays open: rows are judged as they come."""
-    command = [sys.executable, "-c", "from spbn.app.cli import main; main()", *WATCH, "-", *REFERENCE]
+    command = [sys.executable, "-c", "from spbn.cli.main import main; main()", *WATCH, "-", *REFERENCE]
     process = subprocess.Popen(
         [*command, "--state", "s.json"],
         env=os.environ | {"PYTHONPATH": str(Path(spbn.__file__).parents[1])},
@@ -349,8 +349,8 @@ def test_ctrl_c_ends_it_and_keeps_the_state(watched):
 def test_lines_come_as_they_are_written():
     """All that are there at once; a line that is not finished has to wait."""
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as target:
-        found = lines_of(stream)
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb", buffering=0) as target:
+        found = lines_of(source)
         target.write(b"a\nb\nc")
         assert next(found) == [Line(1, "a"), Line(2, "b")]
         target.write(b"d\n")
@@ -361,13 +361,13 @@ def test_lines_come_as_they_are_written():
 
 
 def test_a_line_without_end_takes_no_memory(monkeypatch):
-    monkeypatch.setattr(streams, "LONGEST_LINE", 100)
-    monkeypatch.setattr(streams, "AT_A_TIME", 64)
+    monkeypatch.setattr(stream, "LONGEST_LINE", 100)
+    monkeypatch.setattr(stream, "AT_A_TIME", 64)
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb") as stream, os.fdopen(writing, "wb", buffering=0) as target:
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb", buffering=0) as target:
         target.write(b"ok\n" + 500 * b"x" + b"\nnext\n" + 300 * b"y")
         target.close()
-        lines = [line for batch in lines_of(stream) for line in batch]
+        lines = [line for batch in lines_of(source) for line in batch]
     assert lines == [Line(1, "ok"), Line(2, None), Line(3, "next"), Line(4, None)]
 
 

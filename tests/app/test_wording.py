@@ -5,9 +5,9 @@ import pytest
 import typer.main
 
 import spbn
-from spbn.app.arguments import names_in
-from spbn.app.cli import app
-from spbn.app.wording import OPTIONS, in_options, joined
+from spbn.cli.arguments import names_in
+from spbn.cli.main import app
+from spbn.cli.wording import OPTIONS, in_options, joined
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spbn.dynamic.drift import BINS, CELLS, FACTORS, SHIFTS, DriftTest, bets, counted
+from spbn.monitoring.drift import BINS, CELLS, FACTORS, SHIFTS, DriftTest, bets, counted
 
 
 def false_alarms(reference, rows, rate, runs, *, draw, variables=3, seed=0):

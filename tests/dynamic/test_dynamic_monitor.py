@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.dynamic.monitor import Monitor
+from spbn.monitoring.monitor import Monitor
 
 
 def autoregression(rng, rows, *, shift=0.0, inertia=0.95):

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import ks_2samp, multivariate_normal
 
 import spbn
-from spbn.dynamic.network import DynamicNetwork
-from spbn.files import model
+from spbn.io import model
 from spbn.structure import Structure
+from spbn.timeseries.network import DynamicNetwork
 from time_series import autoregression, mixed, threshold
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import spbn
 from learning_options import CASES
-from spbn.dynamic import learning
 from spbn.search import SearchInterrupted
+from spbn.timeseries import learn
 from time_series import autoregression, mixed, threshold
 
 
@@ -39,13 +39,13 @@ def test_lags_are_found(settings):
 def test_folds_are_blocks_of_time(monkeypatch):
     """The search gets blocks; the networks are fitted to all rows."""
     seen = []
-    original = learning.learn_with
+    original = learn.learn_with
 
     def learn_with(given, *, inputs=(), split=None, notes=None):
         seen.append(split)
         return original(given, inputs=inputs, split=split, notes=notes)
 
-    monkeypatch.setattr(learning, "learn_with", learn_with)
+    monkeypatch.setattr(learn, "learn_with", learn_with)
     dynamic = spbn.learn_dynamic(autoregression(200), lags=2, folds=4, validation=0.25, seed=5)
     assert dynamic.transition.record.rows == 198
     assert dynamic.static.record.rows == 199

@@ -7,9 +7,9 @@ from scipy import stats
 
 import spbn
 from mixed import STRUCTURE, mixed_frame
-from spbn.dynamic.monitor import Monitor
-from spbn.dynamic.reasons import WINDOW
-from spbn.dynamic.rows import table_of
+from spbn.monitoring.attribution import WINDOW
+from spbn.monitoring.monitor import Monitor
+from spbn.monitoring.rows import table_of
 
 NODES = [f"x{k}" for k in range(10)]
 ARCS = [

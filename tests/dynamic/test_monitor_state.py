@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.dynamic import state
-from spbn.dynamic.monitor import Monitor
+from spbn.monitoring import state
+from spbn.monitoring.monitor import Monitor
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spbn.dynamic.tails import Tail
+from spbn.monitoring.reference import Tail
 
 
 def chi_square(rng, rows, variables=10):

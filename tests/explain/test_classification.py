@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
-from spbn.explain.classification import LEAST_PROBABILITY, Predictions, assess
+from spbn.diagnostics.classification import LEAST_PROBABILITY, Predictions, assess
 
 
 @given(st.integers(2, 4), st.integers(1, 40), st.integers(0, 1000))

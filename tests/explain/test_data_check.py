@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.explain.data_check import check_data
+from spbn.diagnostics.data_check import check_data
 from spbn.tables.table import Variable
 
 

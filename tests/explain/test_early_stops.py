@@ -3,8 +3,8 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.explain import early_stop
-from spbn.numerics.random import generator
+from spbn._base.random import generator
+from spbn.diagnostics import early_stop
 from spbn.search import AddArc, ChangeType, SearchResult, Step
 from spbn.search.hill_climbing import NO_IMPROVEMENT, OUT_OF_PATIENCE, OUT_OF_STEPS, Trail
 from spbn.tables.frames import as_table
@@ -195,7 +195,7 @@ def test_the_farthest_rows_and_their_worst_nodes_are_named(monkeypatch):
         def rows(self, family):
             return by_node[family.node]
 
-    monkeypatch.setattr("spbn.explain.early_stops.CVLikelihood", Planned)
+    monkeypatch.setattr("spbn.diagnostics.search.CVLikelihood", Planned)
     stopped = search(START, OPERATORS, [0, 50, 90, 110, 130], [900, 850, 800, 820, 780])
     found = early_stop(stopped, TABLE)
     assert [(far.row, far.node) for far in found.rows] == [(1, "x1"), (2, "x1"), (3, "x1")]

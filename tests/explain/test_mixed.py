@@ -7,10 +7,10 @@ from scipy import stats
 
 import spbn
 from mixed import MODELS, STRUCTURE, mixed_frame, mixed_network
-from spbn.explain import early_stop, leave_one_out, out_of_fold, unusual_rows
-from spbn.explain.calibration import check
-from spbn.explain.evidence import gather
-from spbn.explain.importance import measure
+from spbn.diagnostics import early_stop, leave_one_out, out_of_fold, unusual_rows
+from spbn.diagnostics.calibration import check
+from spbn.diagnostics.evidence import gather
+from spbn.diagnostics.importance import measure
 from spbn.tables.frames import as_table
 from spbn.tables.splits import fold_labels
 

@@ -4,7 +4,7 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, Structure
-from spbn.explain import leave_one_out, out_of_fold
+from spbn.diagnostics import leave_one_out, out_of_fold
 from spbn.tables.splits import fold_labels
 
 import naive

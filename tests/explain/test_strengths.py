@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 import spbn
+from spbn.diagnostics import Strengths
 from spbn.errors import DataError
-from spbn.explain import Strengths
 
 from strategies import nonlinear_frame
 

@@ -4,9 +4,9 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, Structure
-from spbn.explain import Scoring, leave_one_out, out_of_fold, reasons, typical, unusual_rows
-from spbn.explain.unusual import Reason
-from spbn.tables.files import read_table
+from spbn.cli.table_files import read_table
+from spbn.diagnostics import Scoring, leave_one_out, out_of_fold, reasons, typical, unusual_rows
+from spbn.diagnostics.unusual import Reason
 
 from strategies import nonlinear_frame
 

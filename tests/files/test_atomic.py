@@ -3,7 +3,7 @@ import stat
 
 import pytest
 
-from spbn.files.atomic import replacing
+from spbn._base.files import replacing
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 

@@ -5,7 +5,7 @@ from scipy.spatial import cKDTree
 
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import CMIknn
-from spbn.independence.knn_kernel import local_permutations, nearest
+from spbn.independence.cmi_knn import local_permutations, nearest
 
 from strategies import nonlinear_frame
 

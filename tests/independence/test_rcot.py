@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from spbn._base.threads import started_threads
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import RCoT
 from spbn.independence.weighted_chi_square import upper_tail
-from spbn.numerics.threads import started_threads
 
 from strategies import nonlinear_frame
 

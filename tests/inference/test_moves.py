@@ -9,10 +9,10 @@ from scipy import stats
 
 import spbn
 from spbn.inference.evidence import read_evidence
-from spbn.inference.particles import Part, terms, weighted
+from spbn.inference.importance import Part, terms, weighted
+from spbn.inference.proposals import Reference
 from spbn.inference.query import _cases
-from spbn.inference.references import Reference
-from spbn.inference.tempering import _Chain
+from spbn.inference.smc import _Chain
 from spbn.nodes.regions import Interval
 
 from strategies import nonlinear_frame

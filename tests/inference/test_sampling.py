@@ -9,8 +9,8 @@ import spbn
 from inference.questions import blended, chain, mixed, semiparametric
 from inference.test_exact import conditioned
 from spbn import ArgumentError, BayesianNetwork
-from spbn.inference.cases import Cases, components
-from spbn.numerics.random import generator
+from spbn._base.random import generator
+from spbn.inference.problem import Cases, components
 
 
 @pytest.fixture(scope="module")

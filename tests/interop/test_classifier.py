@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import spbn
 from learning_options import CASES
 from spbn import SPBNClassifier
-from spbn.interop.calibration import Calibration
-from spbn.interop.class_densities import FEWEST_ROWS
+from spbn.sklearn.calibration import Calibration
+from spbn.sklearn.class_densities import FEWEST_ROWS
 
 QUICK = {"model": "gbn", "margins": "none"}
 
@@ -353,7 +353,7 @@ def test_every_parameter_reaches_learn(name, monkeypatch):
         asked.append(options)
         return spbn.learn(table, model="gbn")
 
-    monkeypatch.setattr("spbn.interop.class_densities.learn", learn)
+    monkeypatch.setattr("spbn.sklearn.class_densities.learn", learn)
     frame, labels, _ = two_classes(80, columns="abcd")
     SPBNClassifier(**given, calibrate=False).fit(frame, labels)
     assert len(asked) == 2

@@ -6,7 +6,7 @@ from scipy import stats
 
 import spbn
 from spbn.datasets import synthetic
-from spbn.interop.pgmpy import from_pgmpy, to_pgmpy
+from spbn.pgmpy import from_pgmpy, to_pgmpy
 
 from strategies import mixed_frame
 

@@ -7,16 +7,16 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from kernels.large import SHAPES, table
+from spbn._base import records
 from spbn.errors import ArgumentError
-from spbn.files import integers
-from spbn.kernels import compact, compacting
-from spbn.kernels.compact import CompactKernels
-from spbn.kernels.compacting import extent_of
-from spbn.kernels.prepared import PreparedKernels
-from spbn.kernels.spectral import boxes, engine, extents
+from spbn.kernels import compressed, compression
+from spbn.kernels.compressed import CompactKernels
+from spbn.kernels.compression import extent_of
+from spbn.kernels.spectral import boxes, engine, truncation
 from spbn.kernels.spectral.coefficients import Coefficients, Rings
-from spbn.kernels.spectral.outskirts import least_around
+from spbn.kernels.spectral.outposts import least_around
 from spbn.kernels.spectral.tables import Lattice, RowTable
+from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics import cholesky
 
 from naive import kde_logpdf, scott
@@ -27,7 +27,7 @@ TOLERANCE = 1e-6
 @pytest.fixture
 def always_tabled(monkeypatch):
     """Even a few rows are put into tables."""
-    monkeypatch.setattr(compact, "FEW_ROWS", 0)
+    monkeypatch.setattr(compressed, "FEW_ROWS", 0)
 
 
 def prepared(points):
@@ -72,10 +72,10 @@ def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few,
     points = np.ascontiguousarray(table(shape, d, rows, seed).T) + offset
     kernels = prepared(points)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compact, "FEW_ROWS", few)
-        patch.setattr(extents, "SMALL", 0.0)  # thresholds are raised, until most rows are outposts
-        patch.setattr(extents, "BYTES_AN_OUTPOST", row_cost)
-        patch.setattr(extents, "MORE_OUTPOSTS", 1e9)
+        patch.setattr(compressed, "FEW_ROWS", few)
+        patch.setattr(truncation, "SMALL", 0.0)  # thresholds are raised, until most rows are outposts
+        patch.setattr(truncation, "BYTES_AN_OUTPOST", row_cost)
+        patch.setattr(truncation, "MORE_OUTPOSTS", 1e9)
         made = CompactKernels.of(kernels, TOLERANCE)
     if made is None:  # tails too long for a grid, and no rows are few
         assert few == 0
@@ -109,7 +109,7 @@ def test_many_queries_at_once(rng, d, always_tabled):
     """They are sorted, and read from tables in another way than a few."""
     kernels = prepared(curve(rng, d, 800))
     made = CompactKernels.of(kernels, TOLERANCE)
-    queries = 2.5 * curve(rng, d, compact.FEW_QUERIES + 1)
+    queries = 2.5 * curve(rng, d, compressed.FEW_QUERIES + 1)
     truth = kernels.conditional_log_density(queries)
     allowed = TOLERANCE * np.maximum(1.0, np.abs(truth))
     assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
@@ -130,9 +130,9 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
     points = curve(rng, d, 1500)
     if tailed:  # the box leaves rows out
         points[:, :40] *= 6.0
-        monkeypatch.setattr(compacting, "COMFORTABLE_CELLS", 200)
-        monkeypatch.setattr(compacting, "BYTES_A_ROW", 1.0)
-    monkeypatch.setattr(extents, "SMALL", np.inf)  # nor is anything else left out
+        monkeypatch.setattr(compression, "COMFORTABLE_CELLS", 200)
+        monkeypatch.setattr(compression, "BYTES_A_ROW", 1.0)
+    monkeypatch.setattr(truncation, "SMALL", np.inf)  # nor is anything else left out
     kernels = prepared(points)
     made = CompactKernels.of(kernels, TOLERANCE)
     assert made.joint.lattice.covers(coordinates(made, points)).all() != tailed
@@ -178,8 +178,8 @@ def test_draws_have_the_distribution_that_they_should(rng, d, where, interval, a
 
 
 def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
-    monkeypatch.setattr(compacting, "COMFORTABLE_CELLS", 0)
-    monkeypatch.setattr(compacting, "BYTES_A_ROW", 0.0)
+    monkeypatch.setattr(compression, "COMFORTABLE_CELLS", 0)
+    monkeypatch.setattr(compression, "BYTES_A_ROW", 0.0)
     points = rng.standard_t(2, size=(1, 2000))
     made = CompactKernels.of(prepared(points), TOLERANCE)
     bottom, top = made.joint.low[0], made.joint.high[0]
@@ -196,8 +196,8 @@ def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
 @pytest.mark.parametrize("tabled", [True, False])
 def test_outposts_are_rounded_and_do_not_tell_which_came_first(rng, tabled, monkeypatch):
     """To a thousandth of the tolerance, in widths of a kernel; rows of equal coordinates come one by one."""
-    monkeypatch.setattr(compact, "FEW_ROWS", 0 if tabled else 5000)
-    monkeypatch.setattr(compact, "MOST_OUTPOSTS", 1.0 if tabled else 0.0)
+    monkeypatch.setattr(compressed, "FEW_ROWS", 0 if tabled else 5000)
+    monkeypatch.setattr(compressed, "MOST_OUTPOSTS", 1.0 if tabled else 0.0)
     points = np.round(rng.normal(size=(2, 300)), 1)
     for tolerance, power in ((1e-6, -30), (1e-4, -24), (0.01, -17)):
         made = CompactKernels.of(prepared(points), tolerance)
@@ -245,10 +245,10 @@ def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
     points = curve(rng, d, 30_000 if d == 2 else 10_000)
     kernels, sizes, kept, thresholds = prepared(points), [], [], []
     for cost, more in ((1e9, 1e9), (0.0, 1.1), (0.0, 1e9)):
-        monkeypatch.setattr(extents, "BYTES_AN_OUTPOST", cost)
-        monkeypatch.setattr(extents, "MORE_OUTPOSTS", more)
+        monkeypatch.setattr(truncation, "BYTES_AN_OUTPOST", cost)
+        monkeypatch.setattr(truncation, "MORE_OUTPOSTS", more)
         made = CompactKernels.of(kernels, TOLERANCE)
-        sizes.append(len(zlib.compress(integers.to_bytes(made.joint.integers))))
+        sizes.append(len(zlib.compress(records.to_bytes(made.joint.integers))))
         kept.append(made.outposts.shape[1])
         thresholds.append(made.joint.threshold)
         queries = np.concatenate([points[:, :300], 2.0 * points[:, 300:600]], axis=1)
@@ -297,7 +297,7 @@ def test_what_a_table_will_cost_is_known_beforehand(rng, d):
     box = extent.box
     part = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
     error = 0.4 * TOLERANCE
-    made = len(zlib.compress(integers.to_bytes(Coefficients.of(part, extent.threshold, error).integers)))
+    made = len(zlib.compress(records.to_bytes(Coefficients.of(part, extent.threshold, error).integers)))
     rings = Rings.of(whole.spectrum(np.eye(d)), whole.lattice.grid)
     share = box.cells / whole.lattice.grid.cells
     assert rings.bytes(error * extent.threshold, share) == pytest.approx(made, rel=0.25, abs=100)
@@ -363,7 +363,7 @@ def test_few_rows_that_are_all_outposts_need_no_table(rng):
 def test_tables_that_do_not_fit(rng, monkeypatch):
     monkeypatch.setattr(boxes, "MAX_CELLS", 1000)
     assert CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE).joint is None
-    monkeypatch.setattr(compact, "FEW_ROWS", 199)
+    monkeypatch.setattr(compressed, "FEW_ROWS", 199)
     assert CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE) is None
 
 

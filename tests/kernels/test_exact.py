@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spbn import kernels
-from spbn.kernels.exp2 import LIMIT, exp2_negative
+from spbn.kernels.inner_loop import LIMIT, exp2_negative
 from spbn.numerics import cholesky
 
 from naive import kde_logpdf

@@ -4,24 +4,24 @@ import numpy as np
 import pytest
 from scipy import special
 
-from spbn.kernels.spectral import gridding, window
+from spbn._base.threads import started_threads
+from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.boxes import Grid
-from spbn.kernels.spectral.fields import Field
-from spbn.numerics.threads import started_threads
+from spbn.kernels.spectral.convolution import Field
 
 
 def bump(distances):
     """The window, from its definition."""
-    inside = np.abs(distances) <= window.WIDTH / 2
-    root = np.sqrt(np.maximum(0, 1 - (2 * distances / window.WIDTH) ** 2))
-    return np.where(inside, special.i0(window.SHAPE * root) / special.i0(window.SHAPE), 0)
+    inside = np.abs(distances) <= gridding.WIDTH / 2
+    root = np.sqrt(np.maximum(0, 1 - (2 * distances / gridding.WIDTH) ** 2))
+    return np.where(inside, special.i0(gridding.SHAPE * root) / special.i0(gridding.SHAPE), 0)
 
 
 def weights(positions, cells):
     """Rows × cells: the window of every row around a periodic axis, computed for all cells."""
     if cells == 1:
         return np.ones((len(positions), 1))
-    centres = positions[:, None] + window.WIDTH / 2
+    centres = positions[:, None] + gridding.WIDTH / 2
     distances = (np.arange(cells) - centres + cells / 2) % cells - cells / 2
     return bump(distances)
 
@@ -34,8 +34,8 @@ def test_spread_and_read(rng, shape, count):
     binned = gridding.bin_rows(np.arange(400), positions, shape)
     grid = np.ones(shape)
     with started_threads(count) as threads:
-        gridding.spread(binned, window.coefficients(), grid, threads, weight=-2.0)
-        values = gridding.interpolate(binned, window.coefficients(), grid, threads)
+        gridding.spread(binned, gridding.coefficients(), grid, threads, weight=-2.0)
+        values = gridding.interpolate(binned, gridding.coefficients(), grid, threads)
     np.testing.assert_allclose(grid, 1 - 2 * np.einsum("ri,rj,rk->ijk", *axes), rtol=0, atol=1e-11)
     expected = np.einsum("ri,rj,rk,ijk->r", *axes, grid, optimize=True)
     np.testing.assert_allclose(values, expected[binned.rows], rtol=1e-12, atol=1e-10)
@@ -52,10 +52,10 @@ def test_binning_keeps_every_row_once(rng):
 
 
 def test_the_transform_of_the_window():
-    z, dz = np.linspace(-window.WIDTH / 2, window.WIDTH / 2, 200_001, retstep=True)
+    z, dz = np.linspace(-gridding.WIDTH / 2, gridding.WIDTH / 2, 200_001, retstep=True)
     for angle in (0.0, 0.7, 2.0, math.pi):
         expected = np.trapezoid(bump(z) * np.cos(angle * z), dx=dz)
-        found = window.transform(np.array([angle]))[0]
+        found = gridding.transform(np.array([angle]))[0]
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
@@ -66,7 +66,7 @@ def test_a_single_source_is_as_precise_as_the_window_says(width):
     gaussian = np.exp(-0.5 * (distances / width) ** 2)
     worst = np.zeros(len(distances))
     with started_threads() as threads:
-        for shift in np.linspace(0, window.SPACING, 21):
+        for shift in np.linspace(0, gridding.SPACING, 21):
             coordinates = shift + np.concatenate([[0], distances])[None]
             grid = Grid(np.array([-20.0]), np.array([40.0]), 10.0 * width)
             spans = np.array([[1, coordinates.shape[1], 0, 1, 0, 0]])

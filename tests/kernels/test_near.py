@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, table
-from spbn.kernels.near import LEAF, QUERIES, Leaves, Sums, arranged
-from spbn.numerics.threads import Threads
+from spbn._base.threads import Threads
+from spbn.kernels.pairwise_stream import LEAF, QUERIES, Leaves, Sums, arranged
 
 
 def in_parts(arrays, parts):
@@ -62,7 +62,7 @@ def test_parts_make_no_difference(d, rows, folds, parts, shape, width, seed):
 
 def test_the_number_of_threads_makes_no_difference(monkeypatch):
     arrays = cross_validation(table("normal", 3, 5000), folds=2)
-    monkeypatch.setattr("spbn.kernels.near.GROUPS_A_TASK", 5)
+    monkeypatch.setattr("spbn.kernels.pairwise_stream.GROUPS_A_TASK", 5)
     found = in_parts(arrays, 1)
     original = Threads.run
     monkeypatch.setattr(Threads, "run", lambda self, *work: original(Threads(3), *work))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spbn import kernels
-from spbn.kernels.prepared import PreparedKernels
+from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics import cholesky
 
 from naive import kde_logpdf

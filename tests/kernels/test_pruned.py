@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
+from spbn._base.threads import started_threads
 from spbn.kernels import pruned
-from spbn.numerics.threads import started_threads
 
 
 @pytest.mark.parametrize("d", [4, 5])

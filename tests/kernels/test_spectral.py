@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn.kernels.spectral import boxes, completing
+from spbn._base.threads import started_threads
+from spbn.kernels.spectral import boxes, fallback
 from spbn.kernels.spectral import engine as spectral
-from spbn.kernels.spectral.fields import Field
+from spbn.kernels.spectral.convolution import Field
 from spbn.numerics import cholesky
-from spbn.numerics.threads import started_threads
 
 from naive import kde_logpdf
 
@@ -21,20 +21,20 @@ ROWS = 20_000
 def exact_rows(monkeypatch):
     """How many rows were left to the exact kernel."""
     counts = []
-    original = completing.exact_rows
+    original = fallback.exact_rows
 
     def spy(rows, spans, estimates, wanted):
         counts.append(sum(map(len, wanted)))
         return original(rows, spans, estimates, wanted)
 
-    monkeypatch.setattr(completing, "exact_rows", spy)
+    monkeypatch.setattr(fallback, "exact_rows", spy)
     return counts
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cross_validation_keeps_the_promise(shape, d, exact_rows, monkeypatch):
-    monkeypatch.setattr(completing, "CHECKED", np.inf)  # even if it does not check itself
+    monkeypatch.setattr(fallback, "CHECKED", np.inf)  # even if it does not check itself
     arrays = cross_validation(table(shape, d, ROWS))
     require_promise(spectral.log_density(*arrays), exactly(arrays))
     assert sum(exact_rows) < 0.2 * ROWS
@@ -81,7 +81,7 @@ def test_small_tables_of_all_shapes(d, rows, folds, shape, width, offset, seed):
 @pytest.mark.parametrize("near", [0, 3, 4.5, 5.5, 6.5, 7, 8])
 def test_the_worst_case_of_the_error_analysis(rng, monkeypatch, d, near):
     """All rows lie at one distance from the queries. Nor may the engine check itself."""
-    monkeypatch.setattr(completing, "CHECKED", np.inf)
+    monkeypatch.setattr(fallback, "CHECKED", np.inf)
     direction = rng.normal(size=(300, d))
     queries = direction / np.linalg.norm(direction, axis=1)[:, None] * rng.normal(near, 0.1, size=(300, 1))
     arrays = plain(np.zeros((50_000, d)), queries, np.eye(d))

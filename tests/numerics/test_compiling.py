@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from spbn.numerics.compiling import compiled_address, watching_compilation
+from spbn._base.jit import compiled_address, watching_compilation
 
 
 def new_function():

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from spbn.numerics.mixing import mixing_weights
+from spbn.numerics.mixture_weights import mixing_weights
 
 from naive import em_weights
 

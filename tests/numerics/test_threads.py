@@ -5,7 +5,7 @@ import time
 import numba
 import pytest
 
-from spbn.numerics.threads import started_threads
+from spbn._base.threads import started_threads
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from spbn import Structure
-from spbn.confidence import Confidence
+from spbn.learning.stability import Confidence
 
 pytest.importorskip("igraph")
 pytest.importorskip("matplotlib")

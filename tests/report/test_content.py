@@ -6,9 +6,9 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.explain.calibration import FitCheck
-from spbn.explain.evidence import Evidence, Source, gather
-from spbn.explain.importance import Loss, measure
+from spbn.diagnostics.calibration import FitCheck
+from spbn.diagnostics.evidence import Evidence, Source, gather
+from spbn.diagnostics.importance import Loss, measure
 from spbn.report.charts import binned
 from spbn.report.content import describe, model_name
 
@@ -139,7 +139,7 @@ def test_a_wrong_node_is_found(plain_frame):
 
 
 def test_unusual_rows_are_the_ones_of_explain(plain_network, plain_frame, content):
-    from spbn.explain import unusual_rows
+    from spbn.diagnostics import unusual_rows
 
     frame = plain_frame.assign(c=np.where(plain_frame.index == 17, 40.0, plain_frame["c"]))
     for data in (plain_frame, frame):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn.drawing.layout import shortened
-from spbn.drawing.markup import Html, clean, join, tag
-from spbn.report.numbers import number, percent, plural
+from spbn.plots.layout import shortened
+from spbn.plots.markup import Html, clean, join, tag
+from spbn.report.format import number, percent, plural
 
 
 class Reader(HTMLParser):

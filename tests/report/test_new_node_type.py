@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.drawing.pictures import to_dot, to_svg
-from spbn.drawing.plots import plot_cpd, plot_structure
-from spbn.explain import leave_one_out, unusual_rows
+from spbn.diagnostics import leave_one_out, unusual_rows
 from spbn.nodes import Description, LinearGaussian, NodeType, ParameterTable, base, register
+from spbn.plots.pictures import to_dot, to_svg
+from spbn.plots.plots import plot_cpd, plot_structure
 from spbn.report import render
 from spbn.report.content import model_name
 from spbn.tables.frames import as_table

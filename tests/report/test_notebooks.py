@@ -9,8 +9,8 @@ import pytest
 import spbn
 from mixed import mixed_network
 from reading import Page
-from spbn.app.compared import Comparison
-from spbn.confidence import Confidence
+from spbn.learning.comparison import Comparison
+from spbn.learning.stability import Confidence
 
 pytest.importorskip("igraph")
 
@@ -75,7 +75,7 @@ def test_a_network_shows_its_graph_and_densities():
 
 
 def test_without_the_package_for_graphs_there_is_a_table(monkeypatch):
-    monkeypatch.setattr("spbn.drawing.packages.find_spec", lambda name: None)
+    monkeypatch.setattr("spbn.errors.find_spec", lambda name: None)
     network = mixed_network()
     assert "<svg" not in network._repr_html_()
     assert "<details open>" in network._repr_html_()

@@ -6,9 +6,9 @@ import pytest
 
 import spbn
 from reading import Page
-from spbn.drawing.markup import clean
-from spbn.explain import leave_one_out
-from spbn.numerics.random import generator
+from spbn._base.random import generator
+from spbn.diagnostics import leave_one_out
+from spbn.plots.markup import clean
 from spbn.report import render, write_report
 from spbn.report.sections.learning import how_learned
 from spbn.tables.splits import holdout_rows
@@ -303,7 +303,7 @@ def test_why_a_search_stopped(network, frame, plain_network):
 
 
 def test_a_missing_package_is_named(plain_network, monkeypatch):
-    monkeypatch.setattr("spbn.drawing.packages.find_spec", lambda name: None if name == "igraph" else name)
+    monkeypatch.setattr("spbn.errors.find_spec", lambda name: None if name == "igraph" else name)
     with pytest.raises(ImportError, match=r"needs igraph.*spbn\[plot\]"):
         render(plain_network)
 
@@ -340,7 +340,7 @@ def test_alarm_thresholds_are_stated(plain_network, plain_frame):
 
 
 def test_arcs_have_their_confidence_where_it_was_computed(plain_network, plain_frame):
-    from spbn.confidence import Confidence
+    from spbn.learning.stability import Confidence
 
     both = spbn.Structure("abc", [("a", "b"), ("c", "b")], "lg")
     reverse = spbn.Structure("abc", [("b", "a"), ("c", "b")], "lg")

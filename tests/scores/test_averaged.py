@@ -3,7 +3,7 @@ import pytest
 
 import spbn
 from spbn.datasets import synthetic
-from spbn.scores.averaged import Averaged
+from spbn.scores.base import Averaged
 
 
 def test_it_is_the_mean_of_the_scores_and_of_their_validation():

@@ -5,10 +5,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from spbn.cli.table_files import present, read_table, require_complete, write_table
+from spbn.cli.table_sources import place
 from spbn.errors import DataError
-from spbn.tables.files import present, read_table, require_complete, write_table
 from spbn.tables.frames import training_table
-from spbn.tables.sources import place
 
 FRAME = pd.DataFrame({"a": [1.5, -2.0, 3.25], "b": [1.0, 5.0, 4.0]})
 

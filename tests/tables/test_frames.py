@@ -4,8 +4,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from spbn._base.random import generator
 from spbn.errors import ArgumentError, DataError
-from spbn.numerics.random import generator
 from spbn.tables.frames import (
     as_table,
     mixed_table,

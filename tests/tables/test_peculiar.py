@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from spbn.diagnostics.columns import few_valued, identifiers, missing_codes
 from spbn.tables.frames import as_table
-from spbn.tables.peculiar import few_valued, identifiers, missing_codes
 
 ROWS = 20
 rng = np.random.default_rng(0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spbn.distributed import local_workers
+from spbn.dask import local_workers
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,12 @@ from scipy.optimize import minimize
 
 import spbn
 from spbn import ClusterError
-from spbn.distributed import blends, fitting, kept, passes
-from spbn.distributed.holdings import Holdings
-from spbn.distributed.kept import Mixed
-from spbn.distributed.near import add_near, rows_at_a_time
-from spbn.distributed.passes import Deal
-from spbn.distributed.sources import opened
+from spbn.dask import blends, fitting, mapreduce, row_cache
+from spbn.dask.mapreduce import Deal
+from spbn.dask.near import add_near, rows_at_a_time
+from spbn.dask.row_cache import Mixed
+from spbn.dask.rowstore import Holdings
+from spbn.dask.sources import opened
 from spbn.nodes.base import FitSettings
 from spbn.nodes.blend import NODE_TYPE
 from spbn.nodes.blend_scorer import BlendScorer
@@ -86,32 +86,32 @@ def test_kernels_that_no_grid_fits_are_added_up_pair_by_pair(folder, monkeypatch
 
 def test_the_rows_of_others_do_not_take_the_place_of_a_workers_own(folder, monkeypatch):
     """Unless there is room for all of them."""
-    asked, original = [], passes.Plan.rows
+    asked, original = [], mapreduce.Plan.rows
 
     def rows(self, part, columns, *, cached=True):
         asked.append(cached)
         return original(self, part, columns, cached=cached)
 
-    monkeypatch.setattr(passes.Plan, "rows", rows)
+    monkeypatch.setattr(mapreduce.Plan, "rows", rows)
     score = held(folder)
     score.local("C", ["A", "B"], "blend")
     assert all(asked)
     object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * len(FRAME.columns) - 1)
     score.local("D", ["A", "B"], "blend")
     assert asked.count(False) == len(score._holdings.plan.chunks)
-    kept_columns = set(passes._CACHE._columns)
+    kept_columns = set(mapreduce._CACHE._columns)
     list(score._holdings.plan.rows(0, [4], cached=False))
-    assert set(passes._CACHE._columns) == kept_columns
+    assert set(mapreduce._CACHE._columns) == kept_columns
 
 
 def test_blocks_are_the_same_from_files_and_from_memory(tmp_path, monkeypatch):
     """Densities are kept by block, and columns may be in memory at one time and not at another."""
-    monkeypatch.setattr("spbn.distributed.sources.ROWS_AT_A_TIME", 400)
+    monkeypatch.setattr("spbn.dask.sources.ROWS_AT_A_TIME", 400)
     folder = written(tmp_path / "data", FRAME, [0, ROWS])
     score = held(folder)
     object.__setattr__(score._holdings, "table_bytes", 8 * ROWS * 20)  # of all three families
     object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * 4)  # not of all five columns
-    passes._CACHE._columns.clear()
+    mapreduce._CACHE._columns.clear()
     families = [("B", ["A"], "blend"), ("D", ["C"], "blend"), ("E", [], "blend")]
     expected = in_memory(cuts=[0, ROWS])
     np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-6)
@@ -157,11 +157,11 @@ def test_kernels_without_a_table_are_left_out_of_the_network_with_a_warning(fold
     bench = Workbench(Partition.folds(as_table(FRAME[list(names)]), labels_of(deal)), FitSettings())
     batch = FamilyBatch.named(names, [("C", ["A", "B"], NODE_TYPE)])
     ((_, components),) = BlendScorer(bench)._components(batch)
-    expected, _ = spbn.numerics.mixing.mixing_weights(components[0][left])
+    expected, _ = spbn.numerics.mixture_weights.mixing_weights(components[0][left])
     np.testing.assert_allclose(np.array(node.mixture)[left], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("at", [kept.mix, add_near])
+@pytest.mark.parametrize("at", [row_cache.mix, add_near])
 def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch, at):
     """What they kept is made again."""
     original, killed = Holdings.go_over, []
@@ -194,10 +194,10 @@ def test_weights_from_sums_are_the_best(seed):
     climb = blends._Climb.of(3, 200)
     for _ in range(50):
         halves = [
-            Mixed(*spbn.numerics.mixing.mixing_sums(half, climb.trial), np.ones(3, dtype=bool))
+            Mixed(*spbn.numerics.mixture_weights.mixing_sums(half, climb.trial), np.ones(3, dtype=bool))
             for half in np.split(log_densities, 2, axis=1)
         ]
-        climb.learn(kept.added(halves))
+        climb.learn(row_cache.added(halves))
         if climb.is_done:
             break
     assert climb.is_done
@@ -217,10 +217,10 @@ def test_weights_from_sums_are_the_best(seed):
 def test_every_row_is_kept_once(folder):
     score = held(folder)
     score.local("B", ["A"], "blend")
-    entries = [key for key in kept.STORE._kept if key[0] == score._holdings.plan.number]
+    entries = [key for key in row_cache.STORE._kept if key[0] == score._holdings.plan.number]
     rows = {}
     for number, part, key in entries:
-        arrays = kept.STORE._kept[number, part, key].values()
+        arrays = row_cache.STORE._kept[number, part, key].values()
         assert all(np.isfinite(array).all() for array in arrays)
         rows[key] = rows.get(key, 0) + sum(map(len, arrays))
     training = ROWS - int((labels_of(Deal(0, 5, 0.2)) == 5).sum())

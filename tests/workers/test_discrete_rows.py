@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn import DataError
-from spbn.distributed import counting
-from spbn.distributed.holdings import Holdings
-from spbn.distributed.levels import with_levels
-from spbn.distributed.passes import Deal
-from spbn.distributed.scores import HeldBIC, HeldLikelihood
-from spbn.distributed.sources import opened
-from spbn.distributed.tables import SetTotals
+from spbn.dask import counting
+from spbn.dask.levels import with_levels
+from spbn.dask.mapreduce import Deal
+from spbn.dask.rowstore import Holdings
+from spbn.dask.scores import HeldBIC, HeldLikelihood
+from spbn.dask.sources import opened
+from spbn.dask.tables import SetTotals
 from spbn.nodes.families import FamilyBatch
 from spbn.tables.frames import training_table
 
@@ -306,7 +306,7 @@ def test_text_that_names_the_rows_is_refused(tmp_path, monkeypatch):
             len(with_levels(opened(data, discrete=["name"], drop=["day"]), ["name"]).levels["name"]) == ROWS
         )
         with monkeypatch.context() as patch:
-            patch.setattr("spbn.distributed.levels.MOST_VALUES", 700)
+            patch.setattr("spbn.dask.levels.MOST_VALUES", 700)
             for given in (["name"], ()):
                 with pytest.raises(DataError, match="'name' has more than 700 different values in 1200 rows"):
                     with_levels(opened(data, discrete=given, drop=["day"]), given)

@@ -15,9 +15,9 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, ClusterError, PackageError
-from spbn.distributed import clients, connected, crew, local_workers
-from spbn.distributed.crew import DaskCrew
-from spbn.distributed.families import dealt, spread
+from spbn.dask import client, connected, executor, local_workers
+from spbn.dask.executor import DaskCrew
+from spbn.dask.families import dealt, spread
 from spbn.nodes.families import FamilyBatch
 from spbn.tables.frames import as_table, training_table
 
@@ -159,7 +159,7 @@ def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
         return original(*arguments, **options)
 
     monkeypatch.setattr(client, "scatter", scatter)
-    monkeypatch.setattr(crew, "SECONDS_TO_RECOVER", 0.0)
+    monkeypatch.setattr(executor, "SECONDS_TO_RECOVER", 0.0)
     assert sorted(workers.map(joined, [("a",), ("b",)], common=("c",))) == [
         (0, "shared a c"),
         (1, "shared b c"),
@@ -218,7 +218,7 @@ def test_workers_use_one_thread_each(client):
 
     counts = [count for _, count in DaskCrew(client, None).map(threads_of, [(), (), ()])]
     assert counts == [1, 1, 1]
-    with crew.using_threads(1):
+    with executor.using_threads(1):
         assert numba.get_num_threads() == 1
     assert numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS
 
@@ -255,7 +255,7 @@ import importlib.util
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "distributed" else found(name, *rest)
 import spbn
-from spbn.distributed import connected, local_workers
+from spbn.dask import connected, local_workers
 frame = {"a": [1.0, 2.0, 3.0, 2.5], "b": [1.0, 3.0, 2.0, 5.0]}
 def enter(context):
     with context:
@@ -310,14 +310,14 @@ def test_clients_that_could_not_be_started_are_closed(monkeypatch):
 def test_what_a_cluster_knows_of_its_workers_is_left_alone(client):
     """If it were looked up anew, news of a worker that died would come twice, and closing would fail."""
     known = client.cluster.scheduler_info
-    assert set(clients.require_workers(client)) == set(known["workers"])
+    assert set(client.require_workers(client)) == set(known["workers"])
     assert client.cluster.scheduler_info is known
 
 
 def test_a_scheduler_without_workers_is_given_up(monkeypatch):
     from distributed import Client, LocalCluster
 
-    monkeypatch.setattr(clients.require_workers, "__kwdefaults__", {"timeout": 0.3})
+    monkeypatch.setattr(client.require_workers, "__kwdefaults__", {"timeout": 0.3})
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as alone,
@@ -331,12 +331,12 @@ def test_workers_are_waited_for_as_long_as_said(monkeypatch):
     clock = SimpleNamespace(now=5.0)
     clock.monotonic = lambda: clock.now
     clock.sleep = lambda seconds: setattr(clock, "now", clock.now + seconds)
-    monkeypatch.setattr(clients, "time", clock)
+    monkeypatch.setattr(client, "time", clock)
     late = SimpleNamespace(scheduler=None, nthreads=lambda: {"b": 2, "a": 1} if clock.now > 7.0 else {})
     with pytest.raises(ClusterError, match=r"had no workers for 1\.5 seconds"):
-        clients.require_workers(late, timeout=1.5)
+        client.require_workers(late, timeout=1.5)
     assert 6.5 <= clock.now < 6.7
-    assert list(clients.require_workers(late, timeout=1.5).items()) == [("a", 1), ("b", 2)]
+    assert list(client.require_workers(late, timeout=1.5).items()) == [("a", 1), ("b", 2)]
     assert 7.0 < clock.now < 7.2
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn import ArgumentError
-from spbn.distributed.holdings import Holdings
-from spbn.distributed.margins import fitted
-from spbn.distributed.passes import Deal
-from spbn.distributed.sources import opened
-from spbn.margins import Margins, YeoJohnson
+from spbn.dask.mapreduce import Deal
+from spbn.dask.margins import fitted
+from spbn.dask.rowstore import Holdings
+from spbn.dask.sources import opened
 from spbn.tables.frames import as_table
+from spbn.transforms import Margins, YeoJohnson
 from workers.test_rows import CUTS, FRAME, labels_of, written
 
 DEAL = Deal(0, 1, 0.0)
@@ -57,7 +57,7 @@ def test_no_other_exponent_is_better(seed, skew, tail):
 
 def _one_column(column):
     """Fit a column that is held in two parts, without files."""
-    from spbn.distributed.margins import spreads
+    from spbn.dask.margins import spreads
     from spbn.numerics.moments import Moments
 
     class Block:
@@ -76,7 +76,7 @@ def _one_column(column):
                 parts = np.array_split(column, [17])
                 out = []
                 for part in parts:
-                    patch.setattr("spbn.distributed.margins.blocks", lambda *_, p=part: [Block(p)])
+                    patch.setattr("spbn.dask.margins.blocks", lambda *_, p=part: [Block(p)])
                     out.append(spreads(type("Plan", (), {"deal": DEAL}), [0], asked))
                 return out
 

@@ -10,13 +10,13 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, DataError
-from spbn.distributed import local_workers, passes, rows
-from spbn.distributed.densities import standing_for
-from spbn.distributed.holdings import Holdings
-from spbn.distributed.passes import Deal, Plan
-from spbn.distributed.scores import HeldBIC, HeldLikelihood
-from spbn.distributed.sources import opened
-from spbn.distributed.tables import SetTotals
+from spbn.dask import learn, local_workers, mapreduce
+from spbn.dask.densities import standing_for
+from spbn.dask.mapreduce import Deal, Plan
+from spbn.dask.rowstore import Holdings
+from spbn.dask.scores import HeldBIC, HeldLikelihood
+from spbn.dask.sources import opened
+from spbn.dask.tables import SetTotals
 from spbn.kernels.spectral.boxes import cheapest_grid
 
 ROWS, PARTS = 1500, 7
@@ -93,14 +93,14 @@ def test_isolated_rows_are_added_up_one_by_one(tmp_path):
 
 def test_a_box_never_ends_beyond_the_tails():
     """However much a cell costs: what lies between the tails is not known."""
-    rows = np.random.default_rng(0).normal(size=(2, 200_000))
-    parts = [passes._tails(part) for part in np.array_split(rows, 5, axis=1)]
-    both = passes.joined_tails(parts)
-    assert np.array_equal(np.sort(both[0]), np.sort(rows)[:, : passes.TAIL])
-    assert np.array_equal(np.sort(both[1]), np.sort(rows)[:, -passes.TAIL :])
+    learn = np.random.default_rng(0).normal(size=(2, 200_000))
+    parts = [mapreduce._tails(part) for part in np.array_split(learn, 5, axis=1)]
+    both = mapreduce.joined_tails(parts)
+    assert np.array_equal(np.sort(both[0]), np.sort(learn)[:, : mapreduce.TAIL])
+    assert np.array_equal(np.sort(both[1]), np.sort(learn)[:, -mapreduce.TAIL :])
     grid, _ = cheapest_grid(standing_for(both), 1.0, cell_cost=1e9, row_cost=1e-9)
-    assert (grid.low <= np.sort(rows)[:, passes.TAIL - 1]).all()
-    assert (grid.high >= np.sort(rows)[:, -passes.TAIL]).all()
+    assert (grid.low <= np.sort(learn)[:, mapreduce.TAIL - 1]).all()
+    assert (grid.high >= np.sort(learn)[:, -mapreduce.TAIL]).all()
 
 
 def test_large_grids_are_done_a_fold_at_a_time(folder, monkeypatch):
@@ -178,7 +178,7 @@ def test_labels_depend_on_the_part_and_the_seed_alone():
 
 
 def test_rows_come_in_blocks_and_columns_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("spbn.distributed.sources.ROWS_AT_A_TIME", 100)
+    monkeypatch.setattr("spbn.dask.sources.ROWS_AT_A_TIME", 100)
     FRAME.to_parquet(tmp_path / "one.parquet", index=False, row_group_size=700)
     source = opened(tmp_path / "one.parquet")
     assert [chunk.rows for chunk in source.chunks] == [700, 700, 100]
@@ -189,7 +189,7 @@ def test_rows_come_in_blocks_and_columns_are_kept(tmp_path, monkeypatch):
         kept = np.delete(np.arange(700), [2, 699])
         assert np.array_equal(columns, FRAME[["A", "D"]].to_numpy()[700:1400][kept].T)
         assert np.array_equal(np.concatenate([mine for _, mine in found]), DEAL.labels(1, 700)[kept])
-        monkeypatch.setattr("spbn.distributed.sources.ParquetChunk.batches", None)
+        monkeypatch.setattr("spbn.dask.sources.ParquetChunk.batches", None)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, when it reads Parquet files
@@ -420,7 +420,7 @@ def test_every_setting_reaches_the_search(folder, monkeypatch):
         given.update(settings, start=start)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rows, "hill_climb", climb)
+    monkeypatch.setattr(learn, "hill_climb", climb)
     settings = {"patience": 3, "epsilon": 0.5, "max_parents": 1, "max_seconds": 1e6}
     arcs = {"required_arcs": [("A", "B")], "forbidden_arcs": [("B", "C")]}
     with pytest.raises(KeyboardInterrupt):
@@ -443,7 +443,7 @@ def test_ctrl_c_brings_along_the_best_network(folder, monkeypatch):
 
         return hill_climb(*arguments, **(settings | {"on_step": stop}))
 
-    monkeypatch.setattr(rows, "hill_climb", climb)
+    monkeypatch.setattr(learn, "hill_climb", climb)
     with pytest.raises(spbn.LearningInterrupted) as caught:
         spbn.distributed.learn(folder, model="gbn")
     assert len(caught.value.network().structure.arcs) == 1

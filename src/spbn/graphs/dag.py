@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray
 from spbn.errors import GraphError, quoted
 from spbn.graphs import orientation
-from spbn.numerics.arrays import BoolArray
 
 Arc = tuple[str, str]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray
 from spbn.errors import GraphError, KnowledgeError, quoted
 from spbn.graphs.dag import DAG, Arc
-from spbn.numerics.arrays import BoolArray
 
 
 @dataclass(frozen=True, eq=False)

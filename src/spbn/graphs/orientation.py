@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spbn.numerics.arrays import BoolArray
+from spbn._base.arrays import BoolArray
 
 #: Three nodes (x, z, y), x < y, of which x and y are adjacent to z and not to each other.
 Triple = tuple[int, int, int]

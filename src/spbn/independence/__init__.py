@@ -12,9 +12,8 @@ test                  assumes                                     cost of one qu
 A p-value depends only on the data, the seed, and the question.
 """
 
-from spbn.independence.base import IndependenceTest
+from spbn.independence.base import IndependenceTest, Oracle
 from spbn.independence.cmi_knn import CMIknn
-from spbn.independence.oracle import Oracle
 from spbn.independence.partial_correlation import PartialCorrelation
 from spbn.independence.rcot import RCoT
 

@@ -14,13 +14,15 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.random import Seed, generator
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.random import Seed, generator
+from spbn.graphs.dag import DAG
+from spbn.structure import Structure
 from spbn.tables.frames import Missing, mixed_table, require_continuous, require_variation
 from spbn.tables.table import Table, Variable
 
@@ -140,3 +142,46 @@ def require_rows(rows: int, needed: int, size: int) -> None:
             f"a condition of {size} variable{'s' if size != 1 else ''} needs at least {needed} rows. "
             f"Got {rows}: add rows, or limit the condition (max_conditioning in pc)."
         )
+
+
+# ----------------------------------------------------------------------------------------------------
+# The test that knows the answer: d-separation in a given DAG.
+
+
+@final
+class Oracle(IndependenceTest):
+    """Answers from the true graph: 1 if it d-separates x and y, else 0.
+
+    With it, PC must return the equivalence class of that graph exactly. It
+    assumes nothing and costs a walk over the graph for each question.
+
+    Parameters
+    ----------
+    dag
+        The true graph: a DAG or a Structure.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> test = spbn.Oracle(spbn.DAG("ABC", [("A", "B"), ("B", "C")]))
+    >>> test.pvalue("A", "C"), test.pvalue("A", "C", ["B"])
+    (0.0, 1.0)
+    """
+
+    def __init__(self, dag: DAG | Structure) -> None:
+        if not isinstance(dag, DAG | Structure):
+            raise ArgumentError(f"dag must be a DAG or a Structure. Got {type(dag).__name__} instead.")
+        self.dag = dag.dag if isinstance(dag, Structure) else dag
+        super().__init__(self.dag.nodes)
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
+        """Return 1 where x and y are d-separated and 0 where they are not."""
+        questions = np.column_stack([x, y, given]).tolist()
+        return np.array([self._separated(tuple(question)) for question in questions], dtype=np.float64)
+
+    def _separated(self, question: tuple[int, ...]) -> float:
+        if question not in self._known:
+            x, y, *given = (self.names[i] for i in question)
+            self._known[question] = float(self.dag.d_separated(x, y, given))
+        return self._known[question]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.compiling import CONTRACT, compiled
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.jit import CONTRACT, compiled
 
 #: Rows from which the median distance is taken.
 WIDTH_ROWS = 500

@@ -10,15 +10,15 @@ from typing import Any, final
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.random import Seed
+from spbn._base.threads import Threads, started_threads
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
-from spbn.independence.elimination import correlations_of, unexplained_shares
 from spbn.independence.fourier import Features, Projections, project_one, project_set
+from spbn.independence.partial_correlation import correlations_of, unexplained_shares
 from spbn.independence.rcot_kernel import answer_questions, standardise
 from spbn.independence.weighted_chi_square import POWERS, upper_tail
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.random import Seed
-from spbn.numerics.threads import Threads, started_threads
 from spbn.tables.frames import Missing
 from spbn.tables.table import Variable
 

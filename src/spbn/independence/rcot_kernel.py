@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.jit import CONTRACT, REORDER, compiled
 from spbn.independence.fourier import Features, Projections, fill_features
 from spbn.independence.small_matrices import add_products, factorise, solve, subtract_combinations, sum_powers
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.compiling import CONTRACT, REORDER, compiled
 
 BLOCK = 128
 

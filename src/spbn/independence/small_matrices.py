@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.compiling import CONTRACT, REORDER, compiled
+from spbn._base.arrays import FloatArray
+from spbn._base.jit import CONTRACT, REORDER, compiled
 
 
 @compiled(fastmath=REORDER)

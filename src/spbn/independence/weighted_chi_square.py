@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.compiling import compiled
+from spbn._base.arrays import FloatArray
+from spbn._base.jit import compiled
 
 #: Number of gamma distributions, and of power sums that it takes.
 POINTS = 4

@@ -15,11 +15,11 @@ from itertools import product
 
 import numpy as np
 
-from spbn.inference.cases import Cases
+from spbn._base.arrays import FloatArray, IntArray
+from spbn.inference.problem import Cases
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.discrete import ProbabilityTable
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.numerics.arrays import FloatArray, IntArray
 
 MOST_CONFIGURATIONS = 4_096
 QUADRATURE = 100  # points at which a transformed normal variable is averaged

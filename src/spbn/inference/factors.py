@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from spbn.inference.cases import Cases
+from spbn._base.arrays import FloatArray
+from spbn.inference.problem import Cases
 from spbn.nodes.base import CPD
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.regions import Region
-from spbn.numerics.arrays import FloatArray
 from spbn.tables.table import Table
 
 

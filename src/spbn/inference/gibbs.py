@@ -15,16 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, relative_weights
 from spbn.errors import FitError
 from spbn.inference import factors
-from spbn.inference.cases import Cases
+from spbn.inference.problem import Cases
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD
 from spbn.nodes.blend import Blend
 from spbn.nodes.ckde import CKDE
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.weights import relative_weights
 from spbn.tables.table import Table
 
 CANDIDATES = 16

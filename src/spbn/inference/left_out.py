@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from spbn._base.arrays import IntArray
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.copies import NONE, KeepsRows
-from spbn.numerics.arrays import IntArray
 from spbn.tables.table import Table
 
 GROUPS = 10  # rows that are left out together are a tenth of those that are recognised

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, generator, require_count
 from spbn.errors import ArgumentError, quoted
-from spbn.inference.cases import Cases
 from spbn.inference.evidence import read_evidence
 from spbn.inference.exact import NormalMixture
+from spbn.inference.problem import Cases
 from spbn.network import BayesianNetwork
 from spbn.nodes.regions import Interval
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.random import Seed, generator, require_count
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
@@ -200,8 +200,8 @@ class Posterior:
         return self.draws.iloc[rows].reset_index(drop=True)
 
     def plot(self, variables: Sequence[str] | None = None) -> Figure:
-        """Draw every variable before and after what is known; see `spbn.drawing.posteriors`."""
-        from spbn.drawing.posteriors import plot_posterior
+        """Draw every variable before and after what is known; see `spbn.plots.posteriors`."""
+        from spbn.plots.posteriors import plot_posterior
 
         return plot_posterior(self, variables)
 

@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, generator, require_count
 from spbn.errors import ArgumentError, quoted
 from spbn.inference import exact
-from spbn.inference.cases import Cases, components
 from spbn.inference.evidence import Known, read_evidence
 from spbn.inference.factors import log_density, log_mass_in
-from spbn.inference.particles import Part, Particles, draw_rest, joined, weighted
+from spbn.inference.importance import Part, Particles, draw_rest, joined, weighted
 from spbn.inference.posterior import Posterior
-from spbn.inference.tempering import resampled, tempered
+from spbn.inference.problem import Cases, components
+from spbn.inference.smc import resampled, tempered
 from spbn.network import BayesianNetwork
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.random import Seed, generator, require_count
 
 METHODS = ("auto", "exact", "weighting", "smc")
 ENOUGH = 0.5  # of the draws, which weighting must be worth

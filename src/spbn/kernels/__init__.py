@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import ArgumentError
 from spbn.kernels import exact, multiscale, pruned
-from spbn.kernels.estimates import training_rows
+from spbn.kernels.batching import training_rows
 from spbn.kernels.spectral import engine as spectral
-from spbn.numerics.arrays import FloatArray, IntArray
 
 ENGINES = ("auto", "exact", "spectral")
 

@@ -23,8 +23,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError
-from spbn.numerics.arrays import FloatArray
 from spbn.numerics.moments import Moments
 
 BandwidthRule = str | Callable[[FloatArray], FloatArray]

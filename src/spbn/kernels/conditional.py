@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray, frozen
-from spbn.numerics.compiling import compiled
-from spbn.numerics.normal import log_mass as log_mass_of
-from spbn.numerics.normal import mass as mass_of
-from spbn.numerics.threads import started_threads
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
+from spbn._base.jit import compiled
+from spbn._base.threads import started_threads
+from spbn.numerics.truncated_normal import log_mass as log_mass_of
+from spbn.numerics.truncated_normal import mass as mass_of
 
 #: Below this log-density of the parents, the difference of two log-densities loses
 #: digits that matter, and `conditional_log_density` has to be used.

@@ -19,10 +19,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from spbn.kernels.adding import BLOCK, TILE, add_block, adder, workspace
-from spbn.numerics.arrays import FloatArray, IntArray, frozen
-from spbn.numerics.compiling import CONTRACT, compiled
-from spbn.numerics.threads import started_threads
+from spbn._base.arrays import FloatArray, IntArray, frozen
+from spbn._base.jit import CONTRACT, compiled
+from spbn._base.threads import started_threads
+from spbn.kernels.inner_loop import BLOCK, TILE, add_block, adder, workspace
 
 UNDERFLOW = 2.0**-900  # below this a sum may consist of clipped terms
 PAIRS_A_CALL = 2e7  # some 0.01 s: how long an interrupt may have to wait

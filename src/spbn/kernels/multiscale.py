@@ -16,11 +16,10 @@ import math
 
 import numpy as np
 
-from spbn.kernels.adding import BLOCK, LEAST, TILE, add_block, scales_adder, workspace
-from spbn.kernels.exp2 import exp2_negative
-from spbn.numerics.arrays import FloatArray, IntArray, frozen
-from spbn.numerics.compiling import CONTRACT, REORDER, compiled
-from spbn.numerics.threads import started_threads
+from spbn._base.arrays import FloatArray, IntArray, frozen
+from spbn._base.jit import CONTRACT, REORDER, compiled
+from spbn._base.threads import started_threads
+from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, add_block, exp2_negative, scales_adder, workspace
 
 #: What the bandwidth matrix is multiplied by. The kernel below is made for just these.
 SCALES = (1.0 / 16.0, 1.0 / 4.0, 1.0, 4.0)

@@ -22,12 +22,11 @@ import math
 
 import numpy as np
 
-from spbn.kernels.adding import BLOCK, add_block, adder, workspace
-from spbn.kernels.estimates import Estimate, Group, exact_rows, grouped, training_rows, whitened
-from spbn.kernels.exp2 import exp2_negative
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.compiling import CONTRACT, REORDER, compiled
-from spbn.numerics.threads import Threads, started_threads
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.jit import CONTRACT, REORDER, compiled
+from spbn._base.threads import Threads, started_threads
+from spbn.kernels.batching import Estimate, Group, exact_rows, grouped, training_rows, whitened
+from spbn.kernels.inner_loop import BLOCK, add_block, adder, exp2_negative, workspace
 
 TOLERANCE = 5e-7  # of a sum, that need not be precise
 NEAR = 4.0  # widths: leaves that are added up first

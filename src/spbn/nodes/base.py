@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from spbn import kernels
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, require_count
+from spbn._base.records import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
-from spbn.nodes.arrays import ArrayReader, ArrayWriter
 from spbn.nodes.fold_by_fold import FoldByFold
 from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.random import Seed, require_count
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table, Variable
 

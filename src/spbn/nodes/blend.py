@@ -19,11 +19,13 @@ from typing import Any, final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray, relative_weights
+from spbn._base.random import Seed
+from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, quoted
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes import compact_blend
-from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable
 from spbn.nodes.blend_scorer import FEWEST_ROWS, BlendScorer
 from spbn.nodes.ckde import CKDE
@@ -45,9 +47,6 @@ from spbn.nodes.mixtures import (
 from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.random import Seed
-from spbn.numerics.weights import relative_weights
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table

@@ -7,6 +7,7 @@ from typing import final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
 from spbn.nodes.base import NodeType
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.kernel_scorers import family_sets, kernel_rows
@@ -14,8 +15,7 @@ from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearScorer
 from spbn.nodes.mixtures import COMPONENTS, log_mixture
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.mixing import mixing_weights
+from spbn.numerics.mixture_weights import mixing_weights
 
 FEWEST_ROWS = 4
 MOST_WEIGHTS = 1 << 18  # families whose weights are remembered

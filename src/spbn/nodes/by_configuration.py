@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.random import Seed, generator, require_count
+from spbn._base.records import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.errors import ArgumentError, FitError
 from spbn.nodes.admission import refusal
-from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.nodes.base import CPD, Description, FitSettings, NodeType, logpdf_of_columns
 from spbn.nodes.configurations import Configurations
 from spbn.nodes.copies import KeepsRows, joined
 from spbn.nodes.discrete import read_configurations, write_variables
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.random import Seed, generator, require_count
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table, Variable
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, generator
+from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, SpbnError
-from spbn.kernels.compact import CompactKernels, compact_scales
-from spbn.kernels.prepared import PreparedKernels
+from spbn.kernels.compressed import CompactKernels, compact_scales
 from spbn.kernels.spectral import DIMENSIONS, THRESHOLD
 from spbn.kernels.spectral.coefficients import Coefficients
-from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn.kernels.whitened import PreparedKernels
 from spbn.nodes.base import Description, NodeType, ParameterTable, parent_columns
 from spbn.nodes.regions import Region, require_interval
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.random import Seed, generator
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table
 

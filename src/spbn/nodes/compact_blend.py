@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, frozen
+from spbn._base.random import Seed
+from spbn._base.records import ArrayReader, refuse
 from spbn.errors import FitError
 from spbn.kernels.multiscale import SCALES
-from spbn.nodes.arrays import ArrayReader, refuse
 from spbn.nodes.base import Description, NodeType, ParameterTable
 from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.compact import read as read_kernels
@@ -19,9 +21,7 @@ from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.nodes.mixtures import COMPONENTS, LEGEND, in_words, mixed_cdf, mixed_log_masses, mixed_sample
 from spbn.nodes.regions import Region
-from spbn.numerics.arrays import FloatArray, frozen
-from spbn.numerics.mixing import mix_logs
-from spbn.numerics.random import Seed
+from spbn.numerics.mixture_weights import mix_logs
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table
 

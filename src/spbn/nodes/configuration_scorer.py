@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.nodes.base import NodeType
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from spbn.nodes.families import FamilyBatch

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import FitError, quoted
-from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.tables.table import Variable
 
 MOST = 1 << 62  # combinations that can be numbered

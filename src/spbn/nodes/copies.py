@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from spbn.numerics.arrays import FloatArray, IntArray
+from spbn._base.arrays import FloatArray, IntArray
 
 NONE: IntArray = np.empty(0, dtype=np.int64)
 

@@ -20,14 +20,13 @@ from typing import NamedTuple, final
 import numpy as np
 
 from spbn import kernels
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half
+from spbn._base.jit import compiled
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.kernels.conditional import FAR, conditional_log_density, quotient
 from spbn.nodes.partition import Partition
 from spbn.numerics import cholesky
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.caching import forget_older_half
-from spbn.numerics.compiling import compiled
 
 LARGEST_OUTPUT = 1 << 23  # log-densities that are computed at a time: 64 MB
 MOST_TOTALS = 1 << 20  # that are remembered

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray, frozen
+from spbn._base.random import Seed, generator, require_count
+from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.arrays import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, require_smoothing
 from spbn.nodes.configurations import MOST, Configurations, number_possible
 from spbn.nodes.regions import Levels, Region
-from spbn.numerics.arrays import FloatArray, IntArray, frozen
-from spbn.numerics.random import Seed, generator, require_count
 from spbn.tables.frames import Missing, as_table, mixed_table
 from spbn.tables.table import Table, Variable
 

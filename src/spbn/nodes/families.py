@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spbn._base.arrays import BoolArray, IntArray
 from spbn.errors import GraphError, quoted
 from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG_TYPE
-from spbn.numerics.arrays import BoolArray, IntArray
 
 
 class Family(NamedTuple):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
 from spbn.errors import FitError
-from spbn.numerics.arrays import FloatArray
 
 if TYPE_CHECKING:
     from spbn.nodes.base import NodeType

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn import kernels
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, generator, require_count
 from spbn.errors import ArgumentError, FitError, quoted
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
-from spbn.kernels.prepared import PreparedKernels
+from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics import cholesky
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.random import Seed, generator, require_count
 from spbn.tables.frames import Missing, as_table
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
 from spbn.kernels.conditional import FAR
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType
@@ -13,7 +14,6 @@ from spbn.nodes.densities import SetDensities, VariableSet
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray, IntArray
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 

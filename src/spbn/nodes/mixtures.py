@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, frozen
+from spbn._base.random import Seed, generator
 from spbn.nodes.base import parent_columns
 from spbn.nodes.regions import Region
-from spbn.numerics.arrays import FloatArray, frozen
-from spbn.numerics.mixing import mix_logs
-from spbn.numerics.random import Seed, generator
+from spbn.numerics.mixture_weights import mix_logs
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table
 

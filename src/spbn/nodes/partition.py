@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of, leave_one_out, moments_of_spans
 from spbn.numerics.regression import MomentStack
 from spbn.tables.splits import fold_labels

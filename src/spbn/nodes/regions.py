@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import ArgumentError
-from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.tables.table import Table
 
 BISECTIONS = 60

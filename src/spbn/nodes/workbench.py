@@ -9,6 +9,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, remembered
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import FitSettings, NodeType, Scorer, registered
 from spbn.nodes.by_configuration import FEWEST_ROWS
@@ -17,8 +18,6 @@ from spbn.nodes.configurations import MOST_BITS, Configurations
 from spbn.nodes.densities import KEPT_BYTES, SetDensities
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.partition import Partition
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.caching import remembered
 from spbn.numerics.regression import MomentStack
 
 MOST_SETS = 64  # of discrete columns whose configurations are remembered

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from spbn.numerics.arrays import FloatArray
-from spbn.numerics.compiling import compiled
+from spbn._base.arrays import FloatArray
+from spbn._base.jit import compiled
 
 #: Smallest share of a variable's variance that the variables before it must leave unexplained.
 SINGULAR = 1e-12

@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.compiling import compiled
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.jit import compiled
 
 
 @dataclass(frozen=True, eq=False)

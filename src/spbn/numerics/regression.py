@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.jit import compiled
 from spbn.numerics import cholesky
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.compiling import compiled
 from spbn.numerics.moments import Moments
 
 #: If less than this share of a variable's variance is left unexplained, sums of squares have

@@ -11,16 +11,16 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from spbn.confidence import Confidence
-from spbn.drawing.packages import require_plot_packages
-from spbn.dynamic.network import DynamicNetwork
-from spbn.explain.joint_sample import joint_sample
-from spbn.explain.strengths import Strengths
-from spbn.files.atomic import replacing
+from spbn._base.files import replacing
+from spbn.diagnostics.strengths import Strengths
+from spbn.errors import require_plot_packages
+from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
 from spbn.report.content import describe
 from spbn.report.explorer import render_explorer, write_explorer
+from spbn.report.explorer_data import joint_sample
 from spbn.report.page import page
+from spbn.timeseries.network import DynamicNetwork
 
 __all__ = ["render", "render_explorer", "write_explorer", "write_report"]
 

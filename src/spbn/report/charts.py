@@ -9,13 +9,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from spbn.drawing.markup import Html, tag
-from spbn.explain.calibration import FitCheck
-from spbn.explain.classification import BINS as RANGES
-from spbn.explain.classification import Assessment
-from spbn.explain.unusual import UnusualRows
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.report.numbers import MINUS, number
+from spbn._base.arrays import FloatArray, IntArray
+from spbn.diagnostics.calibration import FitCheck
+from spbn.diagnostics.classification import BINS as RANGES
+from spbn.diagnostics.classification import Assessment
+from spbn.diagnostics.unusual import UnusualRows
+from spbn.plots.markup import Html, tag
+from spbn.report.format import MINUS, number
 
 BINS = 48
 NO_LINES: Mapping[str, float] = MappingProxyType({})

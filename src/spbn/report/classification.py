@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.classification import FACTS, Assessment, Predictions
-from spbn.files.atomic import replacing
-from spbn.numerics.arrays import IntArray
+from spbn._base.arrays import IntArray
+from spbn._base.files import replacing
+from spbn.diagnostics.classification import FACTS, Assessment, Predictions
+from spbn.plots.markup import Html, join, tag
 from spbn.report.charts import reliability_diagram
-from spbn.report.numbers import MINUS, count, number
+from spbn.report.format import MINUS, count, number
 from spbn.report.page import assembled
 from spbn.report.parts import heading, table, tiles
 

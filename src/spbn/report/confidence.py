@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from spbn.confidence import Confidence
-from spbn.drawing.graph_svg import graph_svg, legend, type_class, type_rules
-from spbn.drawing.markup import Html, join, tag
-from spbn.drawing.packages import require_plot_packages
-from spbn.files.atomic import replacing
+from spbn._base.files import replacing
+from spbn.errors import require_plot_packages
+from spbn.learning.stability import Confidence
 from spbn.nodes.base import NodeType, registered
-from spbn.report.numbers import count, plural
+from spbn.plots.graph_svg import graph_svg, legend, type_class, type_rules
+from spbn.plots.markup import Html, join, tag
+from spbn.report.format import count, plural
 from spbn.report.page import assembled
 from spbn.report.parts import counted, heading, table, tiles
 from spbn.structure import Structure

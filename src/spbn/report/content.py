@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spbn.confidence import Confidence
+from spbn.diagnostics import calibration as fit
+from spbn.diagnostics import importance, unusual
+from spbn.diagnostics.calibration import FitCheck
+from spbn.diagnostics.data_check import DataCheck, check_data
+from spbn.diagnostics.evidence import Evidence, Source, gather
+from spbn.diagnostics.importance import Importance
+from spbn.diagnostics.search import EarlyStop, early_stop
+from spbn.diagnostics.strengths import Strengths
+from spbn.diagnostics.unusual import UnusualRows
 from spbn.errors import ArgumentError, quoted
-from spbn.explain import calibration as fit
-from spbn.explain import importance, unusual
-from spbn.explain.calibration import FitCheck
-from spbn.explain.data_check import DataCheck, check_data
-from spbn.explain.early_stops import EarlyStop, early_stop
-from spbn.explain.evidence import Evidence, Source, gather
-from spbn.explain.importance import Importance
-from spbn.explain.joint_sample import JointSample, joint_sample
-from spbn.explain.strengths import Strengths
-from spbn.explain.unusual import UnusualRows
+from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, registered
+from spbn.report.explorer_data import JointSample, joint_sample
 
 #: What a network is called whose nodes have these types, and no others.
 NAMES = {

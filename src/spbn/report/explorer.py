@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from spbn.drawing.markup import tag
-from spbn.dynamic.network import DynamicNetwork
-from spbn.explain.joint_sample import joint_sample
-from spbn.files.atomic import replacing
+from spbn._base.files import replacing
+from spbn._base.random import Seed
 from spbn.network import BayesianNetwork
-from spbn.numerics.random import Seed
+from spbn.plots.markup import tag
 from spbn.report.content import model_name
-from spbn.report.numbers import count, plural
+from spbn.report.explorer_data import joint_sample
+from spbn.report.explorer_panel import TITLE, what_if_section
+from spbn.report.format import count, plural
 from spbn.report.page import assembled
-from spbn.report.what_if import TITLE, what_if_section
+from spbn.timeseries.network import DynamicNetwork
 
 
 def write_explorer(

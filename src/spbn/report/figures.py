@@ -8,13 +8,13 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from spbn.drawing.graph_parts import graph_inches
-from spbn.drawing.markup import Html, safe
-from spbn.drawing.plots import plot_cpd
-from spbn.drawing.slices import plot_slices
-from spbn.drawing.style import FILL, INK, LINES
-from spbn.dynamic.network import DynamicNetwork
 from spbn.network import BayesianNetwork
+from spbn.plots.graph_parts import graph_inches
+from spbn.plots.markup import Html, safe
+from spbn.plots.plots import plot_cpd
+from spbn.plots.slices import plot_slices
+from spbn.plots.style import FILL, INK, LINES
+from spbn.timeseries.network import DynamicNetwork
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn.confidence import Confidence
-from spbn.drawing.markup import Html, safe, tag
+from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
+from spbn.plots.markup import Html, safe, tag
 from spbn.report.content import model_name
-from spbn.report.notebook_parts import (
+from spbn.report.format import MINUS, count, number, plural
+from spbn.report.html import (
     bar,
     densities_of,
     drawn,
@@ -22,11 +23,10 @@ from spbn.report.notebook_parts import (
     table,
     view,
 )
-from spbn.report.numbers import MINUS, count, number, plural
 from spbn.structure import Structure
 
 if TYPE_CHECKING:
-    from spbn.explain.unusual import Reason, UnusualRows
+    from spbn.diagnostics.unusual import Reason, UnusualRows
     from spbn.inference.posterior import Posterior
 
 

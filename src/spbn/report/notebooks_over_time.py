@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn.drawing.forecasts import BANDS
-from spbn.drawing.markup import Html, safe, tag
-from spbn.drawing.verdicts import LOWEST_DRIFT, LOWEST_SHARE
-from spbn.dynamic.forecast import Forecast
-from spbn.dynamic.network import DynamicNetwork
-from spbn.numerics.arrays import BoolArray, FloatArray
-from spbn.report.notebook_parts import densities_of, drawn, levels_of, numeral, size_of, table, view
-from spbn.report.numbers import count, number, plural
+from spbn._base.arrays import BoolArray, FloatArray
+from spbn.plots.forecasts import BANDS
+from spbn.plots.markup import Html, safe, tag
+from spbn.plots.verdicts import LOWEST_DRIFT, LOWEST_SHARE
+from spbn.report.format import count, number, plural
+from spbn.report.html import densities_of, drawn, levels_of, numeral, size_of, table, view
+from spbn.timeseries.forecast import Forecast
+from spbn.timeseries.network import DynamicNetwork
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from spbn.dynamic.monitor import Monitor
+    from spbn.monitoring.monitor import Monitor
 
 FAN_WIDTH, FAN_HEIGHT = 240.0, 44.0
 STRIP_WIDTH, SHARES_HEIGHT, DRIFT_HEIGHT = 640.0, 74.0, 34.0

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 
-from spbn.drawing.graph_svg import type_rules
-from spbn.drawing.markup import Html, join, safe, tag
-from spbn.dynamic.network import DynamicNetwork
+from spbn.plots.graph_svg import type_rules
+from spbn.plots.markup import Html, join, safe, tag
 from spbn.report.content import Content
+from spbn.report.explorer_panel import TITLE, what_if_section
 from spbn.report.sections.confidence import confidence_section
 from spbn.report.sections.data import data_section
 from spbn.report.sections.fit import fit_section
@@ -22,7 +22,7 @@ from spbn.report.sections.provenance import provenance_section
 from spbn.report.sections.slices import slices_section
 from spbn.report.sections.summary import summary
 from spbn.report.sections.unusual import unusual_section
-from spbn.report.what_if import TITLE, what_if_section
+from spbn.timeseries.network import DynamicNetwork
 
 STYLES = ("report.css", "what_if.css")
 SCRIPTS = ("graph.js", "report.js", "what_if.js")  # the second tells the first which node is shown

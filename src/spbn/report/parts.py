@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.evidence import Source
+from spbn.diagnostics.evidence import Source
+from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
-from spbn.report.numbers import count
+from spbn.report.format import count
 
 
 def heading(key: str, text: str, hint: str) -> Html:

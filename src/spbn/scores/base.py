@@ -13,11 +13,10 @@ from typing import Protocol, final
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, forget_older_half
 from spbn.errors import ArgumentError
 from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.families import AnyFamily, Family, FamilyBatch
-from spbn.numerics.arrays import BoolArray, FloatArray
-from spbn.numerics.caching import forget_older_half
 from spbn.structure import Structure
 from spbn.tables.table import Variable
 
@@ -145,3 +144,25 @@ class Score(ABC):
     def total(self, structure: Structure) -> float:
         """Score of a structure: the sum over its families."""
         return float(self.local_many(structure.families()).sum())
+
+
+# ----------------------------------------------------------------------------------------------------
+# The mean of a score over several tables that are the same but for what was missing.
+
+
+@final
+class Averaged(Score):
+    """The mean of scores of the same columns.
+
+    A search that climbs it does not fall for what one way to fill the holes of a table happens to show.
+    """
+
+    def __init__(self, scores: Sequence[Score]) -> None:
+        self._scores = tuple(scores)
+        super().__init__(scores[0].variables, scores[0].node_types)
+        validations = [score.validation for score in scores if score.validation is not None]
+        self.validation = Averaged(validations) if validations else None
+
+    def _compute(self, batch: FamilyBatch) -> FloatArray:
+        mean: FloatArray = np.mean([score._compute(batch) for score in self._scores], axis=0)
+        return mean

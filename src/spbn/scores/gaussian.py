@@ -8,12 +8,12 @@ from typing import Any, final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, quoted
 from spbn.nodes.base import FitSettings, NodeType
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray
 from spbn.numerics.moments import Moments
 from spbn.numerics.regression import log_pivots
 from spbn.scores.base import Score

@@ -9,13 +9,13 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.random import Seed, generator
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.nodes.base import FitSettings, NodeType, registered
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.random import Seed, generator
 from spbn.scores.base import Score
 from spbn.scores.preview import Preview
 from spbn.structure import Structure

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
-from spbn.numerics.arrays import BoolArray, FloatArray
 
 FEWEST_ROWS = 100_000  # of a table for which estimates pay
 CHOSEN = 16_000  # rows at random, at most: half of the first fold, if that is less

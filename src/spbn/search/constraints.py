@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray
 from spbn.errors import ArgumentError, KnowledgeError, quoted
 from spbn.graphs.dag import DAG, Arc
 from spbn.graphs.knowledge import Knowledge
 from spbn.nodes.admission import impossible_arcs, refusal, refuse_impossible
 from spbn.nodes.base import NodeType
-from spbn.numerics.arrays import BoolArray
 from spbn.structure import Structure
 from spbn.tables.table import Variable
 

@@ -13,9 +13,9 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.nodes.base import place_of, registered
 from spbn.nodes.families import FamilyBatch
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.scores.base import Score
 from spbn.search.constraints import Constraints
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spbn.errors import ModelFileError, SpbnError
+from spbn.graphs.dag import PDAG
 from spbn.nodes.base import NodeType
 from spbn.search.hill_climbing import SearchResult, Step, Trail
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
+from spbn.search.pc import PCResult
 from spbn.structure import Structure
 
 #: How many arcs all steps together may look at when a search is replayed: a minute's work.
@@ -21,7 +23,7 @@ _ARC_OPERATORS: dict[str, type[AddArc] | type[RemoveArc] | type[ReverseArc]] = {
 }
 
 
-def to_record(search: SearchResult) -> dict[str, Any]:
+def search_to_record(search: SearchResult) -> dict[str, Any]:
     """Describe a search as lists, dicts, text and numbers."""
     start = search.start
     return {
@@ -37,7 +39,7 @@ def to_record(search: SearchResult) -> dict[str, Any]:
     }
 
 
-def from_record(record: Any, nodes: Sequence[str], inputs: Sequence[str] = ()) -> SearchResult:
+def search_from_record(record: Any, nodes: Sequence[str], inputs: Sequence[str] = ()) -> SearchResult:
     """Read what `to_record` wrote; anything that does not fit is a `ModelFileError`."""
     try:
         arcs, types = map(tuple, record["start"]["arcs"]), record["start"]["types"]
@@ -112,3 +114,40 @@ def _number(value: Any) -> float:
     if not number and value not in ("inf", "-inf"):
         raise ValueError(f"{value!r} is not a number")
     return float(value)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What PC found as plain data, for model files.
+
+
+def pc_to_record(result: PCResult) -> dict[str, Any]:
+    """Describe a result as lists, dicts, text and numbers."""
+    separations = sorted((sorted(pair), sorted(given)) for pair, given in result.separating_sets.items())
+    return {
+        "arcs": [list(arc) for arc in result.pdag.arcs],
+        "edges": [list(edge) for edge in result.pdag.edges],
+        "separating_sets": [{"pair": pair, "given": given} for pair, given in separations],
+        "tests_run": list(result.tests_run),
+    }
+
+
+def pc_from_record(record: Any, nodes: Sequence[str]) -> PCResult:
+    """Read what `to_record` wrote; anything that does not fit is a `ModelFileError`."""
+    try:
+        pdag = PDAG(nodes, [(a, b) for a, b in record["arcs"]], [(a, b) for a, b in record["edges"]])
+        separations = {}
+        for entry in record["separating_sets"]:
+            a, b = entry["pair"]
+            given = frozenset(entry["given"])
+            if a == b or not {a, b, *given} <= set(nodes):
+                raise ValueError(f"{entry!r} does not separate two nodes")
+            separations[frozenset((a, b))] = given
+        return PCResult(pdag, separations, tuple(_count_records(value) for value in record["tests_run"]))
+    except (SpbnError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"its description of PC makes no sense ({error!r:.200}).") from error
+
+
+def _count_records(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is not a count")
+    return value

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spbn.tables.files import read_table, write_table
+    from spbn.cli.table_files import read_table, write_table
     from spbn.tables.frames import Missing, as_table, training_table
     from spbn.tables.table import Table, Variable
 

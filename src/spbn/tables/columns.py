@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
 from spbn.errors import DataError, quoted
-from spbn.numerics.arrays import FloatArray
-from spbn.tables.levels import categories, codes_among, is_categorical, require_categories
-from spbn.tables.series import is_series
+from spbn.tables.levels import categories, codes_among, is_categorical, is_series, require_categories
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 from spbn.numerics.moments import Moments, centre_of
 from spbn.tables.columns import Reader, columns_of, how_to_drop, name_them, named, named_by_text
 from spbn.tables.levels import Categories, codes_among, is_categorical

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.random import Seed, generator
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
-from spbn.numerics.random import Seed, generator
 from spbn.tables.columns import columns_of
-from spbn.tables.levels import as_text
-from spbn.tables.series import is_series
+from spbn.tables.levels import as_text, is_series
 from spbn.tables.splits import Split
 from spbn.tables.table import Table
 

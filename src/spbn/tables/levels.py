@@ -1,25 +1,42 @@
-"""Columns of categories: which levels they have, and their rows as places among these.
+"""Columns of data frames, told apart from plain arrays without importing narwhals.
 
-Levels are text. A truth value is "False" or "True", and a number is written as short as possible, so
-that 1 and 1.0 are the same level, whatever kind of column it comes from.
+Arrays and dicts need no data frames, and scoring them in production should not have to import any.
 """
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    import narwhals as nw
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import DataError, quoted
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.tables.series import is_series
 
 if TYPE_CHECKING:
     import narwhals as nw
     import pandas as pd
+
+
+def is_series(values: object) -> TypeGuard[nw.Series[Any]]:
+    """Tell whether a column is a narwhals Series: it cannot be one if narwhals has not been imported."""
+    narwhals = sys.modules.get("narwhals")
+    return narwhals is not None and isinstance(values, narwhals.Series)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Columns of categories: which levels they have, and their rows as places among these.
+#
+# Levels are text. A truth value is "False" or "True", and a number is written as short as possible, so
+# that 1 and 1.0 are the same level, whatever kind of column it comes from.
+
 
 #: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
 MOST_LEVELS, LARGEST_SHARE = 50, 0.2

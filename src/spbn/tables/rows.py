@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
+from spbn._base.arrays import FloatArray
 from spbn.errors import DataError, quoted
-from spbn.numerics.arrays import FloatArray
 from spbn.tables.frames import as_table, missing_message
 from spbn.tables.levels import level_of
 from spbn.tables.table import Table, Variable

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.random import Seed, generator
 from spbn.errors import ArgumentError, DataError
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.random import Seed, generator
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import DataError, quoted
-from spbn.numerics.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from functools import cached_property
 
 import numpy as np
 
-from spbn.kernels.spectral import window
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.gridding import WIDTH, Shape
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray
 
 SECONDS_A_RANK = 40e-9  # to find the order statistics, per point and axis
 GRAIN = 0.25  # to which boxes that are kept are rounded, in widths of a Gaussian
@@ -38,7 +38,7 @@ class Grid:
     @property
     def cells(self) -> float:
         """Number of cells, before it is rounded up to what is quick to transform."""
-        return float(np.prod((self.high - self.low + 2.0 * self.reach) / window.SPACING))
+        return float(np.prod((self.high - self.low + 2.0 * self.reach) / gridding.SPACING))
 
     @property
     def axes(self) -> list[int]:
@@ -50,7 +50,7 @@ class Grid:
         """Cells along three axes; those that are not needed have one."""
         from scipy.fft import next_fast_len
 
-        needed = np.ceil((self.high - self.low + 2.0 * self.reach) / window.SPACING).astype(int)
+        needed = np.ceil((self.high - self.low + 2.0 * self.reach) / gridding.SPACING).astype(int)
         cells = [1, 1, 1]
         for axis, count in zip(self.axes, needed, strict=True):
             cells[axis] = next_fast_len(int(count), real=True)
@@ -67,15 +67,15 @@ class Grid:
     def positions(self, coordinates: FloatArray) -> FloatArray:
         """Return where the windows of points begin, in cells: 3 × points."""
         placed = np.zeros((3, coordinates.shape[1]))
-        offset = (self.reach - self.low) / window.SPACING - WIDTH / 2
-        placed[self.axes] = coordinates / window.SPACING + offset[:, None]
+        offset = (self.reach - self.low) / gridding.SPACING - WIDTH / 2
+        placed[self.axes] = coordinates / gridding.SPACING + offset[:, None]
         return placed
 
     @cached_property
     def frequencies(self) -> list[FloatArray]:
         """Angular frequencies of the modes of a real transform, along each axis."""
         cycles = [np.fft.fftfreq(cells) for cells in self.shape[:2]] + [np.fft.rfftfreq(self.shape[2])]
-        return [np.float64(2.0 * math.pi / window.SPACING) * axis for axis in cycles]
+        return [np.float64(2.0 * math.pi / gridding.SPACING) * axis for axis in cycles]
 
     @cached_property
     def gains(self) -> list[FloatArray]:
@@ -99,7 +99,9 @@ class Grid:
     def _gains(self, readings: int) -> list[FloatArray]:
         """The window is taken out once for spreading, and once more if sums are read through it."""
         return [
-            math.sqrt(2.0 * math.pi) / window.SPACING / window.transform(axis * window.SPACING) ** readings
+            math.sqrt(2.0 * math.pi)
+            / gridding.SPACING
+            / gridding.transform(axis * gridding.SPACING) ** readings
             if cells > 1
             else np.ones(1)
             for axis, cells in zip(self.frequencies, self.shape, strict=True)

@@ -19,11 +19,11 @@ from functools import cached_property
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.errors import ArgumentError
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.gridding import ComplexArray
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity, readable
-from spbn.numerics.arrays import BoolArray, FloatArray, IntArray, frozen
 
 #: Cutoffs that a table can have, in radians per width of a kernel. A box may need a grid of many cells, and
 #: with the least cutoff the coefficients are still a good part of that.

@@ -52,13 +52,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from spbn.kernels.estimates import ALIKE, Estimate, Group, grouped, training_rows, whitened
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.threads import Threads, started_threads
+from spbn.kernels.batching import ALIKE, Estimate, Group, grouped, training_rows, whitened
 from spbn.kernels.spectral import boxes
 from spbn.kernels.spectral.boxes import Grid
-from spbn.kernels.spectral.completing import complete
-from spbn.kernels.spectral.fields import Field
-from spbn.numerics.arrays import FloatArray, IntArray
-from spbn.numerics.threads import Threads, started_threads
+from spbn.kernels.spectral.convolution import Field
+from spbn.kernels.spectral.fallback import complete
 
 DIMENSIONS = 3  # at most: a grid of four would not fit in memory
 THRESHOLD = 1e-7  # of a row's sum to the number of its training rows

@@ -31,14 +31,14 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from spbn._base.arrays import BoolArray, FloatArray
+from spbn._base.threads import started_threads
 from spbn.errors import ArgumentError
-from spbn.kernels.estimates import whitened
-from spbn.kernels.spectral import boxes, engine, gridding, window
+from spbn.kernels.batching import whitened
+from spbn.kernels.spectral import boxes, engine, gridding
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.gridding import ComplexArray
-from spbn.numerics.arrays import BoolArray, FloatArray
 from spbn.numerics.moments import centre_of
-from spbn.numerics.threads import started_threads
 
 ROWS_AT_A_TIME = 1 << 18  # so that no loop keeps an interrupt waiting for long
 ROUNDING = 1e-9  # by how much a bandwidth may be narrower than the narrowest that a lattice is made for
@@ -98,7 +98,7 @@ class Lattice:
         """Coordinates of the grid's nodes along its three axes; those that are not needed have one, at 0."""
         nodes = [np.zeros(1), np.zeros(1), np.zeros(1)]
         for axis, low in zip(self.grid.axes, self.low - self.grid.reach, strict=True):
-            nodes[axis] = low + window.SPACING * np.arange(self.grid.shape[axis])
+            nodes[axis] = low + gridding.SPACING * np.arange(self.grid.shape[axis])
         return nodes
 
     def coordinates(self, points: FloatArray) -> FloatArray:
@@ -162,7 +162,7 @@ class RowTable:
                 coordinates = lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
                 near = coordinates[:, grid.covers(coordinates, rim=True)]
                 binned = gridding.bin_rows(np.arange(near.shape[1]), grid.positions(near), grid.shape)
-                gridding.spread(binned, window.coefficients(), windows, threads)
+                gridding.spread(binned, gridding.coefficients(), windows, threads)
         return cls(lattice, rows, windows)
 
     @classmethod
@@ -273,7 +273,7 @@ class TabledDensity:
                 inside = np.flatnonzero(grid.covers(coordinates))
                 places = grid.positions(coordinates[:, inside])
                 binned = gridding.bin_rows(first + inside, places, grid.shape)
-                read = gridding.interpolate(binned, window.coefficients(), self.field, threads)
+                read = gridding.interpolate(binned, gridding.coefficients(), self.field, threads)
                 out[binned.rows] = read
         out /= max(1, self.rows)
         return out

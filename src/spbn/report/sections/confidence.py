@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from spbn.confidence import CLEAR_DIRECTION, DISPUTED, EQUIVALENT
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.strengths import Strengths
+from spbn.diagnostics.strengths import Strengths
 from spbn.graphs.dag import Arc
+from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, EQUIVALENT
+from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
-from spbn.report.numbers import count, plural
+from spbn.report.format import count, plural
 from spbn.report.parts import heading, node_link, table
 
 TITLE = "Which arcs to believe"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.data_check import ColumnCheck, DataCheck
-from spbn.explain.evidence import Source
+from spbn.diagnostics.data_check import ColumnCheck, DataCheck
+from spbn.diagnostics.evidence import Source
+from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
-from spbn.report.numbers import MINUS, count, number, plural
+from spbn.report.format import MINUS, count, number, plural
 from spbn.report.parts import heading, node_link, table
 
 SHOWN = 12

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.calibration import GOOD, FitCheck
+from spbn.diagnostics.calibration import GOOD, FitCheck
+from spbn.plots.markup import Html, join, tag
 from spbn.report.charts import uniform_histogram
 from spbn.report.content import Content
-from spbn.report.numbers import plural
+from spbn.report.format import plural
 from spbn.report.parts import heading, node_link, node_links, rows_used
 
 

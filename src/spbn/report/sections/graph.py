@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import exp, inf
 
-from spbn.drawing.graph_svg import graph_svg, legend, type_class
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.evidence import Source
-from spbn.explain.importance import FEWEST_ROWS, Importance, Loss, other_type
+from spbn.diagnostics.evidence import Source
+from spbn.diagnostics.importance import FEWEST_ROWS, Importance, Loss, other_type
 from spbn.nodes.base import Description, ParameterTable
+from spbn.plots.graph_svg import graph_svg, legend, type_class
+from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
 from spbn.report.figures import cpd_figure
-from spbn.report.numbers import count, number, plural
+from spbn.report.format import count, number, plural
 from spbn.report.parts import heading, node_links, search_box, table
 from spbn.report.sections.confidence import direction_notes
 from spbn.tables.frames import as_table

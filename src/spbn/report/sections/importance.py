@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import exp, inf, isfinite
 
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.importance import Loss, other_type
+from spbn.diagnostics.importance import Loss, other_type
+from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
-from spbn.report.numbers import number, percent
+from spbn.report.format import number, percent
 from spbn.report.parts import heading, node_link, node_links, rows_used, table
 
 SHOWN = 15

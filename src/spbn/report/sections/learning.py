@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spbn.drawing.markup import Html, join, tag
+from spbn.plots.markup import Html, join, tag
 from spbn.report.charts import line_chart
 from spbn.report.content import Content
-from spbn.report.numbers import count, number, plural
+from spbn.report.format import count, number, plural
 from spbn.report.parts import heading, node_link, table
 from spbn.search import SearchResult, Step
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spbn.drawing.layout import shortened
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.settings import default_settings
+from spbn.diagnostics.settings import default_settings
+from spbn.plots.layout import shortened
+from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
-from spbn.report.numbers import count, number, plural
+from spbn.report.format import count, number, plural
 from spbn.report.parts import heading, table
 
 UNKNOWN = "not recorded"

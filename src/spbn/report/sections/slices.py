@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spbn.drawing.markup import Html, join, tag
-from spbn.dynamic.network import DynamicNetwork
+from spbn.plots.markup import Html, join, tag
 from spbn.report.figures import slices_figure
-from spbn.report.numbers import plural
+from spbn.report.format import plural
 from spbn.report.parts import heading
+from spbn.timeseries.network import DynamicNetwork
 
 
 def slices_section(network: DynamicNetwork) -> Html:

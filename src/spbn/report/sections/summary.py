@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spbn.drawing.graph_svg import type_key
-from spbn.drawing.markup import Html, tag
-from spbn.explain.importance import Importance
+from spbn.diagnostics.importance import Importance
+from spbn.plots.graph_svg import type_key
+from spbn.plots.markup import Html, tag
 from spbn.report.content import Content
-from spbn.report.numbers import count, number, plural
+from spbn.report.format import count, number, plural
 from spbn.report.parts import counted, tiles
 from spbn.report.sections.learning import how_learned
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from spbn.drawing.markup import Html, join, tag
-from spbn.explain.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow, UnusualRows
+from spbn.diagnostics.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow, UnusualRows
+from spbn.plots.markup import Html, join, tag
 from spbn.report.charts import density_histogram
 from spbn.report.content import Content
-from spbn.report.numbers import MINUS, count, number
+from spbn.report.format import MINUS, count, number
 from spbn.report.parts import heading, node_link, table
 
 ALARMS = (0.01, 0.001)  # shares of new rows that raise a false alarm

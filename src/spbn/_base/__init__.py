@@ -1,0 +1,1 @@
+"""Infrastructure that knows nothing of networks: arrays, compiled code, threads, files, progress."""

@@ -1,0 +1,72 @@
+"""The kinds of arrays that the package works on."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Set
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array if it is read-only and in C order, else a view or a copy that is.
+
+    Compiled code has a version for every kind of array, and each takes a second to compile. What
+    is only read goes through here first, so one version is enough.
+    """
+    if array.flags.c_contiguous and not array.flags.writeable:
+        return array
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+# ----------------------------------------------------------------------------------------------------
+# Caches that know their limits.
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def forget_older_half(cache: dict[Key, Any], *, limit: int, keep: Set[Key]) -> None:
+    """Make room in a cache that has grown beyond its limit."""
+    if len(cache) > limit:
+        for key in list(cache)[: (len(cache) + 1) // 2]:
+            if key not in keep:
+                del cache[key]
+
+
+def remembered(cache: OrderedDict[Key, Value], key: Key, found: Callable[[], Value], *, limit: int) -> Value:
+    """Return the value of a key, found now if it is new; of the others, those used last are kept."""
+    if key not in cache:
+        cache[key] = found()
+        if len(cache) > limit:
+            cache.popitem(last=False)
+    cache.move_to_end(key)
+    return cache[key]
+
+
+# ----------------------------------------------------------------------------------------------------
+# Weights of which the logarithms are known.
+
+
+LEAST = -1e300  # stands for -inf, which cannot be subtracted from itself
+
+
+def relative_weights(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
+    """Return weights relative to the greatest along an axis; all are 0 where all logarithms are -inf."""
+    weights: FloatArray = np.exp(log_weights - greatest(log_weights, axis=axis))
+    return weights
+
+
+def greatest(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
+    """Return the greatest logarithm along an axis, which is kept; a finite number, even if all are -inf."""
+    top: FloatArray = np.maximum(log_weights.max(axis=axis, keepdims=True), LEAST)
+    return top

@@ -1,0 +1,245 @@
+"""Rows that workers hold, seen from the one who asks: their moments, and how to go over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, FloatArray
+from spbn.dask.client import require_workers
+from spbn.dask.executor import Crew, crew_of
+from spbn.dask.mapreduce import Deal, Plan, Survey, Where, among, require_finite, survey
+from spbn.dask.sources import Source
+from spbn.errors import DataError, quoted
+from spbn.nodes.by_configuration import FEWEST_ROWS
+from spbn.numerics.moments import Moments, leave_one_out
+from spbn.numerics.regression import MomentStack
+from spbn.tables.columns import how_to_drop, named
+from spbn.tables.table import Variable
+from spbn.transforms import Margins
+
+#: What a worker needs to run at all, and what it may have on top of that if it has no limit.
+BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
+NEARLY_ONE = 1.0 - 1e-13  # the correlation of copies, within rounding
+SHARE = 5  # of what a worker may use, this part is for columns that it keeps, and as much for tables
+
+
+@dataclass(frozen=True, eq=False)
+class Holdings:
+    """Rows over workers.
+
+    Attributes
+    ----------
+    crew
+        The workers, who know the plan.
+    groups
+        The parts of the rows that are gone over together, and where. They are the same from the beginning to
+        the end, whichever workers come and go, so that sums have the same rounding.
+    centre
+        What is subtracted from columns, so that large offsets cost no digits.
+    by_label
+        Moments of the rows of every fold, and last of the validation rows.
+    table_bytes
+        How much the tables of one pass may take.
+    most_rows
+        In any of the groups.
+    rows
+        How many there are, whether they count or not.
+    where
+        Discrete columns and level codes: only rows that have all of these count.
+    """
+
+    plan: Plan
+    crew: Crew
+    groups: tuple[tuple[int, ...], ...]
+    homes: tuple[str, ...]
+    centre: FloatArray
+    by_label: tuple[Moments, ...]
+    table_bytes: int
+    most_rows: int
+    rows: int
+    where: Where = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        deal: Deal,
+        client: Any = None,
+        *,
+        missing: str = "error",
+        margins: Margins | None = None,
+    ) -> Holdings:
+        """Look at all rows once, and refuse what cannot be learned from.
+
+        Parameters
+        ----------
+        margins
+            What rows go through before anything else.
+        """
+        cache_bytes = _bytes_a_worker(client) // SHARE
+        moves = {} if margins is None else dict(margins.columns)
+        plan = Plan(uuid4().hex, source.names, source.chunks, deal, {}, cache_bytes, moves, source.levels)
+        crew = crew_of(client, plan)
+        seen: dict[int, Survey] = {}
+        for _, found in crew.map(survey, [([part],) for part in range(len(plan.chunks))]):
+            seen.update(found)
+        if missing == "error":
+            require_finite(plan, seen)
+        seen = {part: found for part, found in seen.items() if found.rows}
+        if not seen:
+            raise DataError("there are no rows to learn from.")
+        dropped = {part: found.dropped for part, found in seen.items() if len(found.dropped)}
+        plan = replace(plan, dropped=dropped)
+        parts = [seen[part] for part in sorted(seen)]
+        centre: FloatArray = np.median([part.median for part in parts], axis=0)
+        _require_variation(plan, parts)
+        moments = tuple(
+            _centred(reduce(add, [part.moments[label] for part in parts]), centre)
+            for label in range(deal.folds + 1)
+        )
+        _require_distinct(plan, reduce(add, moments))
+        groups = _groups({part: seen[part].rows for part in sorted(seen)}, _places(client))
+        homes = crew.homes
+        return cls(
+            plan,
+            crew_of(client, plan),
+            groups,
+            tuple(homes[number % len(homes)] for number in range(len(groups))),
+            centre,
+            moments,
+            cache_bytes,
+            max(sum(seen[part].rows for part in group) for group in groups),
+            sum(found.rows for found in seen.values()),
+        )
+
+    def go_over(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
+        """Have all rows gone over, and return what was found in every group of parts, in their order.
+
+        Parameters
+        ----------
+        pinned
+            Whether every group must be gone over by the worker that did it before, if that is still there.
+        """
+        if self.where:
+            function = partial(among, self.where, function)
+        here = self.crew.homes
+        homes = [home if home in here else here[number % len(here)] for number, home in enumerate(self.homes)]
+        tasks = [(group,) for group in self.groups]
+        found = dict(self.crew.map(function, tasks, homes, arguments, pinned))
+        return [found[number] for number in range(len(tasks))]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.plan.names
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """What the columns are."""
+        return tuple(Variable(name, self.plan.levels.get(name, ())) for name in self.names)
+
+    @cached_property
+    def discrete(self) -> BoolArray:
+        """Tell which columns are discrete."""
+        return np.array([variable.is_discrete for variable in self.variables])
+
+    def within(self, where: Where, by_label: Sequence[Moments]) -> Holdings:
+        """Return only the rows that have certain levels, of which the moments are known."""
+        centred = tuple(_centred(moments, self.centre) for moments in by_label)
+        count = sum(moments.count for moments in by_label)
+        return replace(self, where=where, by_label=centred, most_rows=min(self.most_rows, count))
+
+    def labels(self, validation: bool) -> list[int]:
+        """Return the label of validation rows, or those of all others."""
+        return [self.folds] if validation else list(range(self.folds))
+
+    def answerable(self, labels: Sequence[int]) -> list[int]:
+        """Return those of some labels that have rows, and others to fit something to: two at least."""
+        return [m for m in labels if self.queried.counts[m] and self.training.counts[m] >= FEWEST_ROWS]
+
+    @property
+    def folds(self) -> int:
+        """How many folds there are; validation rows have this label."""
+        return self.plan.deal.folds
+
+    @cached_property
+    def every(self) -> Moments:
+        """The moments of all rows."""
+        return reduce(add, self.by_label)
+
+    @cached_property
+    def training(self) -> MomentStack:
+        """By label, the moments of the rows that densities are fitted to: the other folds, or all."""
+        folds = self.by_label[:-1]
+        others = leave_one_out(folds) if len(folds) > 1 else [folds[0]]
+        return MomentStack.of([*others, reduce(add, folds)])
+
+    @cached_property
+    def queried(self) -> MomentStack:
+        """By label, the moments of its rows."""
+        return MomentStack.of(self.by_label)
+
+
+def _centred(moments: Moments, centre: FloatArray) -> Moments:
+    return replace(moments, mean=moments.mean - centre if moments.count else moments.mean)
+
+
+def _groups(rows: dict[int, int], places: int) -> tuple[tuple[int, ...], ...]:
+    """Deal parts out so that every place has about the same number of rows, the largest parts first."""
+    groups: list[list[int]] = [[] for _ in range(min(places, len(rows)))]
+    loads = [0] * len(groups)
+    for part in sorted(rows, key=lambda part: (-rows[part], part)):
+        place = loads.index(min(loads))
+        groups[place].append(part)
+        loads[place] += rows[part]
+    return tuple(tuple(sorted(group)) for group in groups)
+
+
+def _places(client: Any) -> int:
+    return 1 if client is None else sum(require_workers(client).values())
+
+
+def _bytes_a_worker(client: Any) -> int:
+    """Return what a worker may use on top of what it needs to run."""
+    if client is None:
+        return BYTES_WITHOUT_LIMIT
+    require_workers(client)
+    infos = client.scheduler_info(n_workers=-1)["workers"].values()
+    least = min(
+        (info["memory_limit"] or 2 * BYTES_WITHOUT_LIMIT) // max(1, info["nthreads"]) for info in infos
+    )
+    return min(BYTES_WITHOUT_LIMIT, max(least - BYTES_AT_REST, least // 4))
+
+
+def _require_distinct(plan: Plan, moments: Moments) -> None:
+    """Refuse columns that are copies of others, or rescaled copies, as far as moments can tell."""
+    names = [name for name in plan.names if name not in plan.levels]
+    places = [plan.names.index(name) for name in names]
+    scatter = moments.scatter[np.ix_(places, places)]
+    scale = np.sqrt(np.diag(scatter))
+    correlation = np.abs(scatter / scale / scale[:, None])
+    for i, j in np.argwhere(np.triu(correlation > NEARLY_ONE, k=1)).tolist():
+        first, second = names[i], names[j]
+        raise DataError(
+            f"column {second!r} is a copy of column {first!r}, perhaps rescaled: {how_to_drop([second])}."
+        )
+
+
+def _require_variation(plan: Plan, parts: Sequence[Survey]) -> None:
+    low = np.min([part.low for part in parts], axis=0)
+    high = np.max([part.high for part in parts], axis=0)
+    constant = [name for name, same in zip(plan.names, low == high, strict=True) if same]
+    if constant:
+        raise DataError(
+            f"{named(constant)} constant, which leaves nothing to learn: {how_to_drop(constant)}."
+        )
+    wide = [name for name, spread in zip(plan.names, high - low, strict=True) if not 1e-150 < spread < 1e150]
+    if wide:
+        raise DataError(f"the numbers of {quoted(wide)} vary too much or too little to be squared: rescale.")

@@ -1,0 +1,398 @@
+"""Where the rows are: Parquet files, or the partitions of a Dask DataFrame; read a part at a time.
+
+Only the workers read rows. Whoever asks them to opens the files for their column names and sizes alone.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray
+from spbn.dask.columns import codes, numbers
+from spbn.errors import ArgumentError, DataError, PackageError, quoted
+from spbn.tables.columns import how_to_drop
+
+NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
+ROWS_AT_A_TIME = 1 << 17  # that are converted to numbers: 20 MB of twenty columns
+
+
+@dataclass(frozen=True)
+class ParquetChunk:
+    """A row group of a Parquet file."""
+
+    path: str
+    group: int
+    rows: int
+
+    def __str__(self) -> str:
+        return self.path
+
+    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns of some rows at a time."""
+        try:
+            from pyarrow.parquet import ParquetFile
+
+            with ParquetFile(self.path, pre_buffer=False) as file:
+                for batch in file.iter_batches(
+                    ROWS_AT_A_TIME, row_groups=[self.group], columns=list(names), use_threads=False
+                ):
+                    yield [batch.column(batch.schema.get_field_index(name)) for name in names]
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{self.path} cannot be read where a worker is: {error!s:.200}. Every worker must be able to "
+                f"read all files, under the same names."
+            ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class FrameChunk:
+    """A partition of a Dask DataFrame, which is computed wherever it is needed.
+
+    `recipe` is what Dask makes it from, as bytes, so that it does not make it too early.
+    """
+
+    number: int
+    recipe: bytes
+    rows: int | None = None  # that is known once it is computed
+
+    def __str__(self) -> str:
+        return f"partition {self.number}"
+
+    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns of all rows."""
+        yield _columns_of(pickle.loads(self.recipe).compute(scheduler="synchronous"), str(self), names)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldChunk:
+    """A partition of a Dask DataFrame that some workers hold already: it is fetched wherever it is needed.
+
+    Attributes
+    ----------
+    future
+        Keeps the partition where it is, and lives in the process that asks for rows alone: workers know the
+        partition by its key.
+    """
+
+    number: int
+    key: Any
+    future: Any = None
+    rows: int | None = None  # that is known once it is fetched
+
+    def __str__(self) -> str:
+        return f"partition {self.number}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HeldChunk, (self.number, self.key)
+
+    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
+        """Yield the named columns of all rows."""
+        yield _columns_of(self._fetched(), str(self), names)
+
+    def _fetched(self) -> Any:
+        dask: Any = import_module("distributed")
+        try:
+            try:
+                worker = dask.get_worker()
+            except ValueError:  # nobody's worker
+                return self.future.result()
+            # A partition may have to be computed again, if its worker died, and needs a thread for that. A
+            # task of its own brings it here: a future made of a key alone would never learn of its state.
+            with dask.worker_client() as client:
+                partition = dask.Future(self.key, client=client)
+                return client.submit(_itself, partition, workers=[worker.address], pure=False).result()
+        except CancelledError:
+            raise DataError(
+                f"{self} is no longer held by any worker, and cannot be computed again: persist the data "
+                f"frame again, or write it to Parquet files and pass their names."
+            ) from None
+
+
+def _itself(partition: Any) -> Any:
+    return partition
+
+
+Chunk = ParquetChunk | FrameChunk | HeldChunk
+
+
+def blocks(chunk: Chunk, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> Iterator[FloatArray]:
+    """Yield the named columns of some rows at a time: variables × rows, NaN for what is missing.
+
+    Parameters
+    ----------
+    levels
+        Those of the discrete columns: the places of their values among these are what is returned.
+    """
+    for batch in chunk.batches(names):
+        yield np.stack(
+            [
+                codes(column, name, str(chunk), levels[name])
+                if name in levels
+                else numbers(_of_numbers(column, name, str(chunk)))
+                for name, column in zip(names, batch, strict=True)
+            ]
+        )
+
+
+def _columns_of(frame: Any, where: str, names: Sequence[str]) -> list[Any]:
+    """Return columns of a pandas frame."""
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise DataError(f"{where} has no columns {quoted(absent)}: all partitions must have the same.")
+    return [frame[name] for name in names]
+
+
+def _of_numbers(column: Any, name: str, where: str) -> Any:
+    """Refuse a column of a partition that does not hold the numbers that it is said to hold."""
+    if hasattr(column, "dtype") and column.dtype.kind not in "iuf":
+        raise DataError(
+            f"column {name!r} of {where} holds {column.dtype}, although the data frame has numbers there: "
+            f"convert it, or leave it out with drop={[name]!r}."
+        )
+    return column
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """All rows: the names of their columns, and the parts that they come in.
+
+    Attributes
+    ----------
+    discrete
+        The columns of text, truth values and categories, and those that somebody says to be discrete.
+    levels
+        Those of the discrete columns, once they have been found (see `levels`).
+    """
+
+    names: tuple[str, ...]
+    chunks: tuple[Chunk, ...]
+    discrete: tuple[str, ...] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def opened(
+    data: Any,
+    *,
+    drop: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    discrete: Sequence[str] = (),
+    client: Any = None,
+) -> Source:
+    """Find the columns and parts of a Dask DataFrame, or of Parquet files given by name.
+
+    Parameters
+    ----------
+    data
+        A Dask DataFrame; or the path of a Parquet file, a pattern such as ``"data/*.parquet"``, a folder of
+        Parquet files, or a list of these.
+    drop, only
+        Columns to leave out, and those to use; all others by default.
+    discrete
+        Columns of numbers that stand for categories.
+    client
+        Whose workers are going to read the rows, if any.
+    """
+    if is_dask_frame(data):
+        return _of_frame(data, drop, only, discrete, client)
+    given = list(data) if isinstance(data, list | tuple) else [data]
+    if given and all(isinstance(path, str | os.PathLike) for path in given):
+        return _of_files([path for pattern in given for path in _paths(pattern)], drop, only, discrete)
+    raise ArgumentError(
+        f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
+        f"use spbn.learn for a table in memory."
+    )
+
+
+def is_dask_frame(data: object) -> bool:
+    """Tell whether something is a Dask DataFrame; Dask is not imported for that."""
+    return all(hasattr(data, name) for name in ("to_delayed", "npartitions", "divisions", "columns"))
+
+
+def _paths(given: str | os.PathLike[str]) -> list[Path]:
+    """Return the files that a name stands for, in order."""
+    text = os.fspath(given)
+    path = Path(text)
+    if path.is_dir():
+        found = sorted(path.glob("*.parquet"))
+        if not found:
+            raise DataError(f"the folder {path} has no files whose names end in .parquet.")
+        return found
+    if path.exists():
+        return [path]
+    found = sorted(map(Path, glob.glob(text))) if glob.has_magic(text) else []
+    if not found:
+        what = "no file matches" if glob.has_magic(text) else "there is no file"
+        raise DataError(f"{what} {text}.")
+    return found
+
+
+def _of_files(
+    paths: Sequence[Path], drop: Sequence[str], only: Sequence[str] | None, discrete: Sequence[str]
+) -> Source:
+    try:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise PackageError('Parquet files need pyarrow: install it with pip install "spbn[dask]".') from None
+
+    found: dict[Path, tuple[Any, list[int]]] = {}
+    for path in dict.fromkeys(paths):
+        try:
+            with ParquetFile(path) as file:
+                metadata = file.metadata
+                sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+                found[path] = file.schema_arrow, sizes
+        except (OSError, pa.ArrowInvalid) as error:
+            raise DataError(f"{path} is not a Parquet file: {error!s:.200}.") from None
+    every = list(dict.fromkeys(name for schema, _ in found.values() for name in schema.names))
+    dropped = _dropped("The files have", every, drop)  # wherever they are: a file may lack them
+
+    first: dict[str, Any] = {}
+    chunks: list[Chunk] = []
+    for path, (schema, sizes) in found.items():
+        mine = [name for name in dropped if name in schema.names]
+        kinds = {name: schema.field(name).type for name in _kept(str(path), schema.names, mine, only)}
+        first = first or kinds
+        where = paths[0]
+        if set(kinds) != set(first):
+            more, fewer = sorted(set(kinds) - set(first)), sorted(set(first) - set(kinds))
+            difference = f"has {quoted(more)} too" if more else f"lacks {quoted(fewer)}"
+            raise DataError(
+                f"all files must have the same columns, but {path} {difference}, unlike {where}: "
+                f"{how_to_drop([*more, *fewer])}."
+            )
+        for name, kind in kinds.items():
+            held, before = _held_by_arrow(pa, kind), _held_by_arrow(pa, first[name])
+            if held is None:
+                raise DataError(_unusable(str(path), name, str(kind)))
+            if held != before:
+                here, there = _in_words(pa, kind), _in_words(pa, first[name])
+                raise DataError(
+                    f"column {name!r} holds {there} in {where}, but {here} in {path}: convert it in one of "
+                    f"them, or {how_to_drop([name])}."
+                )
+        absolute = os.path.abspath(path)
+        chunks += [ParquetChunk(absolute, group, rows) for group, rows in enumerate(sizes) if rows]
+    if not chunks:
+        raise DataError(f"{'the files have' if len(paths) > 1 else f'{paths[0]} has'} no rows.")
+    categorical = [name for name, kind in first.items() if _held_by_arrow(pa, kind) == CATEGORIES]
+    return Source(tuple(first), tuple(chunks), _discrete("The files have", first, categorical, discrete))
+
+
+def _in_words(pa: Any, kind: Any) -> str:
+    """Say what columns of a kind hold, to people."""
+    if pa.types.is_dictionary(kind):
+        return CATEGORIES
+    if pa.types.is_boolean(kind):
+        return "truth values"
+    return NUMBERS if _held_by_arrow(pa, kind) == NUMBERS else "text"
+
+
+def _held_by_arrow(pa: Any, kind: Any) -> str | None:
+    """Say what columns of a kind hold; None if they are of no use."""
+    types = pa.types
+    if types.is_integer(kind) or types.is_floating(kind):
+        return NUMBERS
+    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return CATEGORIES if texts or types.is_boolean(kind) or types.is_dictionary(kind) else None
+
+
+def _held_by_series(kind: Any) -> str | None:
+    """Say what columns of a kind hold; None if they are of no use."""
+    import pandas as pd
+
+    if getattr(kind, "kind", "O") in "iuf":
+        return NUMBERS
+    categorical = isinstance(kind, pd.CategoricalDtype)
+    texts = pd.api.types.is_string_dtype(kind) or pd.api.types.is_bool_dtype(kind)
+    return CATEGORIES if categorical or texts else None
+
+
+def _discrete(
+    what: str, names: Iterable[str], categorical: Sequence[str], named: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the discrete columns: those that hold categories, and those that are named."""
+    wanted = [named] if isinstance(named, str) else list(named)
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise DataError(f"discrete names unknown columns: {quoted(absent)}. {what} {quoted(names)}.")
+    return tuple(name for name in names if name in wanted or name in categorical)
+
+
+def _of_frame(
+    frame: Any, drop: Sequence[str], only: Sequence[str] | None, discrete: Sequence[str], client: Any
+) -> Source:
+    import cloudpickle
+
+    names = _kept("the data frame", [str(name) for name in frame.columns], drop, only)
+    kinds = {name: _held_by_series(frame.dtypes[name]) for name in names}
+    for name, kind in kinds.items():
+        if kind is None:
+            raise DataError(_unusable("the data frame", name, str(frame.dtypes[name])))
+    categorical = [name for name, kind in kinds.items() if kind == CATEGORIES]
+    chosen = _discrete("The data frame has", names, categorical, discrete)
+    parts, futures = frame[names].to_delayed(), _futures(frame)
+    if futures:
+        return Source(tuple(names), _held(parts, futures[0].client, client), chosen)
+    chunks = tuple(FrameChunk(number, cloudpickle.dumps(part)) for number, part in enumerate(parts))
+    return Source(tuple(names), chunks, chosen)
+
+
+def _futures(frame: Any) -> list[Any]:
+    """Return the futures of what workers hold of a data frame already; none if it is not persisted."""
+    if find_spec("distributed") is None:
+        return []
+    dask: Any = import_module("distributed")
+    return list(dask.futures_of(frame))
+
+
+def _held(parts: Sequence[Any], holder: Any, client: Any) -> tuple[HeldChunk, ...]:
+    """Have the workers of the client that persisted a data frame hold all of its parts."""
+    if client is not None and client.scheduler.address != holder.scheduler.address:
+        raise ArgumentError(
+            f"data is persisted on the workers of {holder.scheduler.address}, and client has those of "
+            f"{client.scheduler.address}: pass the client that persisted it."
+        )
+    futures = holder.compute(list(parts))
+    return tuple(HeldChunk(number, future.key, future) for number, future in enumerate(futures))
+
+
+def _dropped(what: str, names: Sequence[str], drop: Sequence[str]) -> list[str]:
+    """Return the names of columns to leave out; refuse those that there are not."""
+    dropped = [drop] if isinstance(drop, str) else list(drop)
+    absent = [name for name in dropped if name not in names]
+    if absent:
+        raise DataError(f"drop names unknown columns: {quoted(absent)}. {what} {quoted(names)}.")
+    return dropped
+
+
+def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
+    """Return the names of the columns that are not dropped."""
+    dropped = _dropped(f"{what} has", names, drop)
+    absent = [name for name in only or () if name not in names]
+    if absent:
+        raise DataError(f"{what} has no columns {quoted(absent)}. Its columns are {quoted(names)}.")
+    kept = [name for name in (names if only is None else only) if name not in dropped]
+    if not kept:
+        raise DataError(f"drop names all columns, {quoted(names)}, which leaves none to use: drop fewer.")
+    if len(set(kept)) < len(kept):
+        raise DataError(f"column names must be distinct. {what} has {quoted(names)}.")
+    return kept
+
+
+def _unusable(where: str, name: str, kind: str) -> str:
+    return (
+        f"column {name!r} of {where} holds {kind}, which is neither numbers nor categories: convert it, or "
+        f"leave it out with drop={[name]!r}."
+    )

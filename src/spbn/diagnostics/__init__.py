@@ -1,0 +1,38 @@
+"""What a network says about rows and about itself: unusual rows, importance, calibration, early stops.
+
+`unusual_rows`, `reasons`, `typical`
+    Which rows are unlikely, and which nodes make them so.
+`leave_one_out`, `out_of_fold`
+    Log-densities of training rows under parameters that were fitted without them.
+`check_data`
+    How columns are read, what is missing, and what to look at twice.
+`Strengths`
+    How often replicates of a search have an arc, from `spbn.confidence` or the table that it wrote.
+`early_stop`
+    Why a search ended with less than it could have found, and what to try.
+"""
+
+from spbn.diagnostics.data_check import ColumnCheck, DataCheck, check_data
+from spbn.diagnostics.out_of_sample import leave_one_out, out_of_fold
+from spbn.diagnostics.search import EarlyStop, FarRow, early_stop
+from spbn.diagnostics.strengths import Strengths
+from spbn.diagnostics.unusual import Reason, Scoring, UnusualRow, UnusualRows, reasons, typical, unusual_rows
+
+__all__ = [
+    "ColumnCheck",
+    "DataCheck",
+    "EarlyStop",
+    "FarRow",
+    "Reason",
+    "Scoring",
+    "Strengths",
+    "UnusualRow",
+    "UnusualRows",
+    "check_data",
+    "early_stop",
+    "leave_one_out",
+    "out_of_fold",
+    "reasons",
+    "typical",
+    "unusual_rows",
+]

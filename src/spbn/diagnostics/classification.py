@@ -1,0 +1,161 @@
+"""How good the probabilities of a classifier are: confusion, log loss, calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Smaller probabilities count as this much, so that one row cannot make the log loss infinite.
+LEAST_PROBABILITY = 1e-15
+BINS = 10
+SHOWN_ROWS = 10
+#: Columns of an explanation that come before those of the features.
+FACTS = ("predicted", "probability", "runner_up")
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows whose predicted class has a probability in a range: how many, the mean, and how many are right."""
+
+    rows: int
+    probability: float
+    correct: float
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What the probabilities that a classifier gives to some rows are worth.
+
+    Attributes
+    ----------
+    confusion
+        How many rows of a class (first axis) were predicted to be of another.
+    accuracy
+        The share of rows whose most likely class is the true one.
+    log_loss
+        The mean of -log P(true class).
+    brier
+        The mean over the rows of Σ (P(class) - [class is true])², summed over the classes.
+    reliability
+        Rows by the probability of the predicted class, in ten ranges; None where there are none.
+    """
+
+    confusion: IntArray
+    accuracy: float
+    log_loss: float
+    brier: float
+    reliability: tuple[Bin | None, ...]
+
+    @property
+    def calibration_error(self) -> float:
+        """How far the probability of the predicted class is from the share of correct ones, in the mean."""
+        bins = [found for found in self.reliability if found is not None]
+        distances = [found.rows * abs(found.correct - found.probability) for found in bins]
+        return sum(distances) / sum(found.rows for found in bins)
+
+
+def assess(probabilities: FloatArray, truth: IntArray) -> Assessment:
+    """Compare probabilities (rows × classes) with the true classes, given by their numbers."""
+    rows, classes = probabilities.shape
+    predicted = probabilities.argmax(axis=1)
+    confusion = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(confusion, (truth, predicted), 1)
+    clipped = np.maximum(probabilities, LEAST_PROBABILITY)
+    clipped = clipped / clipped.sum(axis=1, keepdims=True)
+    given = np.arange(rows)
+    errors = probabilities.copy()
+    errors[given, truth] -= 1.0
+    return Assessment(
+        confusion=confusion,
+        accuracy=float(np.mean(predicted == truth)),
+        log_loss=float(-np.log(clipped[given, truth]).mean()),
+        brier=float((errors**2).sum(axis=1).mean()),
+        reliability=_reliability(probabilities[given, predicted], predicted == truth),
+    )
+
+
+def _reliability(probability: FloatArray, correct: BoolArray) -> tuple[Bin | None, ...]:
+    places = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
+    found: list[Bin | None] = []
+    for place in range(BINS):
+        rows = places == place
+        found.append(
+            Bin(int(rows.sum()), float(probability[rows].mean()), float(correct[rows].mean()))
+            if rows.any()
+            else None
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What a classifier says about some rows, and the truth as far as it is known.
+
+    Attributes
+    ----------
+    classes
+        The classes, in the order of the probabilities.
+    probabilities
+        Rows × classes.
+    explanation
+        What `SPBNClassifier.explain` says: a frame with a row for each.
+    truth
+        The class of every row; None if that is not known.
+    """
+
+    classes: npt.NDArray[Any]
+    probabilities: FloatArray
+    explanation: pd.DataFrame
+    truth: npt.NDArray[Any] | None
+
+    @cached_property
+    def known(self) -> BoolArray:
+        """Tell which rows are of a class that the classifier knows."""
+        if self.truth is None:
+            return np.zeros(len(self.probabilities), dtype=np.bool_)
+        return np.isin(self.truth, self.classes)
+
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        """How good the probabilities are, for rows of known classes; None if there are none."""
+        if self.truth is None or not self.known.any():
+            return None
+        labels = np.searchsorted(self.classes, self.truth[self.known])
+        return assess(self.probabilities[self.known], labels)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The predictions as a table: the class if it is known, the prediction, and all probabilities."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {} if self.truth is None else {"truth": self.truth}
+        columns |= {name: self.explanation[name].to_numpy() for name in ("predicted", "probability")}
+        columns |= {f"P({name})": p for name, p in zip(self.classes, self.probabilities.T, strict=True)}
+        return pd.DataFrame(columns, index=self.explanation.index)
+
+    def wrong_rows(self) -> IntArray:
+        """Return rows that are predicted wrongly, those that seemed most certain first."""
+        if self.truth is None:
+            return np.empty(0, dtype=np.int64)
+        wrong = np.flatnonzero(self.explanation["predicted"].to_numpy() != self.truth)
+        certainty = self.explanation["probability"].to_numpy()[wrong]
+        return wrong[np.argsort(-certainty, kind="stable")][:SHOWN_ROWS]
+
+    def uncertain_rows(self) -> IntArray:
+        """Return the rows whose most likely class is least likely."""
+        return np.argsort(self.explanation["probability"].to_numpy(), kind="stable")[:SHOWN_ROWS]
+
+    def reasons(self, row: int, most: int = 5) -> list[tuple[str, float]]:
+        """Return what speaks most for a row's predicted class against the runner-up, or against it."""
+        ratios = self.explanation.drop(columns=list(FACTS)).iloc[row]
+        largest = ratios.abs().sort_values(ascending=False, kind="stable").index[:most]
+        return [(str(name), float(ratios[name])) for name in largest]

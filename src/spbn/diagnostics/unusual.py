@@ -1,0 +1,301 @@
+"""The rows that a network finds least likely, and the nodes that make them so.
+
+A node is to blame for a row as far as its log-density there lies below what is typical of it. That is its
+median over training rows, so that a row has the same reasons in whatever table it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray
+from spbn.diagnostics.evidence import Evidence, gather
+from spbn.diagnostics.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold
+from spbn.diagnostics.settings import settings_of
+from spbn.errors import ArgumentError, quoted
+from spbn.network import BayesianNetwork
+from spbn.tables.table import Table, Variable
+
+SHOWN_ROWS = 10
+SHOWN_NODES = 3
+LEAST_DROP = 1.0  # nats: a value e times less likely than a typical one
+LEAST_SHARE = 0.1  # of the greatest drop: a node that adds less explains nothing
+SAMPLED_ROWS = 1_000  # that tell what is typical of a network without a record
+ONE_BY_ONE = 1_000  # training rows up to which each is left out alone; beyond, a tenth at a time
+
+
+class Scoring(Enum):
+    """How rows were scored."""
+
+    AS_GIVEN = "by the network as it is"
+    LEFT_OUT_ALONE = "by the network fitted to all other rows"
+    LEFT_OUT_BY_FOLD = "by the network fitted to the other nine tenths of the rows"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A node that makes a row unusual: its value there, and how far its log-density is below the typical.
+
+    The value of a discrete node is its level.
+    """
+
+    node: str
+    value: float | str
+    drop: float
+
+
+@dataclass(frozen=True)
+class UnusualRow:
+    """A row with a low log-density.
+
+    Attributes
+    ----------
+    position
+        Its place in the data, counted from 0.
+    label
+        What it is called: by the index of a pandas frame, else by its position.
+    logpdf
+        Its log-density.
+    reasons
+        The nodes to blame, the worst first; none if no node stands out.
+    """
+
+    position: int
+    label: str
+    logpdf: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class UnusualRows:
+    """The least likely rows of a table, and the scores of all of them.
+
+    Attributes
+    ----------
+    rows
+        The least likely rows, the most unusual first.
+    nodes
+        Names of the nodes.
+    contributions
+        Nodes × rows: what every node adds to the log-density of every row.
+    typical
+        What every node adds to that of a typical row.
+    scoring
+        How the rows were scored: training rows are left out of the fit.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> found = spbn.explain.unusual_rows(network, data, top=3)
+    >>> print(len(found.rows), round(found.alarm(0.01), 1))
+    3 -13.4
+    """
+
+    rows: tuple[UnusualRow, ...]
+    nodes: tuple[str, ...]
+    contributions: FloatArray
+    typical: Mapping[str, float]
+    scoring: Scoring
+
+    @property
+    def logpdf(self) -> FloatArray:
+        """Log-density of every row."""
+        total: FloatArray = self.contributions.sum(axis=0)
+        return total
+
+    @property
+    def left_out(self) -> bool:
+        """Whether these are the training rows, each scored by parameters that were fitted without it."""
+        return self.scoring is not Scoring.AS_GIVEN
+
+    @property
+    def mean(self) -> float:
+        """Mean log-density of a row."""
+        return float(self.logpdf.mean())
+
+    @property
+    def median(self) -> float:
+        """Log-density of the row in the middle."""
+        return float(np.median(self.logpdf))
+
+    def alarm(self, share: float) -> float | None:
+        """Return the log-density below which a new row is among the most unusual.
+
+        If new rows come from where these came from, and these were scored as new ones are, at most this share
+        of new rows is below it: of n rows and a new one, each is equally likely to be the k-th most unusual,
+        so it is the log-density of row k = share · (n + 1), rounded down. (Of discrete variables, many rows
+        may have exactly this log-density.) None if there are too few rows to tell.
+
+        Parameters
+        ----------
+        share
+            Of new rows that raise a false alarm, such as 0.01.
+        """
+        place = int(share * (len(self.logpdf) + 1) + 1e-9)
+        return float(np.sort(self.logpdf)[place - 1]) if place >= 1 else None
+
+    def _repr_html_(self) -> str:
+        """Show the rows in a notebook."""
+        from spbn.report.notebooks import unusual_html
+
+        return unusual_html(self)
+
+    def __repr__(self) -> str:
+        return f"UnusualRows({len(self.rows)} of {len(self.logpdf)} rows, scored {self.scoring.value})"
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.logpdf)} rows, scored {self.scoring.value}; the least likely:"]
+        for row in self.rows:
+            blamed = ", ".join(f"{reason.node} ({-reason.drop:.1f})" for reason in row.reasons)
+            lines.append(f"{row.label}: {row.logpdf:.1f}{f', because of {blamed}' if blamed else ''}")
+        return "\n".join(lines)
+
+
+def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
+    """Score rows, and say which are the least likely and why.
+
+    Training rows are left out of the fit when they are scored: one by one if there are up to 1,000, otherwise
+    a tenth at a time. The training table is recognised by its hash, so it must be complete and in its order;
+    any other rows are scored as new ones.
+
+    Parameters
+    ----------
+    data
+        A table with the columns of the network.
+    top
+        How many rows to return.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> rows = data.copy()
+    >>> rows.loc[7, "D"] += 9.0
+    >>> found = spbn.explain.unusual_rows(network, rows, top=1)
+    >>> print(found.rows[0].label, found.rows[0].reasons[0].node)
+    7 D
+    """
+    return find(network, gather(network, data), top=top)
+
+
+def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS) -> UnusualRows:
+    """Do what `unusual_rows` says for rows that have been read already."""
+    require_top(top)
+    table = evidence.table
+    if table is None or table.names != tuple(variable.name for variable in network.variables):
+        raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
+    scoring = _scoring(network, table)
+    # A square that overflows is -inf: finite numbers can be added and compared.
+    contributions = np.clip(_contributions(network, table, scoring), -1e300, 1e300)
+    usual = typical(network)
+    rows = []
+    total = contributions.sum(axis=0)
+    for i in np.argsort(total, kind="stable")[:top].tolist():
+        by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
+        values = {v.name: value_of(v, x) for v, x in zip(table.variables, table.columns[:, i], strict=True)}
+        label = evidence.labels[i] if evidence.labels else str(i)
+        rows.append(UnusualRow(i, label, float(total[i]), reasons(values, by_node, usual)))
+    return UnusualRows(tuple(rows), network.nodes, contributions, usual, scoring)
+
+
+def require_top(top: object) -> None:
+    """Refuse anything that is not a number of rows."""
+    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
+        raise ArgumentError(f"top must be a whole number, 0 or more. Got {top!r} instead.")
+
+
+def reasons(
+    values: Mapping[str, float | str],
+    contributions: Mapping[str, float],
+    usual: Mapping[str, float],
+    *,
+    most: int = SHOWN_NODES,
+) -> tuple[Reason, ...]:
+    """Return the nodes that make a row unusual, the worst first.
+
+    These are nodes whose log-density is at least 1 below what is typical, and by at least a tenth
+    of the greatest such drop.
+
+    Parameters
+    ----------
+    values
+        The row: the value of every node.
+    contributions
+        The log-density of every node in this row.
+    usual
+        The log-density of every node in a typical row, from `typical`.
+    most
+        How many nodes to return at most.
+    """
+    drops = {node: usual[node] - contributions[node] for node in contributions}
+    least = max(LEAST_DROP, LEAST_SHARE * max(drops.values(), default=0.0))
+    worst = sorted((node for node in drops if drops[node] >= least), key=lambda node: -drops[node])
+    return tuple(Reason(node, values[node], drops[node]) for node in worst[:most])
+
+
+def typical(network: BayesianNetwork) -> dict[str, float]:
+    """Return what every node adds to the log-density of a typical row.
+
+    That is the median over training rows that the node was not fitted to, from the network's record. Where
+    there is none, it is the median over rows drawn from the network, always the same ones.
+    """
+    known = network.record.typical
+    absent = [node for node in network.nodes if node not in known]
+    if absent and network.inputs:
+        raise ArgumentError(
+            f"what is typical of {quoted(absent)} is not recorded, and rows cannot be drawn without values "
+            f"of the inputs: learn the network from data."
+        )
+    drawn = _drawn(network) if absent else None
+    return {
+        node: float(known[node]) if drawn is None or node in known else _median(network, node, drawn)
+        for node in network.nodes
+    }
+
+
+def _drawn(network: BayesianNetwork) -> Table:
+    """Return rows of a network, always the same ones."""
+    columns = network.draw(SAMPLED_ROWS, seed=0)
+    levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
+    in_units = [network.in_data_units(node, columns[node]) for node in network.nodes]
+    return Table(network.nodes, np.stack(in_units), levels)
+
+
+def value_of(variable: Variable, number: float) -> float | str:
+    """Return a value as it is in data."""
+    return variable.levels[int(number)] if variable.is_discrete else float(number)
+
+
+def _median(network: BayesianNetwork, node: str, rows: Any) -> float:
+    return float(np.clip(np.median(network.node_logpdf(node, rows)), -1e300, 1e300))
+
+
+def _scoring(network: BayesianNetwork, table: Table) -> Scoring:
+    is_training_table = (
+        network.record.data_hash is not None
+        and table.rows >= FEWEST_ROWS
+        and table.rows == network.record.rows
+        and table.digest == network.record.data_hash
+    )
+    if not is_training_table or settings_of(network) is None:
+        return Scoring.AS_GIVEN
+    return Scoring.LEFT_OUT_ALONE if table.rows <= ONE_BY_ONE else Scoring.LEFT_OUT_BY_FOLD
+
+
+def _contributions(network: BayesianNetwork, table: Table, scoring: Scoring) -> FloatArray:
+    if scoring is Scoring.LEFT_OUT_ALONE:
+        return leave_one_out(network, table)
+    if scoring is Scoring.LEFT_OUT_BY_FOLD:
+        return out_of_fold(network, table)
+    with np.errstate(over="ignore"):
+        return network.contributions(table)

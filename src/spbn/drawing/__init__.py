@@ -1,1 +1,0 @@
-"""Pictures: where nodes go, figures, graphs as SVG and as files."""

@@ -1,1 +1,0 @@
-"""Networks over time, and monitoring: rows that come one after another."""

@@ -1,0 +1,337 @@
+"""Rows with holes: predicted, filled in, or integrated out.
+
+Every row is a case of its own. Rows with the same pattern of holes are answered together where the answer is
+exact; all others are answered together by particles, whatever their patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.random import Seed, generator
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.inference import exact
+from spbn.inference.importance import Part, Particles, draw_rest, weighted
+from spbn.inference.left_out import without_themselves
+from spbn.inference.problem import Cases, components
+from spbn.inference.query import log_constants
+from spbn.inference.smc import resampled, tempered
+from spbn.network import BayesianNetwork
+from spbn.tables.columns import named_by_text
+from spbn.tables.frames import frame_index, table_with_holes
+from spbn.tables.levels import values_like
+from spbn.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATISTICS = ("mean", "median", "mode")
+PARTICLES = 500  # for a row
+MOST_AT_ONCE = 200_000  # particles of all rows that are answered together
+ENOUGH = 0.2  # of the particles, which weighting must be worth
+AROUND_MODE = 0.1  # share of the mass whose shortest interval the mode is in the middle of
+
+
+def log_density_of_observed(
+    network: BayesianNetwork, table: Table, *, n: int = PARTICLES, seed: Seed = 0
+) -> FloatArray:
+    """Return the log-density of what is there in every row of a table with holes."""
+    out = np.empty(table.rows)
+    whole = np.isfinite(table.columns).all(axis=0)
+    if whole.any():
+        out[whole] = network.contributions(table.take(np.flatnonzero(whole))).sum(axis=0)
+    rows = np.flatnonzero(~whole)
+    if len(rows):
+        cases = cases_of(network, table.take(rows))
+        rng = generator(seed)
+        for part, answer in _answers(cases, n, rng):
+            out[rows[part]] = answer.log_evidence
+        out[rows] += _log_slopes(network, table.take(rows))
+    return out
+
+
+def impute(network: BayesianNetwork, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
+    """Fill holes with draws from what is likely given the rest of a row; see `BayesianNetwork.impute`."""
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise ArgumentError(f"draws must be a whole number, 1 or more. Got {draws!r} instead.")
+    table = table_with_holes(data, network.variables)
+    holes = np.isnan(table.columns)
+    filled = imputed(network, table, draws=draws, seed=seed)
+    frames = [_frame(network, part, holes, data) for part in filled]
+    return frames[0] if draws == 1 else frames
+
+
+def imputed(network: BayesianNetwork, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:
+    """Fill the holes of a table, in the units of the data, with draws.
+
+    Rows that the network was learned from are filled without their own kernels (see `left_out`).
+    """
+    holed = np.flatnonzero(~np.isfinite(table.columns).all(axis=0))
+    out = [table.columns.copy() for _ in range(draws)]
+    rng = generator(seed)
+    for others, mine in without_themselves(network, table.take(holed)):
+        rows = holed[mine]
+        cases = cases_of(others, table.take(rows))
+        for part, answer in _answers(cases, max(PARTICLES // 5, 2 * draws), rng):
+            _require_possible(answer.log_evidence, rows[part])
+            chosen = resampled(answer.log_weights, draws, rng)
+            for case, row in enumerate(part):
+                values = answer.states[:, case][:, rng.permutation(chosen[case])]
+                for number in range(draws):
+                    _put(cases, table, out[number], rows[row], values[:, number])
+    return [table.with_columns(columns) for columns in out]
+
+
+def predict(
+    network: BayesianNetwork,
+    data: Any,
+    targets: Sequence[str],
+    *,
+    statistic: str = "mean",
+    n: int = PARTICLES,
+    seed: Seed = 0,
+) -> pd.DataFrame:
+    """Predict columns from the others, row by row; see `BayesianNetwork.predict`."""
+    import pandas as pd
+
+    if statistic not in STATISTICS:
+        raise ArgumentError(
+            f"statistic must be one of {', '.join(map(repr, STATISTICS))}. Got {statistic!r} instead."
+        )
+    wanted = [targets] if isinstance(targets, str) else list(targets)
+    unknown = [name for name in wanted if name not in network.nodes]
+    if unknown or not wanted:
+        raise ArgumentError(
+            f"targets must name variables of the network, {quoted(network.nodes)}. Got "
+            f"{quoted(unknown) or 'none'}."
+        )
+    table = table_with_holes(data, network.variables, may_be_absent=True)
+    columns = table.columns.copy()
+    columns[[table.index(name) for name in wanted]] = np.nan
+    cases = cases_of(network, table.with_columns(columns))
+    found = {name: np.empty(table.rows) for name in wanted}
+    rng = generator(seed)
+    rest = np.flatnonzero(~_predicted_exactly(cases, wanted, statistic, found))
+    for some, answer in _answers(cases.only(rest), n, rng):
+        part = rest[some]
+        _require_possible(answer.log_evidence, part)
+        weights = np.exp(answer.log_weights - answer.log_weights.max(axis=1, keepdims=True))
+        for name in wanted:
+            values = network.in_data_units(name, answer.states[cases.place[name]])
+            found[name][part] = _summary(network, name, values, weights, statistic)
+    by_name = {v.name: v for v in network.variables}
+    result = {}
+    for name in wanted:
+        variable = by_name[name]
+        values = found[name]
+        result[name] = network.as_data(variable, values) if variable.is_discrete else values
+    return pd.DataFrame(result, index=frame_index(data))
+
+
+def _predicted_exactly(
+    cases: Cases, wanted: Sequence[str], statistic: str, found: Mapping[str, FloatArray]
+) -> BoolArray:
+    """Put in predictions that need no draws; return for which cases."""
+    done = np.zeros(cases.number, dtype=bool)
+    places = {name: cases.place[name] for name in wanted}
+    for rows in _patterns(cases.unknown):
+        solved = _exact_part(cases.only(rows[:1]))
+        if solved is None or not set(places.values()) <= set(solved):
+            continue
+        is_normal = cases.network.margins is None and not any(cases.variables[k].is_discrete for k in solved)
+        if statistic == "mode" and not is_normal:  # which draws have to show
+            continue
+        for part in _some_at_a_time(rows, PARTICLES):
+            some = cases.only(part)
+            mixtures = exact.solve(some, solved)
+            _require_possible(log_constants(some) + [mixture.log_evidence for mixture in mixtures], part)
+            for name, k in places.items():
+                found[name][part] = [_exact_summary(cases, k, mixture, statistic) for mixture in mixtures]
+        done[rows] = True
+    return done
+
+
+def _exact_summary(cases: Cases, k: int, mixture: exact.NormalMixture, statistic: str) -> float:
+    """Return one number for one case: a prediction, or the place of the most probable level."""
+    name, network = cases.nodes[k], cases.network
+    if cases.variables[k].is_discrete:
+        return float(mixture.shares(k, len(cases.variables[k].levels)).argmax())
+    if statistic == "median":
+        return float(network.in_data_units(name, mixture.quantile(k, np.array([0.5])))[0])
+    units = None if network.margins is None else partial(network.in_data_units, name)
+    values, weights = mixture.points(k, units)
+    return float(weights @ values)
+
+
+def cases_of(network: BayesianNetwork, table: Table) -> Cases:
+    """Return the rows of a table as cases."""
+    for name in network.inputs:
+        if np.isnan(table.column(name)).any():
+            raise DataError(
+                f"column {name!r} is an input of the network, which says nothing about it: its values must "
+                f"all be there. Fill them, or leave such rows out."
+            )
+    moved = network.transformed(table)
+    return Cases(network, moved.select(network.order).columns.T.copy(), fixed=frozenset(network.inputs))
+
+
+def _answers(cases: Cases, n: int, rng: np.random.Generator) -> Iterator[tuple[IntArray, Particles]]:
+    """Yield numbers of cases and their particles."""
+    left = np.ones(cases.number, dtype=bool)
+    for rows in _patterns(cases.unknown):
+        solved = _solved(cases.only(rows))
+        if solved is None:
+            continue
+        left[rows] = False
+        for some in _some_at_a_time(rows, n):
+            yield some, _exactly(cases.only(some), solved, n, rng)
+    for some in _some_at_a_time(np.flatnonzero(left), n):
+        yield some, _by_particles(cases.only(some), n, rng)
+
+
+def _some_at_a_time(rows: IntArray, n: int) -> Iterator[IntArray]:
+    step = max(1, MOST_AT_ONCE // n)
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
+
+
+def _solved(cases: Cases) -> tuple[int, ...] | None:
+    """Return all unknown nodes, if cases with the same pattern of holes can be answered exactly."""
+    solved = _exact_part(cases)
+    return None if solved is None or len(solved) < int(cases.unknown[0].sum()) else solved
+
+
+def _exact_part(cases: Cases) -> tuple[int, ...] | None:
+    """Return the unknown nodes with an exact answer, if all have one that what is known depends on."""
+    solved = tuple(sorted(k for group in components(cases) for k in group))
+    return exact.with_what_hangs_below(cases, solved) if exact.solvable(cases, solved) else None
+
+
+def _exactly(cases: Cases, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
+    states = np.tile(cases.given.T[:, :, None], n)
+    log_evidence = log_constants(cases)
+    for case, mixture in enumerate(exact.solve(cases, solved)):
+        log_evidence[case] += mixture.log_evidence
+        if not np.isfinite(mixture.log_evidence):  # impossible: there is nothing to draw from
+            continue
+        drawn, codes = mixture.draw(n, rng)
+        states[list(mixture.nodes), case], states[list(mixture.levels), case] = drawn, codes
+    zeros = np.zeros(cases.number)
+    return Particles(states, np.zeros((cases.number, n)), log_evidence, zeros, zeros + n, "exact")
+
+
+def _by_particles(cases: Cases, n: int, rng: np.random.Generator) -> Particles:
+    """Weigh forward samples of all cases, and temper those that are worth little."""
+    part = Part.whole(cases)
+    found = weighted(part, n, rng)
+    values, log_weights = found.states, found.log_weights.copy()
+    log_evidence, effective = found.log_evidence.copy(), found.effective.copy()
+    poor = np.flatnonzero(effective < ENOUGH * n)
+    if len(poor):
+        some = cases.only(poor)
+        better = tempered(Part.whole(some), values[:, poor], rng)
+        reached = np.isfinite(better.log_evidence)
+        chosen = poor[reached]
+        values[:, chosen], log_weights[chosen] = better.states[:, reached], better.log_weights[reached]
+        log_evidence[chosen], effective[chosen] = better.log_evidence[reached], better.effective[reached]
+    draw_rest(cases, values, rng)
+    method = "smc" if len(poor) else "weighting"
+    return Particles(values, log_weights, log_evidence, found.error, effective, method)
+
+
+def _require_possible(log_evidence: FloatArray, rows: IntArray) -> None:
+    """Refuse rows of which nothing can be said, because what is there is impossible."""
+    impossible = rows[~np.isfinite(log_evidence)]
+    if len(impossible):
+        raise DataError(
+            f"what is known of row {impossible[0] + 1}, counted from 1, is impossible under the network: "
+            f"correct the row, or leave it out."
+        )
+
+
+def _patterns(holes: BoolArray) -> list[IntArray]:
+    """Return the rows of every pattern of holes."""
+    _, which = np.unique(holes, axis=0, return_inverse=True)
+    return [np.flatnonzero(which.ravel() == number) for number in range(int(which.max(initial=-1)) + 1)]
+
+
+def _summary(
+    network: BayesianNetwork, name: str, values: FloatArray, weights: FloatArray, statistic: str
+) -> FloatArray:
+    """Return one number for every case, from cases × particles."""
+    variable = next(v for v in network.variables if v.name == name)
+    if variable.is_discrete:
+        shares = [(weights * (values == level)).sum(axis=1) for level in range(len(variable.levels))]
+        return np.argmax(np.stack(shares), axis=0).astype(np.float64)
+    if statistic == "mean":
+        mean: FloatArray = (weights * values).sum(axis=1) / weights.sum(axis=1)
+        return mean
+    order = np.argsort(values, axis=1)
+    ranked, mass = np.take_along_axis(values, order, axis=1), np.take_along_axis(weights, order, axis=1)
+    if statistic == "median":
+        reached = np.cumsum(mass, axis=1) >= 0.5 * mass.sum(axis=1, keepdims=True)
+        return ranked[np.arange(len(ranked)), reached.argmax(axis=1)]
+    return _modes(ranked, mass)
+
+
+def _modes(ranked: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the middle of the shortest interval that holds a share of the mass, for every case."""
+    out = np.empty(len(ranked))
+    for case, (values, weights) in enumerate(zip(ranked, mass, strict=True)):
+        upto = np.cumsum(weights) / weights.sum()
+        ends = np.searchsorted(upto, upto - weights / weights.sum() + AROUND_MODE)
+        inside = ends < len(values)
+        widths = np.where(inside, values[np.minimum(ends, len(values) - 1)] - values, np.inf)
+        best = int(widths.argmin())
+        out[case] = 0.5 * (values[best] + values[min(int(ends[best]), len(values) - 1)])
+    return out
+
+
+def _log_slopes(network: BayesianNetwork, table: Table) -> FloatArray:
+    """Return what the margins add to the log-density of the values that are there."""
+    columns = table.select(network.nodes).columns
+    slopes = np.broadcast_to(network.log_slopes(table, network.nodes), columns.shape)
+    return np.where(np.isfinite(columns), slopes, 0.0).sum(axis=0)
+
+
+def _put(cases: Cases, table: Table, columns: FloatArray, row: int, values: FloatArray) -> None:
+    """Put drawn values, by node, into the holes of a row."""
+    for k in np.flatnonzero(~np.isfinite(columns[:, row])):
+        name = table.names[k]
+        columns[k, row] = cases.network.in_data_units(name, values[[cases.place[name]]])[0]
+
+
+def _frame(network: BayesianNetwork, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
+    """Return the data as a frame in which the holes are filled, and everything else is as it was."""
+    import pandas as pd
+
+    given = named_by_text(data)
+    frame = given.copy() if isinstance(given, pd.DataFrame) else pd.DataFrame(_as_frame(given))
+    for variable, column, hole in zip(network.variables, table.columns, holes, strict=True):
+        if hole.any():
+            old = frame[variable.name]
+            drawn: Any = column[hole]
+            if variable.is_discrete:
+                drawn = values_like(old, [variable.levels[int(code)] for code in drawn])
+            values = old.to_list()
+            for row, value in zip(np.flatnonzero(hole).tolist(), drawn, strict=True):
+                values[row] = value
+            kind = None
+            if isinstance(old.dtype, pd.CategoricalDtype):
+                known = old.cat.categories
+                kind = pd.CategoricalDtype(
+                    [*known, *dict.fromkeys(v for v in drawn if v not in known)], old.cat.ordered
+                )
+            frame[variable.name] = pd.Series(values, index=frame.index, dtype=kind)
+    return frame.set_axis(data.columns, axis=1) if isinstance(data, pd.DataFrame) else frame
+
+
+def _as_frame(data: Any) -> Any:
+    import narwhals as nw
+
+    return data if isinstance(data, Mapping) else nw.from_native(data).to_pandas()

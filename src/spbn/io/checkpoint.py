@@ -1,0 +1,213 @@
+"""Checkpoints: what long work has found so far, so that it can go on after it was killed.
+
+A checkpoint is text. Its first line says what the work is, and every further line is one result; each is a
+JSON object. Lines are only ever added. One that was cut off by the end of the process does not count.
+
+Work of several parts has one checkpoint: every result says which part it belongs to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, final
+
+import numpy as np
+
+from spbn.errors import ArgumentError, CheckpointError, SpbnError
+from spbn.record import current_versions, plain_settings
+from spbn.search import Step
+from spbn.search.hill_climbing import Trail
+from spbn.search.records import step_of, step_record
+from spbn.structure import Structure
+from spbn.tables.frames import as_table
+from spbn.tables.table import Table
+
+FORMAT = "spbn-checkpoint"
+VERSION = 1
+BEGINNING = f'{{"format": "{FORMAT}"'.encode()  # of every checkpoint
+LARGEST = 256 * 2**20
+
+
+class Notes(Protocol):
+    """What was noted, and how to note more."""
+
+    @property
+    def found(self) -> tuple[dict[str, Any], ...]:
+        """The results that were there at first."""
+
+    def append(self, result: Mapping[str, Any]) -> None:
+        """Add a result."""
+
+    def refuse(self, reason: object) -> CheckpointError:
+        """Return the error for results that make no sense."""
+
+
+@final
+class Checkpoint:
+    """A checkpoint that was opened: what it held by then, and how to add to it.
+
+    Parameters
+    ----------
+    work
+        Everything that the results depend on, as plain data. A file about other work is refused.
+    """
+
+    #: The results that the file held when it was opened.
+    found: tuple[dict[str, Any], ...]
+
+    def __init__(self, path: str | os.PathLike[str], work: Mapping[str, Any]) -> None:
+        self._path = Path(path)
+        header = json.loads(_line({"format": FORMAT, "version": VERSION, **work}))
+        lines = self._whole_lines()
+        if not lines:
+            self.append(header)
+            self.found = ()
+            return
+        records = [self._parsed(line) for line in lines]
+        self._require_same(records[0], header)
+        self.found = tuple(records[1:])
+
+    def append(self, result: Mapping[str, Any]) -> None:
+        """Add a result."""
+        with self._path.open("a", encoding="utf-8", newline="\n") as stream:
+            stream.write(_line(result))
+
+    def refuse(self, reason: object) -> CheckpointError:
+        """Return the error for a file whose results make no sense."""
+        return CheckpointError(
+            f"{self._path} is damaged: {reason!s:.200}. Give the name of a new file, or delete this one."
+        )
+
+    def parts(self, *names: str) -> tuple[Notes, ...]:
+        """Return the notes of every part of the work."""
+        if any(record.get("part") not in names for record in self.found):
+            raise self.refuse(f"it has a result that is not about {' or '.join(names)}")
+        return tuple(_Part(self, name) for name in names)
+
+    def _whole_lines(self) -> list[str]:
+        """Return the lines of the file, without one that was cut off: new lines begin in its place."""
+        if not self._path.exists():
+            return []
+        if self._path.stat().st_size > LARGEST:
+            raise self.refuse(f"it has more than {LARGEST >> 20} MB")
+        content = self._path.read_bytes()
+        whole = content[: content.rfind(b"\n") + 1]
+        if len(whole) < len(content):
+            if not (whole or content.startswith(BEGINNING) or BEGINNING.startswith(content)):
+                raise self._not_a_checkpoint()
+            os.truncate(self._path, len(whole))
+        try:
+            return whole.decode("utf-8").split("\n")[:-1]  # names may hold other ends of lines
+        except UnicodeDecodeError:
+            raise self._not_a_checkpoint() from None
+
+    def _parsed(self, line: str) -> dict[str, Any]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._not_a_checkpoint() from None
+        if not isinstance(record, dict):
+            raise self._not_a_checkpoint()
+        return record
+
+    def _not_a_checkpoint(self) -> CheckpointError:
+        return CheckpointError(f"{self._path} is not a checkpoint of spbn: give the name of a new file.")
+
+    def _require_same(self, found: dict[str, Any], header: dict[str, Any]) -> None:
+        if found.get("format") != FORMAT:
+            raise self._not_a_checkpoint()
+        if found == header:
+            return
+        raise CheckpointError(
+            f"{self._path} belongs to other work: {_difference(found, header)}. Give the name of a new file."
+        )
+
+
+def _difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str:
+    """Say in what work differs from that of a file: by its settings first, since other rows may follow."""
+    for key, words in (("work", "it is about"), ("spbn", "it was written by version")):
+        if found.get(key) != header.get(key):
+            return f"{words} {found.get(key)!r:.80}, and not {header.get(key)!r:.80}"
+    was, now = (record.get("settings") for record in (found, header))
+    if was != now and isinstance(was, dict) and isinstance(now, dict):
+        name = next(name for name in {**was, **now} if was.get(name) != now.get(name))
+        return f"it was made with {name}={was.get(name)!r:.80}, and not with {name}={now.get(name)!r:.80}"
+    if found.get("columns") != header.get("columns"):
+        return f"it was made from the columns {found.get('columns')!r:.200}"
+    return "it was made from other rows"
+
+
+@final
+@dataclass(frozen=True)
+class _Part:
+    """The results of one part of the work."""
+
+    whole: Checkpoint
+    name: str
+
+    @property
+    def found(self) -> tuple[dict[str, Any], ...]:
+        mine = (record for record in self.whole.found if record["part"] == self.name)
+        return tuple({key: value for key, value in record.items() if key != "part"} for record in mine)
+
+    def append(self, result: Mapping[str, Any]) -> None:
+        self.whole.append({"part": self.name, **result})
+
+    def refuse(self, reason: object) -> CheckpointError:
+        return self.whole.refuse(reason)
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a search is, for its checkpoint, and the steps that it took before it was killed.
+
+
+#: Arguments of `learn` that decide when it stops and what it shows, and not what it looks for.
+WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds", "client")
+
+
+def work_of(given: dict[str, Any], table: Table) -> dict[str, Any]:
+    """Describe everything that a result depends on, for its checkpoint, from the arguments of `learn`."""
+    seed = given["seed"]
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise ArgumentError(
+            f"a checkpoint needs a seed that is a whole number, or the work that is resumed would not be "
+            f"the same. Got {seed!r}."
+        )
+    settings = {name: value for name, value in given.items() if name not in WITHOUT_EFFECT}
+    if "folds" in settings and not np.isscalar(settings["folds"]):
+        settings["folds"] = np.asarray(settings["folds"]).tolist()
+    if "validation" in settings and not np.isscalar(settings["validation"]):
+        settings["validation"] = as_table(settings["validation"], variables=table.variables).digest
+    versions = current_versions()
+    return {
+        "spbn": versions["spbn"],
+        "data": table.digest,
+        "columns": list(table.names),
+        "settings": plain_settings(settings),
+    }
+
+
+def noted_steps(
+    notes: str | os.PathLike[str] | Notes | None, table: Table, given: dict[str, Any], start: Structure
+) -> tuple[list[Step], Callable[[Step], None] | None]:
+    """Return the steps that a checkpoint has, and what notes further ones in it."""
+    if notes is None:
+        return [], None
+    if isinstance(notes, str | os.PathLike):
+        checkpoint: Notes = Checkpoint(notes, {"work": "search", **work_of(given, table)})
+    else:
+        checkpoint = notes
+    trail = Trail(start)
+    try:
+        steps = [step_of(entry, number, trail) for number, entry in enumerate(checkpoint.found, 1)]
+    except (SpbnError, KeyError, TypeError, ValueError) as error:
+        raise checkpoint.refuse(error) from error
+    return steps, lambda step: checkpoint.append(step_record(step))

@@ -1,0 +1,226 @@
+"""Gaussian, KDE, semiparametric and blend networks side by side, on rows that they have not seen."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.progress import counting_progress
+from spbn._base.random import Seed, generator
+from spbn.dask.client import require_client
+from spbn.dask.executor import crew_of
+from spbn.errors import ArgumentError
+from spbn.learning.learn import learn
+from spbn.learning.task import MODELS
+from spbn.nodes.base import NodeType
+from spbn.structure import Structure
+from spbn.tables.frames import Missing, require_distinct, training_table
+from spbn.tables.splits import fold_labels
+from spbn.tables.table import Table
+from spbn.transforms import require_kind
+
+if TYPE_CHECKING:
+    import pandas as pd
+from typing import final
+
+import pandas as pd
+
+#: A model that is learned with margins too, unless margins are asked for.
+ALSO = ("blend", "yeo-johnson")
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What became of one model: the log-density of every row by the network learned without its fold."""
+
+    model: str
+    margins: str
+    logpdf: FloatArray
+    structures: tuple[Structure, ...]
+    seconds: float
+
+    def share(self, node_type: NodeType) -> float:
+        """Return which part of the nodes is of a type, over all folds."""
+        types = Counter(t for structure in self.structures for t in structure.types.values())
+        return types[node_type] / types.total()
+
+
+def compare_models(
+    data: Any,
+    *,
+    folds: int = 10,
+    margins: str | None = None,
+    seed: Seed = 0,
+    missing: Missing = "error",
+    drop: Sequence[str] = (),
+    discrete: Sequence[str] = (),
+    progress: bool = False,
+    client: Any = None,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare models by cross-validation: learn each without a fold, and score that fold.
+
+    Parameters
+    ----------
+    folds
+        The number of outer folds. The cross-validated likelihood in `learn` has 10 folds of its own.
+    margins
+        The margins of all models, "none" or "yeo-johnson". By default none have any, and blend is also
+        learned with "yeo-johnson".
+    seed
+        Decides which row goes into which fold, and is the seed of `learn` in every fold.
+    missing, drop, discrete
+        Rows and columns to leave out, and columns to take as discrete, as in `learn`.
+    client
+        A `dask.distributed.Client` whose workers learn the models of the folds, each with the whole table.
+    options
+        Further arguments of `learn`, for all models and folds.
+
+    Returns
+    -------
+    One row per model, the best first:
+
+    "log-density" is its mean over all rows, each scored by a network that was learned without it, with its
+    "standard error". "difference" is how far that is from the best model, and "difference error" is the
+    standard error of the row-by-row differences, which is often far smaller than that of either model, since
+    rows that are unlikely under one are mostly unlikely under the other. Then there are the mean number of
+    "arcs", the share of every node type, and the time taken in "seconds", summed over workers if there are
+    any.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> table = spbn.compare_models(data, folds=2, patience=0)
+    >>> print(table[["model", "margins"]].head(2).to_string(index=False))
+    model     margins
+    blend        none
+    blend yeo-johnson
+    """
+    # gone
+
+    if client is not None:
+        require_client(client)
+    if "model" in options:
+        raise ArgumentError(f"compare_models learns every model. Leave out model={options['model']!r}.")
+    candidates = _candidates(margins)
+    # What can be read only once is needed for every model and fold.
+    options = {name: list(o) if isinstance(o, Iterator) else o for name, o in options.items()}
+    table = training_table(data, missing, drop=drop, discrete=discrete)
+    require_distinct(table)
+    labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)
+    splits = list(_splits(labels))
+    tasks = [
+        (train, test, {"model": model, "margins": kind, **_meant_for(model, options)})
+        for model, kind in candidates
+        for train, test in splits
+    ]
+    # A generator gives every task one of its own, so that the order in which they are done does not matter.
+    numbered = seed is None or isinstance(seed, int | np.integer)
+    seeds = [seed] * len(tasks) if numbered else generator(seed).spawn(len(tasks))
+    learned: dict[int, tuple[FloatArray, Structure, float]] = {}
+    with counting_progress(progress, "learning", total=len(tasks)) as advance:
+        seeded = [(*task, own) for task, own in zip(tasks, seeds, strict=True)]
+        for number, found in crew_of(client, table).map(_learned_without, seeded):
+            learned[number] = found
+            advance()
+    trials = []
+    for place, (model, kind) in enumerate(candidates):
+        mine = [learned[place * len(splits) + fold] for fold in range(len(splits))]
+        logpdf = np.empty(table.rows)
+        for (_, test), (values, _, _) in zip(splits, mine, strict=True):
+            logpdf[test] = values
+        structures = tuple(structure for _, structure, _ in mine)
+        trials.append(Trial(model, kind, logpdf, structures, sum(seconds for *_, seconds in mine)))
+    impossible = ~np.isfinite([trial.logpdf for trial in trials]).all(axis=0)
+    if impossible.any():
+        warnings.warn(
+            f"impossible rows: {impossible.sum()}. Without smoothing, levels are impossible that the rows a "
+            f"model was learned from do not have. The models can be compared if smoothing is more than 0.",
+            stacklevel=2,
+        )
+    trials.sort(key=lambda trial: -trial.logpdf.mean())
+    return Comparison(_rows(trials))
+
+
+def _learned_without(
+    table: Table, train: IntArray, test: IntArray, options: dict[str, Any], seed: Seed
+) -> tuple[FloatArray, Structure, float]:
+    """Learn from some rows and score others: their log-densities, the structure, and how long it took."""
+    start = time.perf_counter()
+    network = learn(table.take(train), seed=seed, **options)
+    return network.logpdf(table.take(test)), network.structure, time.perf_counter() - start
+
+
+def _candidates(margins: str | None) -> list[tuple[str, str]]:
+    """Return the models to learn, each with its margins."""
+    if margins is None:
+        return [*((model, "none") for model in MODELS), ALSO]
+    require_kind(margins)
+    return [(model, margins) for model in MODELS]
+
+
+def _meant_for(model: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a model: the scale of CKDE nodes is chosen where there are some."""
+    rule = options.get("bandwidth")
+    if NodeType.CKDE in MODELS[model] or not (isinstance(rule, str) and rule == "cv"):
+        return options
+    return {name: option for name, option in options.items() if name != "bandwidth"}
+
+
+def _splits(labels: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the rows to learn from and those to score, fold by fold."""
+    for fold in range(labels.max() + 1):
+        yield np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
+
+
+@np.errstate(invalid="ignore")
+def _rows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """Describe trials, the best first."""
+    types = [t for t in NodeType if any(trial.share(t) for trial in trials)]
+    return [
+        {
+            "model": trial.model,
+            "margins": trial.margins,
+            "log-density": trial.logpdf.mean(),
+            "standard error": _standard_error(trial.logpdf),
+            "difference": (trial.logpdf - trials[0].logpdf).mean(),
+            "difference error": _standard_error(trial.logpdf - trials[0].logpdf),
+            "arcs": np.mean([len(structure.arcs) for structure in trial.structures]),
+            **{f"{t.short_label} share": trial.share(t) for t in types},
+            "seconds": trial.seconds,
+        }
+        for trial in trials
+    ]
+
+
+@np.errstate(invalid="ignore")  # where rows are impossible, of which a warning tells
+def _standard_error(values: FloatArray) -> float:
+    return float(values.std(ddof=1) / math.sqrt(len(values)))
+
+
+# ----------------------------------------------------------------------------------------------------
+# The table that `compare_models` returns: a data frame that notebooks show with bars.
+
+
+@final
+class Comparison(pd.DataFrame):
+    """A data frame in every respect; whatever is taken out of it is an ordinary one."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        """Show the models in a notebook."""
+        from spbn.report.notebooks import comparison_html
+
+        return comparison_html(self)

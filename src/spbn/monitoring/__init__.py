@@ -1,0 +1,1 @@
+"""Monitoring: alarms, drift and their causes, for rows as they arrive."""

@@ -1,0 +1,303 @@
+"""Which variables make rows unusual: as few as possible that, if they were different, would explain it.
+
+The deficit of a node is how far its log-density lies below what is usual of it. There are two ways in which a
+variable can explain deficits:
+
+- Its own mechanism has changed. Then its own node has a deficit, and those of its children, which
+  follow it, have none.
+- Its value is wrong, as that of a sensor that has come loose. Then its children do not follow, and both
+  they and it have deficits, all of which vanish under some other value.
+
+The variable that explains most is to blame. Then it is as if it were in order, and whatever deficits are left
+are explained in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, FloatArray
+from spbn.diagnostics.unusual import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason
+from spbn.monitoring.drift import Change
+from spbn.monitoring.reference import Reference
+from spbn.monitoring.row_scores import LOWEST, Scorer, contributions_of
+from spbn.network import BayesianNetwork
+from spbn.tables.table import Table
+
+#: Shifts of a variable that are tried, in its own standard deviations.
+SHIFTS = np.array(
+    [-4.0, -3.0, -2.0, -1.5, -1.0, -0.75, -0.5, -0.25, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0]
+)
+
+#: The values that a variable, by its number, could have instead: candidates × rows.
+Candidates = Callable[[int], FloatArray]
+
+
+class Culprit(NamedTuple):
+    """A variable to blame, by its number, and the nats that it explains, as a mean over rows."""
+
+    variable: int
+    drop: float
+
+
+def culprits(
+    network: BayesianNetwork,
+    table: Table,
+    contributions: FloatArray,
+    usual: FloatArray,
+    candidates: Candidates | None,
+    *,
+    least: float,
+    most: int = SHOWN_NODES,
+) -> tuple[Culprit, ...]:
+    """Return the variables to blame for some rows, the worst first.
+
+    Parameters
+    ----------
+    contributions
+        What every node adds to the log-density of every row: nodes × rows.
+    usual
+        What every node usually adds.
+    candidates
+        Values that a variable could have instead; None if no others are tried.
+    least
+        Nats that a variable must explain to be blamed.
+    """
+    columns, means = table.columns.copy(), contributions.mean(axis=1)
+    excused = np.zeros(len(means), dtype=np.bool_)
+    found: list[Culprit] = []
+    for _ in range(most):
+        deficits = np.where(excused, 0.0, np.maximum(usual - means, 0.0))
+        gains, best = deficits.copy(), {}
+        if candidates is not None:
+            # A value explains no more than all deficits that depend on it: mostly there is nothing to try.
+            bounds = _bounds(network, deficits, excused)
+            for k in np.argsort(-bounds).tolist():
+                if bounds[k] <= gains.max() + 0.5 * least:
+                    break
+                rows = table.with_columns(columns.copy())
+                repair = _repaired(network, rows, k, deficits, usual, candidates(k), excused)
+                if repair.gain > gains[k]:
+                    gains[k], best[k] = repair.gain, repair
+        worst = int(gains.argmax())
+        needed = max(least, LEAST_SHARE * found[0].drop if found else 0.0)
+        if gains[worst] < needed:
+            break
+        found.append(Culprit(worst, float(gains[worst])))
+        excused[worst] = True
+        if worst in best:
+            _, values, changed = best[worst]
+            columns[table.index(network.nodes[worst])] = values
+            for place, mean in changed.items():
+                means[place] = mean
+    return tuple(found)
+
+
+def _bounds(network: BayesianNetwork, deficits: FloatArray, excused: BoolArray) -> FloatArray:
+    """Return the deficits of every variable that has children, and of these; 0 if there is nothing to try."""
+    bounds = np.zeros(len(deficits))
+    for k, node in enumerate(network.nodes):
+        children = network.structure.dag.children(node)
+        if children and not excused[k]:
+            bounds[k] = deficits[k] + sum(deficits[network.nodes.index(child)] for child in children)
+    return bounds
+
+
+class _Repair(NamedTuple):
+    gain: float
+    values: FloatArray
+    means: dict[int, float]
+
+
+def _repaired(
+    network: BayesianNetwork,
+    table: Table,
+    k: int,
+    deficits: FloatArray,
+    usual: FloatArray,
+    values: FloatArray,
+    excused: BoolArray,
+) -> _Repair:
+    """Replace a variable's values by the candidates that leave the least deficit to it and its children."""
+    node = network.nodes[k]
+    children = [network.nodes.index(child) for child in network.structure.dag.children(node)]
+    family = [k, *(child for child in children if not excused[child])]
+    count, rows = values.shape
+    repeated = np.tile(table.columns, count)
+    repeated[table.index(node)] = values.ravel()
+    tried = table.with_columns(repeated)
+    with np.errstate(over="ignore"):
+        found = {
+            j: np.maximum(network.node_logpdf(network.nodes[j], tried), LOWEST)
+            .reshape(count, rows)
+            .mean(axis=1)
+            for j in family
+        }
+    left: FloatArray = np.sum([np.maximum(usual[j] - found[j], 0.0) for j in family], axis=0)
+    best = int(np.argmin(left))
+    gain = float(sum(deficits[j] for j in family) - left[best])
+    return _Repair(gain, values[best], {j: float(found[j][best]) for j in family})
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reasons: which variables are to blame for an alarm, or for a drift, against reference rows.
+
+
+WINDOW = 100  # rows before a drift alarm that tell which variable is to blame
+LEAST_DRIFT = 0.05  # nats per row that a variable must explain to be blamed for a drift
+DRAWS = 20  # of what is missing in a row, to tell what is to blame
+
+
+def reasons_for(
+    network: BayesianNetwork, reference: Reference, row: Table, contributions: FloatArray
+) -> tuple[Reason, ...]:
+    """Return the variables to blame for a row, the worst first.
+
+    Parameters
+    ----------
+    contributions
+        What its nodes add to the log-density: nodes × 1. NaN where that depends on what is missing; if it is
+        NaN everywhere, what is missing is drawn.
+    """
+    missing = np.isnan(row.columns[:, 0])
+    usual, values = reference.medians, reference.candidates
+    if missing.all():
+        return ()
+    if missing.any():
+        if np.isnan(contributions).all():
+            from spbn.inference.batch import imputed
+
+            draws = imputed(network, row, draws=DRAWS, seed=0)
+            contributions = np.stack([contributions_of(network, draw)[:, 0] for draw in draws], axis=1)
+            contributions[missing] = usual[missing, None]  # nothing to blame there
+        contributions = np.where(np.isnan(contributions), usual[:, None], contributions)
+
+    def candidates(k: int) -> FloatArray:
+        return values[k, ~np.isnan(values[k]), None]
+
+    others = None if missing.any() else candidates
+    found = culprits(network, row, contributions, usual, others, least=LEAST_DROP)
+    reasons = []
+    for culprit in found:
+        variable, value = row.variables[culprit.variable], float(row.columns[culprit.variable, 0])
+        shown = variable.levels[int(value)] if variable.is_discrete else value
+        reasons.append(Reason(variable.name, shown, culprit.drop))
+    return tuple(reasons)
+
+
+def drift_of(
+    network: BayesianNetwork, reference: Reference, scorer: Scorer, change: Change, recent: Table, row: int
+) -> Drift:
+    """Say what has changed, by the last rows up to one that raised a drift alarm.
+
+    Parameters
+    ----------
+    recent
+        The last rows; the one that raised the alarm is the last of them.
+    row
+        The number of that row.
+    """
+    since = max(change.since, row + 1 - min(WINDOW, recent.rows))
+    rows = recent.columns[:, recent.rows - (row + 1 - since) :]
+    window = recent.with_columns(np.ascontiguousarray(rows[:, ~np.isnan(rows).any(axis=0)]))
+    if not window.rows:
+        return Drift(row, change.since, (network.nodes[change.variable],), (float("nan"),))
+    # Two standard deviations of a normal one.
+    spreads = reference.candidates[:, -6] - reference.candidates[:, 5]
+
+    def candidates(k: int) -> FloatArray:
+        if window.variables[k].is_discrete:
+            levels = reference.candidates[k, ~np.isnan(reference.candidates[k]), None]
+            return levels + np.zeros(window.rows)
+        return window.columns[k] - SHIFTS[:, None] * 0.5 * spreads[k]
+
+    contributions = contributions_of(network, window)
+    found = culprits(network, window, contributions, reference.means, candidates, least=LEAST_DRIFT)
+    # The first explains most, whatever the evidence of its own; others must not be there by chance.
+    blamed = [c.variable for k, c in enumerate(found) if k == 0 or c.variable in change.certain]
+    blamed = blamed or [change.variable]
+    shifts = _shifts(network, scorer, window)
+    return Drift(
+        row,
+        change.since,
+        tuple(network.nodes[k] for k in blamed),
+        tuple(float(shifts[k]) for k in blamed),
+    )
+
+
+def _shifts(network: BayesianNetwork, scorer: Scorer, window: Table) -> FloatArray:
+    """Return the mean normal score of every variable given its parents; NaN if it is discrete."""
+    from scipy.special import ndtri
+
+    _, places = scorer.scored(window, np.full((len(network.nodes), window.rows), 0.5))
+    scores: FloatArray = ndtri(np.clip(places, 1e-4, 1.0 - 1e-4)).mean(axis=1)
+    return np.where(window.discrete[: len(scores)], np.nan, scores)
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a monitor says about rows.
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A drift alarm.
+
+    Attributes
+    ----------
+    row
+        The number of the row that raised it, counted from 0.
+    since
+        The number of the row where the drift seems to have begun.
+    blame
+        The variables to blame, the worst first.
+    shifts
+        How far each of them has moved, in standard deviations given its parents; NaN if it is discrete.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> from spbn.tables import training_table
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> monitor = spbn.Monitor(network, data)
+    >>> moved = training_table(data.assign(A=data["A"] + 3.0), "error")
+    >>> first = next(iter(monitor.judge(moved).drifts.values()))
+    >>> print(first.blame)
+    ('A',)
+    """
+
+    row: int
+    since: int
+    blame: tuple[str, ...]
+    shifts: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What a monitor says about some rows.
+
+    Attributes
+    ----------
+    first
+        The number of the first row, counted from 0 since the monitor was made.
+    shares, alarms
+        How many rows in normal operation are as unusual, and whether those are too few; NaN and False if
+        a row cannot be judged yet.
+    drift
+        The statistic of the drift test, relative to that of an alarm.
+    reasons
+        Of every row with an alarm, by its place among these rows: the variables to blame.
+    drifts
+        The drift alarms, by the place of their rows among these rows.
+    """
+
+    first: int
+    shares: FloatArray
+    alarms: BoolArray
+    drift: FloatArray
+    reasons: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
+    drifts: Mapping[int, Drift] = field(default_factory=dict)

@@ -1,0 +1,206 @@
+"""A sequential test of drift: does some variable no longer behave as it did in the reference rows?
+
+Every variable has, in every row, a place in its own distribution given its parents, P(X ≤ x | parents).
+Whatever the network gets wrong about that distribution, the *rank* of this place among those of the reference
+rows and of all rows seen since is uniform, and independent of all earlier ranks, as long as the rows are
+exchangeable (those of a smoothed conformal p-value; Vovk, Gammerman and Shafer 2005). Places are compared
+by the bin that they fall into, and ties are broken at random, so that memory is bounded.
+
+For each variable there are bets on kinds of drift: that the ranks rise or fall, spread out or gather. A bet
+multiplies what was staked by e(rank), a function with mean 1 over uniform ranks. One unit is staked anew
+before every row (Shiryaev and Roberts), and the statistic is the mean R of what all bets have come to:
+
+    R ← (R + 1) · e(rank).
+
+While nothing drifts, R minus the number of rows is a martingale. So an alarm when R reaches 1 / rate is false
+with probability m · rate at most within m rows, and comes after 1 / rate rows or more on average
+(e-detectors; Shin, Ramdas and Rinaldo 2023). After a drift R grows exponentially, by what the best bet earns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import final
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray, IntArray, frozen
+from spbn._base.jit import compiled
+
+BINS = 256  # of places
+CELLS = 1024  # of ranks, in each of which a bet is constant
+#: The kinds of drift that are bet on: ranks as if of a normal variable that has moved by so many standard
+#: deviations, or whose own is multiplied.
+SHIFTS = (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)
+FACTORS = (0.4, 2.0)
+GREATEST = 1e250  # of a stake, which is multiplied by at most CELLS
+
+
+@cache
+def bets() -> FloatArray:
+    """Return what the bets pay: kinds × cells, each with mean 1.
+
+    A cell pays its probability under the kind of drift, relative to that under none.
+    """
+    from scipy.special import ndtr, ndtri
+
+    edges = ndtri(np.linspace(0.0, 1.0, CELLS + 1))
+    drifted = [ndtr(edges - shift) for shift in SHIFTS] + [ndtr(edges / factor) for factor in FACTORS]
+    payments: FloatArray = frozen(CELLS * np.diff(np.array(drifted), axis=1))
+    return payments
+
+
+def counted(places: FloatArray) -> FloatArray:
+    """Count the places of reference rows, variables × rows, in bins; NaN is not counted."""
+    counts = np.zeros((len(places), BINS))
+    for variable, row in zip(counts, places, strict=True):
+        there = row[~np.isnan(row)]
+        np.add.at(variable, np.minimum((there * BINS).astype(np.int64), BINS - 1), 1.0)
+    return counts
+
+
+@dataclass(frozen=True)
+class Change:
+    """Where the evidence for a drift is.
+
+    Attributes
+    ----------
+    variable
+        The number of the variable with the most evidence.
+    certain
+        Those whose own evidence would be enough for an alarm.
+    since
+        The number of the row with which the drift seems to have begun.
+    """
+
+    variable: int
+    certain: frozenset[int]
+    since: int
+
+
+@final
+class DriftTest:
+    """The state of the test.
+
+    Parameters
+    ----------
+    reference
+        How many places of reference rows fall into every bin: variables × `BINS`.
+    rate
+        The false-alarm rate.
+    """
+
+    def __init__(self, reference: FloatArray, rate: float) -> None:
+        self.reference = frozen(reference)
+        self.rate = rate
+        self.rows = 0
+        variables, kinds = len(reference), len(bets())
+        self.counts = reference.copy()
+        #: What every bet has come to, and, to tell when a drift began, the best sum of logs of its payments
+        #: over the last rows, and the first of these.
+        self.stakes = np.zeros((variables, kinds))
+        self.sums = np.zeros((variables, kinds))
+        self.starts = np.zeros((variables, kinds), dtype=np.int64)
+
+    def update(self, places: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
+        """Take new rows.
+
+        Parameters
+        ----------
+        places
+            Variables × rows: P(X ≤ x | parents); NaN where something is missing, which says nothing.
+        uniforms
+            Variables × rows, in [0, 1): they break ties.
+
+        Returns
+        -------
+        The statistic after every row, relative to that of an alarm; and for every row with an alarm, by its
+        number, where the drift is. After an alarm the test begins again.
+        """
+        rows = places.shape[1]
+        statistic = np.empty(rows)
+        found: dict[int, Change] = {}
+        places, uniforms = frozen(places), frozen(uniforms)
+        first = 0
+        while first < rows:
+            stop = _advance(
+                first,
+                self.rows,
+                places,
+                uniforms,
+                bets(),
+                self.rate,
+                self.counts,
+                self.stakes,
+                self.sums,
+                self.starts,
+                statistic,
+            )
+            self.rows += stop - first
+            first = stop
+            if statistic[stop - 1] >= 1.0:
+                found[stop - 1] = self._change()
+                self._begin_again()
+        return statistic, found
+
+    def _change(self) -> Change:
+        variable = int(self.stakes.sum(axis=1).argmax())
+        kind = int(self.stakes[variable].argmax())
+        certain = np.flatnonzero(self.rate * self.stakes.mean(axis=1) >= 1.0)
+        return Change(variable, frozenset(certain.tolist()), int(self.starts[variable, kind]))
+
+    def _begin_again(self) -> None:
+        self.counts[:] = self.reference
+        self.stakes[:] = 0.0
+        self.sums[:] = 0.0
+        self.starts[:] = self.rows
+
+
+@compiled()
+def _advance(
+    first: int,
+    seen: int,
+    places: FloatArray,
+    uniforms: FloatArray,
+    payments: FloatArray,
+    rate: float,
+    counts: FloatArray,
+    stakes: FloatArray,
+    sums: FloatArray,
+    starts: IntArray,
+    statistic: FloatArray,
+) -> int:
+    """Take rows from the first on, up to an alarm; return the number of the row after the last."""
+    variables, bins = counts.shape
+    kinds, cells = payments.shape
+    for row in range(first, places.shape[1]):
+        for i in range(variables):
+            place = places[i, row]
+            if np.isnan(place):
+                continue
+            bin = min(int(place * bins), bins - 1)
+            below = 0.0
+            for b in range(bin):
+                below += counts[i, b]
+            total = below
+            for b in range(bin, bins):
+                total += counts[i, b]
+            rank = (below + uniforms[i, row] * (counts[i, bin] + 1.0)) / (total + 1.0)
+            counts[i, bin] += 1.0
+            cell = min(int(rank * cells), cells - 1)
+            for kind in range(kinds):
+                paid = payments[kind, cell]
+                stakes[i, kind] = min((stakes[i, kind] + 1.0) * paid, GREATEST)
+                if sums[i, kind] <= 0.0:
+                    sums[i, kind] = 0.0
+                    starts[i, kind] = seen + row - first
+                sums[i, kind] += np.log(max(paid, 1e-300))
+        mean = 0.0
+        for i in range(variables):
+            for kind in range(kinds):
+                mean += stakes[i, kind]
+        statistic[row] = rate * mean / (variables * kinds)
+        if statistic[row] >= 1.0:
+            return row + 1
+    return places.shape[1]

@@ -1,0 +1,334 @@
+"""Shares: how many reference rows are as unusual as a new one, also where none of them is.
+
+Among n reference rows and one more like them, every order is equally likely. So the share
+
+    (1 + number of reference rows with a log-density as low) / (n + 1)
+
+is at most p with probability p at most. It cannot be smaller than 1 / (n + 1), though, and close to that it
+depends on one or two rows. So the lowest tenth of the reference rows is described by a generalised Pareto
+distribution of how far below the tenth they lie, which says what share lies farther below. Its two
+parameters are not chosen but integrated over: a plug-in estimate raises too many alarms, because it takes
+the parameters for known.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.random import same_uniforms
+from spbn.diagnostics.out_of_sample import leave_one_out, out_of_fold
+from spbn.diagnostics.settings import settings_of
+from spbn.diagnostics.unusual import ONE_BY_ONE
+from spbn.errors import DataError, FitError
+from spbn.fitting import fitted
+from spbn.monitoring.drift import counted
+from spbn.monitoring.row_scores import LOWEST, Scorer, both_of, contributions_of
+from spbn.network import BayesianNetwork
+from spbn.nodes.base import FitSettings
+from spbn.tables.frames import table_with_holes
+from spbn.tables.splits import fold_labels, holdout_rows
+from spbn.tables.table import Table
+
+SHARE_OF_TAIL, FEWEST, MOST = 0.1, 20, 500  # of the reference rows, that the tail is fitted to
+FEWEST_DISTINCT = 10  # log-densities of the tail: those of discrete variables are steps, and have no tail
+IMPOSSIBLE = -1e299  # log-densities below this are those of impossible rows
+
+# The prior of the shape: log-densities have tails that are about exponential, and heavier ones if
+# rows have outliers that the network does not expect. The scale has no prior but that of a scale.
+SHAPES = np.linspace(-0.95, 1.5, 50)
+LIKELY_SHAPE, SPREAD_OF_SHAPE = 0.15, 0.4
+LOG_SCALES = np.linspace(-2.5, 2.5, 81)  # relative to the mean
+NEGLIGIBLE = 1e-12  # weight of a pair of parameters
+LOG_DISTANCES = np.linspace(-6.0, 16.0, 300)  # relative to the mean, at which shares are tabulated
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Tail:
+    """The shares that log-densities have among those of reference rows.
+
+    Attributes
+    ----------
+    ordered
+        The log-densities of the reference rows, ascending.
+    edge
+        Below this the tail is used; -inf if there is none.
+    log_distances, log_shares
+        Distances below the edge, and which share of the rows lies as far below, in logs.
+    """
+
+    ordered: FloatArray
+    edge: float
+    log_distances: FloatArray
+    log_shares: FloatArray
+
+    @classmethod
+    def of(cls, scores: FloatArray) -> Tail:
+        """Describe the log-densities of reference rows."""
+        ordered = np.sort(scores)
+        n = len(ordered)
+        k = min(max(int(SHARE_OF_TAIL * n), FEWEST), MOST, n - 1)
+        lowest, edge = ordered[:k], float(ordered[min(k, n - 1)])
+        if (
+            k < FEWEST
+            or lowest[0] < IMPOSSIBLE
+            or len(np.unique(lowest)) < FEWEST_DISTINCT
+            or lowest[-1] >= edge
+        ):
+            return cls(ordered, -np.inf, np.zeros(1), np.zeros(1))
+        excesses = edge - lowest
+        log_distances = LOG_DISTANCES + np.log(excesses.mean())
+        log_shares = np.log((k + 1) / (n + 1)) + _log_survival(excesses, np.exp(log_distances))
+        return cls(ordered, edge, log_distances, log_shares)
+
+    @property
+    def rows(self) -> int:
+        """Number of reference rows."""
+        return len(self.ordered)
+
+    @property
+    def is_extrapolated(self) -> bool:
+        """Whether shares may be smaller than one row."""
+        return self.edge > -np.inf
+
+    def shares(self, scores: FloatArray) -> FloatArray:
+        """Return which share of rows like the reference rows is as unusual, for every log-density."""
+        as_low = np.searchsorted(self.ordered, scores, side="right").astype(np.float64)
+        out: FloatArray = (1.0 + as_low) / (self.rows + 1.0)
+        low = np.flatnonzero(scores < self.edge)
+        if len(low):
+            distances = np.log(np.minimum(self.edge - scores[low], 1e300))
+            out[low] = np.exp(np.interp(distances, self.log_distances, self.log_shares))
+        return out
+
+    def scores(self, shares: FloatArray) -> FloatArray:
+        """Return the log-densities that have these shares: what `shares` does, backwards."""
+        places = np.clip(np.ceil(shares * (self.rows + 1.0)).astype(np.int64) - 2, 0, self.rows - 1)
+        out: FloatArray = self.ordered[places].copy()
+        low = np.flatnonzero(np.log(shares) < self.log_shares[0])
+        if self.is_extrapolated and len(low):
+            # Ascending, for interpolation.
+            distances = np.interp(np.log(shares[low]), self.log_shares[::-1], self.log_distances[::-1])
+            out[low] = self.edge - np.exp(distances)
+        return out
+
+
+def _log_survival(excesses: FloatArray, distances: FloatArray) -> FloatArray:
+    """Return the log-probability that one more excess is greater than each of some distances.
+
+    That is the mean over the posterior of the parameters, on a grid.
+    """
+    scales = excesses.mean() * np.exp(LOG_SCALES)
+    log_posterior = np.empty((len(SHAPES), len(scales)))
+    for i, shape in enumerate(SHAPES):
+        hazards = _cumulative_hazard(excesses / scales[:, None], shape).sum(axis=1)
+        log_posterior[i] = -len(excesses) * np.log(scales) - (1.0 + shape) * hazards
+        log_posterior[i] -= 0.5 * ((shape - LIKELY_SHAPE) / SPREAD_OF_SHAPE) ** 2
+    weights = np.exp(log_posterior - log_posterior.max())
+    weights /= weights.sum()
+    survival = np.zeros(len(distances))
+    for i, shape in enumerate(SHAPES):
+        likely = weights[i] > NEGLIGIBLE
+        hazards = _cumulative_hazard(distances / scales[likely, None], shape)
+        survival += weights[i, likely] @ np.exp(-hazards)
+    log_survival: FloatArray = np.log(np.maximum(survival, 1e-300))
+    return log_survival
+
+
+def _cumulative_hazard(values: FloatArray, shape: float) -> FloatArray:
+    """Return minus the log-probability of greater values under a generalised Pareto distribution of scale 1.
+
+    It is infinite from where on there are none.
+    """
+    if abs(shape) < 1e-12:
+        return values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        hazard: FloatArray = np.log1p(np.maximum(shape * values, -1.0)) / shape
+    return hazard
+
+
+# ----------------------------------------------------------------------------------------------------
+# Reference rows: what new rows are compared with, scored by parameters that were fitted without them.
+#
+# Rows that a network was fitted to are left out of the fit when they are scored, one by one or a tenth at a
+# time, or all new rows would look unusual beside them.
+
+
+FEWEST_ROWS = 50
+FOLDS = 10
+PLACED_ROWS = 2_000  # whose places are computed: they take longer than densities do
+COMPARED_ROWS = 1_000  # that rows with holes are compared with, node by node
+CANDIDATES = 31  # values of a variable that are tried when it may be to blame
+FARTHEST = 50.0  # nats below the median that count in a mean: a single row must not decide it
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What is known of reference rows.
+
+    Attributes
+    ----------
+    tail
+        Their log-densities.
+    medians, means
+        What every node adds to the log-density, by the order of the nodes.
+    places
+        How many rows have P(X ≤ x | parents) in every bin: nodes × bins.
+    candidates
+        Variables × quantiles of the columns; the levels of a discrete one, and then NaN.
+    by_node
+        What every node adds to the log-densities of some rows: nodes × rows. None if rows with holes are not
+        compared with it.
+    """
+
+    tail: Tail
+    medians: FloatArray
+    means: FloatArray
+    places: FloatArray
+    candidates: FloatArray
+    by_node: FloatArray | None = None
+
+    @property
+    def rows(self) -> int:
+        """Number of reference rows."""
+        return self.tail.rows
+
+
+def reference_of(
+    network: BayesianNetwork, data: Any, *, trained: bool | None, by_node: bool = False
+) -> Reference:
+    """Score reference rows.
+
+    Parameters
+    ----------
+    trained
+        Whether the network was fitted to these rows. None: if they are its training table, by its hash.
+    by_node
+        Whether to remember what nodes add to the log-densities of some rows.
+    """
+    table = table_with_holes(data, network.variables)
+    whole = np.flatnonzero(np.isfinite(table.columns).all(axis=0))
+    complete = table.take(whole)
+    if len(whole) < FEWEST_ROWS:
+        holes = f", of which {len(whole)} have no missing value" if len(whole) < table.rows else ""
+        raise DataError(
+            f"a monitor needs at least {FEWEST_ROWS} complete reference rows. Got {table.rows}{holes}."
+        )
+    settings = settings_of(network)
+    known = network.record.data_hash
+    if trained is None:
+        trained = known is not None and known in (table.digest, complete.digest)
+    if trained and settings is None:
+        warnings.warn(
+            "the bandwidth rule of this network is not on record, so its training rows cannot be left out "
+            "of the fit when they are scored, and new rows will look more unusual than they are: give "
+            "reference rows that it was not fitted to.",
+            stacklevel=3,
+        )
+        trained = False
+    if not trained:
+        _warn_of_training_rows(network, complete)
+    if trained and settings is not None:
+        # Rows with holes were left out of the fit, or filled for it.
+        if network.inputs or known == complete.digest:
+            table, whole = complete, np.arange(complete.rows)
+        filled = _filled(network, table)
+        contributions = (leave_one_out if filled.rows <= ONE_BY_ONE else out_of_fold)(network, filled)[
+            :, whole
+        ]
+        places = _places_out_of_fold(network, filled, whole, settings)
+    else:
+        contributions = contributions_of(network, complete)
+        some = _thinned(complete)
+        places = Scorer(network).scored(some, _uniforms(network, some))[1]
+    contributions = np.maximum(contributions, LOWEST)
+    return Reference(
+        Tail.of(contributions.sum(axis=0)),
+        np.median(contributions, axis=1),
+        np.mean(np.maximum(contributions, np.median(contributions, axis=1)[:, None] - FARTHEST), axis=1),
+        counted(places),
+        _candidates(complete),
+        contributions[:, _some(complete.rows, COMPARED_ROWS)] if by_node else None,
+    )
+
+
+def _uniforms(network: BayesianNetwork, table: Table) -> FloatArray:
+    """Return random numbers for reference rows, nodes × rows, always the same ones."""
+    return same_uniforms((len(network.nodes), table.rows))
+
+
+def _filled(network: BayesianNetwork, table: Table) -> Table:
+    """Return a table that was learned from as it is, its holes filled: they count for the fit."""
+    if np.isfinite(table.columns).all():
+        return table
+    from spbn.inference.batch import imputed
+
+    return imputed(network, table, seed=0)[0]
+
+
+def _places_out_of_fold(
+    network: BayesianNetwork, table: Table, wanted: IntArray, settings: FitSettings
+) -> FloatArray:
+    """Return the places of training rows, or of some if there are many; each under a fit without it."""
+    discrete = table.level_codes
+    if table.rows <= PLACED_ROWS:
+        labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=discrete)
+        parts = [(np.flatnonzero(labels != k), np.flatnonzero(labels == k)) for k in range(labels.max() + 1)]
+    else:
+        parts = [holdout_rows(table.rows, PLACED_ROWS / table.rows, 0, discrete=discrete)]
+    rows, uniforms = network.transformed(table), _uniforms(network, table)
+    found = np.full(uniforms.shape, np.nan)
+    for kept, asked in parts:
+        train, test = rows.take(kept), rows.take(asked)
+        for k, family in enumerate(network.structure.families()):
+            try:
+                cpd = fitted(train, family, settings)
+            except FitError:
+                cpd = network.cpds[family.node]
+            found[k, asked] = both_of(cpd)(test.select((*family.parents, family.node)), uniforms[k, asked])[1]
+    return np.clip(found[:, wanted], 0.0, 1.0)
+
+
+def _thinned(table: Table) -> Table:
+    return table if table.rows <= PLACED_ROWS else table.take(_some(table.rows, PLACED_ROWS))
+
+
+def _some(rows: int, most: int) -> IntArray:
+    """Return the numbers of some rows, always the same ones; all if there are not too many."""
+    return np.sort(np.random.default_rng(0).permutation(rows)[:most])
+
+
+def _candidates(table: Table) -> FloatArray:
+    out = np.full((len(table.names), CANDIDATES), np.nan)
+    for variable, column, values in zip(table.variables, table.columns, out, strict=True):
+        if variable.is_discrete:
+            count = min(len(variable.levels), CANDIDATES)
+            values[:count] = np.arange(count)
+        else:
+            values[:] = np.quantile(column, (np.arange(CANDIDATES) + 0.5) / CANDIDATES)
+    return out
+
+
+def _warn_of_training_rows(network: BayesianNetwork, table: Table) -> None:
+    """Say so if reference rows sit on kernels of their own: they look more likely than new rows do."""
+    for cpd in network.cpds.values():
+        kept = cpd.kept_rows
+        if kept is None:
+            continue
+        rows = network.transformed(table).select(kept.names)
+        known = set(map(bytes, np.ascontiguousarray(kept.columns.T)))
+        same = sum(bytes(row) in known for row in np.ascontiguousarray(rows.columns.T))
+        if same > 0.5 * table.rows and len(kept.names) > 1:
+            warnings.warn(
+                f"{same} of the {table.rows} reference rows are among the rows that the network was fitted "
+                f"to, so new rows will look more unusual than they are: give other rows or the whole "
+                f"training table, which is recognised, or pass trained=True to leave rows out of the fit.",
+                stacklevel=4,
+            )
+            return

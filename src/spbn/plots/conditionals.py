@@ -1,0 +1,247 @@
+"""The density of a node given its parents: shading, slices, or bars, whichever shows it best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray, IntArray
+from spbn.network import BayesianNetwork
+from spbn.plots.style import FILL, INK, LINES, LONGEST_TITLE, short_title
+from spbn.tables.frames import as_table
+from spbn.tables.table import Table, Variable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CURVE_POINTS = 200
+MESH_POINTS = 100
+FADING = 0.08  # of a parent's range: so far from all training rows the shading begins to fade
+SLICES = (0.1, 0.3, 0.5, 0.7, 0.9)  # quantiles of a parent
+CLOUD_POINTS = 2_000
+LONGEST_LEVEL = 18  # letters of a level
+BARS, STACKS = 20, 10  # levels, and configurations of parents, that are drawn
+
+
+def columns_to_show(network: BayesianNetwork, node: str, data: Any) -> dict[str, FloatArray]:
+    """Return values of a node and its parents to show: the data, or rows drawn from the network."""
+    names = {node, *network.structure.parents(node)}
+    variables = [variable for variable in network.variables if variable.name in names]
+    rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
+    table = as_table(rows, variables=variables)
+    return dict(zip(table.names, table.columns, strict=True))
+
+
+def _shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
+    """Return points over the values of a column that are shown: all but far outliers, and some margin."""
+    low, high = np.quantile(column, [0.002, 0.998])
+    if low == high:  # nearly all rows have one value
+        low, high = float(column.min()), float(column.max())
+    margin = 0.08 * (high - low) if high > low else 0.5 * max(1e-6, abs(low))
+    return np.linspace(low - margin, high + margin, points)
+
+
+def draw_curve(ax: Axes, network: BayesianNetwork, node: str, column: FloatArray, *, with_rows: bool) -> None:
+    """Draw the density of a node without parents, over a histogram of rows if these are known."""
+    xs = _shown_range(column)
+    if with_rows:
+        # Bins over the range that is shown: far outliers would otherwise ask for thousands.
+        bins = np.linspace(xs[0], xs[-1], 41).tolist()
+        ax.hist(column, bins=bins, density=True, color=FILL, edgecolor="none")
+    ax.plot(xs, np.exp(network.node_logpdf(node, {node: xs})), color=LINES[0])
+    ax.set_xlabel(short_title(node), parse_math=False)
+    ax.set_ylabel("density")
+
+
+def draw_shading(
+    ax: Axes,
+    network: BayesianNetwork,
+    node: str,
+    parent: str,
+    columns: dict[str, FloatArray],
+    points: int,
+) -> None:
+    """Draw the density of a node given its only parent as shading, with the rows over it."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    # Coarser than a curve, and smoothed: every point costs a sum over the training rows.
+    parents, xs = (_shown_range(columns[name], MESH_POINTS) for name in (parent, node))
+    mesh = np.meshgrid(parents, xs)
+    rows = {parent: mesh[0].ravel(), node: mesh[1].ravel()}
+    density = np.exp(network.node_logpdf(node, rows)).reshape(mesh[0].shape)
+    kept = network.cpds[node].kept_rows
+    if kept is not None:
+        # Far from all rows, a conditional density made of kernels is the narrow ridge of the nearest one.
+        distance = _distances(parents, network.in_data_units(parent, kept.column(parent))) / np.ptp(parents)
+        density *= np.clip(2.0 - distance / FADING, 0.0, 1.0)
+    # From transparent to blue, so that any background will do; a few peaks must not fade all the rest.
+    shades = LinearSegmentedColormap.from_list("shades", [(LINES[0], 0.0), (LINES[0], 0.9)])
+    ax.imshow(
+        density,
+        cmap=shades,
+        vmin=0.0,
+        vmax=_greatest_shade(density),
+        extent=(parents[0], parents[-1], xs[0], xs[-1]),
+        origin="lower",
+        aspect="auto",
+        interpolation="bilinear",
+    )
+    if len(columns[node]) > 1:
+        step = -(-len(columns[node]) // points)
+        ax.plot(columns[parent][::step], columns[node][::step], ".", color=INK, markersize=1.5, alpha=0.35)
+    ax.set_xlim(parents[0], parents[-1])
+    ax.set_ylim(xs[0], xs[-1])
+    ax.set_xlabel(short_title(parent), parse_math=False)
+    ax.set_ylabel(short_title(node), parse_math=False)
+
+
+def _distances(points: FloatArray, values: FloatArray) -> FloatArray:
+    """Return how far every point is from the nearest of some values."""
+    ordered = np.sort(values)
+    after = np.searchsorted(ordered, points).clip(1, max(1, len(ordered) - 1))
+    left, right = ordered[after - 1], ordered[np.minimum(after, len(ordered) - 1)]
+    nearest: FloatArray = np.minimum(np.abs(points - left), np.abs(points - right))
+    return nearest
+
+
+def _greatest_shade(density: FloatArray) -> float:
+    peaks = density.max(axis=0)
+    shown = peaks[peaks > 0.0]
+    return float(np.quantile(shown, 0.9)) if len(shown) else 1.0
+
+
+def draw_slices(
+    ax: Axes,
+    network: BayesianNetwork,
+    node: str,
+    parents: tuple[str, ...],
+    columns: dict[str, FloatArray],
+) -> None:
+    """Draw the density at some values of the parent that changes it most, the others at typical values.
+
+    These are quantiles and the median, or the most common levels; a discrete parent goes first.
+    """
+    levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
+    common = {parent: _most_common(columns[parent]) for parent in parents if parent in levels}
+    usual = {p: float(common[p][0] if p in common else np.median(columns[p])) for p in parents}
+    values = {
+        parent: np.sort(common[parent][: len(LINES)])
+        if parent in common
+        else np.quantile(columns[parent], SLICES)
+        for parent in parents
+    }
+
+    xs = _shown_range(columns[node])
+
+    def slices(parent: str, xs: FloatArray) -> FloatArray:
+        count = len(values[parent])
+        row = {name: np.full(count * len(xs), usual[name]) for name in parents}
+        row[parent] = np.repeat(values[parent], len(xs))
+        row[node] = np.tile(xs, count)
+        return np.exp(network.node_logpdf(node, _as_rows(network, row))).reshape(count, len(xs))
+
+    def change(parent: str) -> float:
+        return float(np.abs(np.diff(slices(parent, xs), axis=0)).sum())
+
+    def written(parent: str, value: float) -> str:
+        return short_title(levels[parent][int(value)], LONGEST_LEVEL) if parent in levels else f"{value:.3g}"
+
+    chosen = max(common or parents, key=change)
+    curves = slices(chosen, xs)
+    visible = np.flatnonzero((curves > 0.005 * curves.max(axis=1, keepdims=True)).any(axis=0))
+    if len(visible) > 1:
+        xs = np.linspace(xs[visible[0]], xs[visible[-1]], CURVE_POINTS)
+        curves = slices(chosen, xs)
+    for value, curve, colour in zip(values[chosen], curves, LINES, strict=False):
+        ax.plot(xs, curve, color=colour, label=written(chosen, value))
+    rest = ", ".join(f"{parent} = {written(parent, usual[parent])}" for parent in parents if parent != chosen)
+    name = short_title(node, LONGEST_TITLE // 2)
+    at = f"   {short_title(f'(at {rest})', LONGEST_TITLE - len(name))}" if rest else ""
+    ax.set_xlabel(f"{name}{at}", parse_math=False)
+    ax.set_ylabel("density")
+    _legend_above(ax, chosen, len(values[chosen]))
+
+
+def draw_bars(
+    ax: Axes, network: BayesianNetwork, variable: Variable, columns: dict[str, FloatArray], *, with_rows: bool
+) -> None:
+    """Draw the probabilities of a discrete node's levels."""
+    parents = network.structure.parents(variable.name)
+    if parents:
+        _draw_stacks(ax, network, variable, parents, columns)
+        return
+    shown = np.sort(_most_common(columns[variable.name], len(variable.levels))[:BARS])[::-1]
+    places = np.arange(len(shown))
+    if with_rows:
+        shares = np.bincount(columns[variable.name].astype(np.int64), minlength=len(variable.levels))
+        ax.barh(places, shares[shown] / len(columns[variable.name]), color=FILL, height=0.8)
+    found = np.exp(
+        network.node_logpdf(variable.name, _as_rows(network, {variable.name: shown.astype(float)}))
+    )
+    ax.barh(places, found, color=LINES[0], height=0.35)
+    ax.set_yticks(places, [short_title(variable.levels[k], LONGEST_LEVEL) for k in shown], parse_math=False)
+    ax.set_xlabel("probability")
+    ax.set_ylabel(short_title(variable.name), parse_math=False)
+
+
+def _draw_stacks(
+    ax: Axes,
+    network: BayesianNetwork,
+    variable: Variable,
+    parents: tuple[str, ...],
+    columns: dict[str, FloatArray],
+) -> None:
+    """Draw the probabilities of the levels side by side, for each of the most common configurations."""
+    known = {other.name: other.levels for other in network.variables}
+    codes = np.stack([columns[parent] for parent in parents], axis=1)
+    found, counts = np.unique(codes, axis=0, return_counts=True)
+    chosen = found[np.sort(np.argsort(-counts, kind="stable")[:STACKS])][::-1]
+    levels = len(variable.levels)
+    rows = {parent: np.repeat(chosen[:, k], levels) for k, parent in enumerate(parents)}
+    rows[variable.name] = np.tile(np.arange(levels, dtype=np.float64), len(chosen))
+    shares = np.exp(network.node_logpdf(variable.name, _as_rows(network, rows))).reshape(-1, levels)
+    common = np.sort(_most_common(columns[variable.name], levels)[: len(LINES)])
+    places, left = np.arange(len(chosen)), np.zeros(len(chosen))
+    for k, colour in zip(common, LINES, strict=False):
+        label = short_title(variable.levels[k], LONGEST_LEVEL)
+        ax.barh(places, shares[:, k], left=left, color=colour, height=0.7, label=label)
+        left = left + shares[:, k]
+    if levels > len(common):
+        ax.barh(places, 1.0 - left, left=left, color=FILL, height=0.7, label="other")
+    names = [", ".join(known[p][int(c)] for p, c in zip(parents, row, strict=True)) for row in chosen]
+    ax.set_yticks(places, [short_title(name, LONGEST_LEVEL) for name in names], parse_math=False)
+    ax.set_ylabel(short_title(", ".join(parents)), parse_math=False)
+    ax.set_xlabel("probability")
+    ax.set_xlim(0.0, 1.0)
+    _legend_above(ax, variable.name, min(3, len(common) + 1))
+
+
+def _legend_above(ax: Axes, title: str, columns: int) -> None:
+    legend = ax.legend(
+        title=short_title(title),
+        frameon=False,
+        fontsize="small",
+        title_fontsize="small",
+        ncols=columns,
+        handlelength=1.2,
+        columnspacing=1.2,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+    )
+    legend.get_title().set_parse_math(False)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _most_common(codes: FloatArray, levels: int = 0) -> IntArray:
+    """Return the levels that occur, or as many as there are, the most common first."""
+    counts = np.bincount(codes.astype(np.int64), minlength=levels)
+    order = np.argsort(-counts, kind="stable")
+    return order if levels else order[: np.count_nonzero(counts)]
+
+
+def _as_rows(network: BayesianNetwork, columns: dict[str, FloatArray]) -> Table:
+    """Return columns in the units of the data, discrete ones as level codes, as rows of the network."""
+    levels = {v.name: v.levels for v in network.variables if v.is_discrete and v.name in columns}
+    return Table(tuple(columns), np.stack(list(columns.values())), levels)

@@ -1,0 +1,316 @@
+"""A classifier for scikit-learn: Bayes' rule with the densities of semiparametric Bayesian networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.random import Seed, generator
+from spbn.errors import ArgumentError, DataError, quoted
+from spbn.graphs.dag import Arc
+from spbn.kernels.bandwidth import BandwidthRule
+from spbn.network import BayesianNetwork
+from spbn.nodes.base import NodeType
+from spbn.sklearn.calibration import Calibration
+from spbn.sklearn.class_densities import STRUCTURES, ClassDensities, Learning, informative
+from spbn.tables.frames import as_table, frame_index, mixed_table
+from spbn.tables.levels import is_categorical
+from spbn.tables.table import Table
+from spbn.transforms import require_kind
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CALIBRATION_FOLDS = 5
+#: Parameters that are not arguments of `learn`, or have another name there.
+OWN = ("structure", "calibrate", "score_function", "discrete")
+
+
+class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that knows the density of the features within every class.
+
+    The probability of a class follows from Bayes' rule, P(class | row) ∝ P(class) f(row | class), and
+    `explain` says which features speak for it. Features may be numbers, text, categories and truth values.
+
+    Parameters
+    ----------
+    model, margins
+        As for `spbn.learn`; the defaults are those that predict best.
+    structure
+        "multinet": every class has a network of its own, learned from its rows. "augmented": one
+        network for all classes, in which the class is a parent of every feature.
+    calibrate
+        Divide all log-odds by a temperature, and mix the probabilities with the class frequencies; both
+        amounts are found by cross-validation (see `spbn.sklearn.calibration`). Without this, products of
+        densities are too confident.
+    discrete
+        Numeric features that stand for categories.
+    max_parents
+        Maximum number of features that are parents of a feature; the class does not count.
+    score_function
+        The `score` of `spbn.learn`, which is a method here.
+    algorithm, test, start, types, folds, validation, patience, epsilon, alpha, required_arcs,
+    forbidden_arcs, bandwidth, smoothing, seed, engine
+        As for `spbn.learn`. A class with fewer rows than folds has fewer folds, and classes or
+        features that no network can be learned from have simpler densities.
+
+    Attributes
+    ----------
+    classes_
+        The classes, sorted.
+    networks_
+        The network of every class, by class; or, if `structure` is "augmented", the one network under
+        the name of every class.
+    priors_
+        The probability of every class before any feature is seen.
+    temperature_, doubt_
+        The divisor of the log-odds, and the weight of the class frequencies; 1 and 0 without calibration.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn; there is no `feature_names_in_` for an array, whose features are
+        called ``x0``, ``x1``, ...
+
+    Examples
+    --------
+    >>> import spbn
+    >>> from sklearn.datasets import load_iris
+    >>> rows, species = load_iris(as_frame=True, return_X_y=True)
+    >>> model = spbn.SPBNClassifier(model="gbn", calibrate=False).fit(rows, species)
+    >>> bool(model.score(rows, species) > 0.9)
+    True
+    """
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+    priors_: FloatArray
+    temperature_: float
+    doubt_: float
+
+    def __init__(
+        self,
+        *,
+        model: str = "blend",
+        margins: str = "yeo-johnson",
+        structure: str = "multinet",
+        calibrate: bool = True,
+        algorithm: str = "hc",
+        test: str = "rcot",
+        start: NodeType | str = "ckde",
+        types: Iterable[NodeType | str] | None = None,
+        score_function: str | None = None,
+        folds: int = 10,
+        validation: float = 0.2,
+        patience: int = 5,
+        epsilon: float = 0.0,
+        alpha: float = 0.05,
+        max_parents: int | None = None,
+        required_arcs: Iterable[Arc] = (),
+        forbidden_arcs: Iterable[Arc] = (),
+        bandwidth: BandwidthRule = "scott",
+        discrete: Sequence[str] = (),
+        smoothing: float = 1.0,
+        seed: Seed = 0,
+        engine: str = "auto",
+    ) -> None:
+        self.model = model
+        self.margins = margins
+        self.structure = structure
+        self.calibrate = calibrate
+        self.algorithm = algorithm
+        self.test = test
+        self.start = start
+        self.types = types
+        self.score_function = score_function
+        self.folds = folds
+        self.validation = validation
+        self.patience = patience
+        self.epsilon = epsilon
+        self.alpha = alpha
+        self.max_parents = max_parents
+        self.required_arcs = required_arcs
+        self.forbidden_arcs = forbidden_arcs
+        self.bandwidth = bandwidth
+        self.discrete = discrete
+        self.smoothing = smoothing
+        self.seed = seed
+        self.engine = engine
+
+    def fit(self, X: Any, y: Any) -> SPBNClassifier:
+        """Learn the densities of the features within the classes `y`."""
+        densities = self._checked()
+        table, target = self._training_table(X, y)
+        self.classes_, labels = np.unique(target, return_inverse=True)
+        self._variables = table.variables
+        # A column that is constant, or a copy of another, says nothing about the class.
+        self._used = informative(table)
+        if not self._used:
+            raise DataError("no feature varies, which leaves nothing to predict the classes from.")
+        learning = Learning(self._options(table))
+        rows = table.select(self._used)
+        self._densities: ClassDensities = densities.learned(rows, labels, len(self.classes_), learning)
+        calibrated = self.calibrate and len(self.classes_) > 1
+        self._calibration = self._calibrated(rows, labels, learning) if calibrated else Calibration()
+        self.temperature_, self.doubt_ = self._calibration.temperature, self._calibration.doubt
+        self.priors_ = np.exp(self._densities.log_priors)
+        self.networks_: dict[Any, BayesianNetwork] = dict(
+            zip(self.classes_.tolist(), self._densities.by_class, strict=True)
+        )
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most likely class of every row."""
+        most_likely = self.predict_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[most_likely])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probabilities of the classes: rows × classes."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithms of the probabilities of the classes: rows × classes."""
+        return self._log_probabilities(self._contributions(X)).T
+
+    def predict_joint_log_proba(self, X: Any) -> FloatArray:
+        """Return log P(class) f(row | class), rows × classes; not calibrated."""
+        return (self._contributions(X).sum(axis=1) + self._densities.log_priors[:, None]).T
+
+    def explain(self, X: Any) -> pd.DataFrame:
+        """Say for every row which features speak for the predicted class.
+
+        Returns
+        -------
+        One row per row of `X`: the class `predicted`, its `probability`, the `runner_up`, what `(prior)` says
+        for the predicted class against the runner-up, and what every feature says: the difference of its
+        log-densities, given its parents, under the two classes. Their sum is the log-odds before calibration:
+        positive numbers speak for the predicted class, and negative ones for the runner-up.
+        """
+        import pandas as pd
+
+        contributions = self._contributions(X)
+        log_probabilities = self._log_probabilities(contributions)
+        rows = np.arange(log_probabilities.shape[1])
+        priors = self._densities.log_priors
+        joint = contributions.sum(axis=1) + priors[:, None]
+        # Calibrated, classes that are all but impossible are equally probable: then the densities decide.
+        order = np.lexsort((-joint, -log_probabilities), axis=0)
+        first, second = order[0], order[min(1, len(order) - 1)]
+        ratios = contributions[first, :, rows] - contributions[second, :, rows]
+        by_feature = dict(zip(self._used, ratios.T, strict=True))
+        names = [variable.name for variable in self._variables]
+        return pd.DataFrame(
+            {
+                "predicted": self.classes_[first],
+                "probability": np.exp(log_probabilities[first, rows]),
+                "runner_up": self.classes_[second],
+                "(prior)": priors[first] - priors[second],
+                **{name: by_feature.get(name, np.zeros(len(rows))) for name in names},
+            },
+            index=frame_index(X),
+        )
+
+    def _checked(self) -> Any:
+        """Refuse wrong parameters; return the kind of densities."""
+        if self.structure not in STRUCTURES:
+            choices = " or ".join(map(repr, STRUCTURES))
+            raise ArgumentError(f"structure must be {choices}. Got {self.structure!r} instead.")
+        require_kind(self.margins)
+        return STRUCTURES[self.structure]
+
+    def _options(self, table: Table) -> dict[str, Any]:
+        """Return the arguments of `learn`."""
+        options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
+        options["score"] = self.score_function
+        for name in ("required_arcs", "forbidden_arcs"):
+            options[name] = [(source, target) for source, target in options[name]]
+            unknown = [end for arc in options[name] for end in arc if end not in table.names]
+            if unknown:
+                raise ArgumentError(f"{name} names unknown features: {quoted(unknown)}.")
+        return options
+
+    def _calibrated(self, table: Table, labels: IntArray, learning: Learning) -> Calibration:
+        """Fit the calibration to rows that are left out.
+
+        The structures stay, and their densities are fitted again: learning them again takes
+        several times as long and leads to the same temperatures.
+        """
+        folds = _stratified_folds(labels, CALIBRATION_FOLDS, generator(self.seed))
+        joint = np.zeros((len(self.classes_), len(labels)))
+        log_priors = np.full_like(joint, -np.inf)
+        for fold in np.unique(folds):
+            train, test = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            rows = table.take(train)
+            names = informative(rows)  # some columns vary only in the rows that are left out
+            if not names:
+                continue
+            fitted = self._densities.refitted(rows.select(names), labels[train], learning)
+            log_priors[:, test] = fitted.log_priors[:, None]
+            joint[:, test] = fitted.contributions(table.take(test).select(names)).sum(axis=1)
+        # Without smoothing, a class is impossible that no training row has: nothing can be learned from that.
+        possible = np.isfinite(log_priors[labels, np.arange(len(labels))])
+        return Calibration.fitted(
+            (joint + log_priors)[:, possible], log_priors[:, possible], labels[possible]
+        )
+
+    def _contributions(self, X: Any) -> FloatArray:
+        """Return what every feature contributes to the log-density: classes × features × rows."""
+        check_is_fitted(self)
+        return self._densities.contributions(self._table(X).select(self._used))
+
+    def _log_probabilities(self, contributions: FloatArray) -> FloatArray:
+        log_priors = self._densities.log_priors[:, None]
+        return self._calibration.log_probabilities(contributions.sum(axis=1) + log_priors, log_priors)
+
+    def _training_table(self, X: Any, y: Any) -> tuple[Table, npt.NDArray[Any]]:
+        if not self._is_mixed(X):
+            features, target = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+            check_classification_targets(target)
+            return Table(self._names(features.shape[1]), np.ascontiguousarray(features.T)), target
+        validate_data(self, X, skip_check_array=True)
+        table = mixed_table(self._named(X), discrete=self.discrete, min_rows=2)
+        target = column_or_1d(y, warn=True)
+        assert_all_finite(target, estimator_name=type(self).__name__, input_name="y")
+        check_consistent_length(table.columns[0], target)
+        check_classification_targets(target)
+        return table, target
+
+    def _table(self, X: Any) -> Table:
+        if not any(variable.is_discrete for variable in self._variables):
+            features = validate_data(self, X, dtype=np.float64, reset=False)
+            table = Table(self._names(features.shape[1]), np.ascontiguousarray(features.T))
+        else:
+            validate_data(self, X, skip_check_array=True, reset=False)
+            table = self._named(X)
+        return as_table(table, variables=self._variables)
+
+    def _is_mixed(self, X: Any) -> bool:
+        """Tell whether data is a frame with discrete columns."""
+        if len(self.discrete):
+            return True
+        frame = nw.from_native(X, pass_through=True, eager_only=True)
+        return isinstance(frame, nw.DataFrame) and any(map(is_categorical, frame.iter_columns()))
+
+    def _named(self, X: Any) -> Any:
+        """Return a frame as it is, and an array as columns with names."""
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            return X
+        return dict(zip(self._names(X.shape[1]), X.T, strict=True))
+
+    def _names(self, features: int) -> tuple[str, ...]:
+        return tuple(getattr(self, "feature_names_in_", [f"x{i}" for i in range(features)]))
+
+
+def _stratified_folds(labels: IntArray, folds: int, rng: np.random.Generator) -> IntArray:
+    """Return the fold of every row, so that the rows of every class are spread evenly."""
+    found = np.empty(len(labels), dtype=np.int64)
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        found[rows] = np.arange(len(rows)) % folds
+    return found

@@ -1,0 +1,1 @@
+"""Time series: networks that describe each row given the rows before it."""

@@ -1,0 +1,334 @@
+"""What may come next: many paths of the future, and what can be read off them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, FloatArray
+from spbn.errors import ArgumentError, quoted
+from spbn.inference.evidence import read_region
+from spbn.tables.table import Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+import warnings
+
+from spbn.network import BayesianNetwork
+from spbn.tables.lags import lag_name
+
+#: What happens or does not at every step: a dict of intervals and levels, or a function of a frame.
+Event = Mapping[str, Any] | Callable[["pd.DataFrame"], Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """Possible paths of the rows after a history, drawn independently of each other.
+
+    Where the history has a column that tells series apart, results have a row for every series and step;
+    otherwise for every step.
+
+    Attributes
+    ----------
+    variables
+        The variables.
+    draws
+        Variables × series × paths × steps; levels as codes.
+    series_name, series
+        The column that tells series apart, if there is one, and the series.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> dynamic = spbn.learn_dynamic(data, lags=1, model="gbn")
+    >>> ahead = dynamic.forecast(data, 3, n=100, seed=0)
+    >>> ahead.mean().shape
+    (3, 5)
+    """
+
+    variables: tuple[Variable, ...]
+    draws: FloatArray
+    series_name: str | None
+    series: tuple[str, ...]
+    _history: tuple[FloatArray, ...] = field(repr=False)  # of every series, variables × rows
+
+    @property
+    def steps(self) -> int:
+        """How many steps the paths have."""
+        return self.draws.shape[3]
+
+    @property
+    def n(self) -> int:
+        """How many paths every series has."""
+        return self.draws.shape[2]
+
+    @cached_property
+    def paths(self) -> pd.DataFrame:
+        """All paths: a row for every series, path and step, counted from 1.
+
+        The columns "path" and "step" have an underscore after their names if a variable is called so.
+        """
+        import pandas as pd
+
+        paths, steps = self.n, self.steps
+        taken = [variable.name for variable in self.variables] + [self.series_name or ""]
+        columns: dict[str, Any] = {
+            free_name("path", taken): np.tile(np.repeat(np.arange(1, paths + 1), steps), len(self.series)),
+            free_name("step", taken): np.tile(np.arange(1, steps + 1), len(self.series) * paths),
+        }
+        if self.series_name is not None:
+            columns = {self.series_name: np.repeat(np.array(self.series), paths * steps), **columns}
+        for variable, values in zip(self.variables, self.draws, strict=True):
+            columns[variable.name] = as_data(variable, values.reshape(-1))
+        return pd.DataFrame(columns)
+
+    def mean(self) -> pd.DataFrame:
+        """Return the mean of every continuous variable at every step."""
+        return self._by_step(lambda values: values.mean(axis=1))
+
+    def std(self) -> pd.DataFrame:
+        """Return the standard deviation of every continuous variable at every step."""
+        return self._by_step(lambda values: values.std(axis=1))
+
+    def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
+        """Return quantiles of every continuous variable at every step.
+
+        Columns are pairs of a variable and a share: ``forecast.quantile([0.05, 0.95])["x"]`` has two.
+        """
+        import pandas as pd
+
+        wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if wanted.ndim != 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+            raise ArgumentError(f"quantiles are for shares between 0 and 1. Got {q!r}.")
+        names = [variable.name for variable, _ in self._continuous]
+        columns = pd.MultiIndex.from_product([names, wanted.tolist()], names=["variable", "quantile"])
+        found = np.empty((len(self._index), len(names), len(wanted)))
+        for place, (_, values) in enumerate(self._continuous):
+            found[:, place] = np.quantile(values, wanted, axis=1).reshape(len(wanted), -1).T
+        return pd.DataFrame(found.reshape(len(found), -1), index=self._index, columns=columns)
+
+    def interval(self, share: float = 0.9) -> pd.DataFrame:
+        """Return the interval that leaves out the same share of paths on both sides, at every step."""
+        if not 0.0 < share < 1.0:
+            raise ArgumentError(f"an interval has a share between 0 and 1. Got {share!r}.")
+        tail = 0.5 * (1.0 - share)
+        found = self.quantile([tail, 1.0 - tail])
+        return found.rename(columns={tail: "low", 1.0 - tail: "high"}, level=1)
+
+    def probabilities(self, variable: str) -> pd.DataFrame:
+        """Return the probability of every level of a discrete variable at every step."""
+        import pandas as pd
+
+        place = self._place(variable)
+        levels = self.variables[place].levels
+        if not levels:
+            raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
+        shares = [(self.draws[place] == code).mean(axis=1).reshape(-1) for code in range(len(levels))]
+        return pd.DataFrame(np.stack(shares, axis=1), index=self._index, columns=pd.Index(levels))
+
+    def probability(self, event: Event, *, within: int | None = None, series: str | None = None) -> float:
+        """Return the probability that an event happens at least once within a number of steps.
+
+        Parameters
+        ----------
+        event
+            A dict of intervals ``(low, high)``, with None for an open end, and levels, which all have to hold
+            at the same step: ``{"x": (3, None)}`` means that x is 3 or more. Or a function that takes a frame
+            of rows and says for which of them the event is true.
+        within
+            The horizon, in steps; all by default.
+        series
+            The series, if there are several.
+        """
+        horizon = self.steps if within is None else within
+        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+            raise ArgumentError(f"within must be a number of steps, 1 or more. Got {within!r} instead.")
+        if horizon > self.steps:
+            raise ArgumentError(f"the forecast has {self.steps} steps only. Got within={horizon}.")
+        return float(self._happens(event, series)[:, :horizon].any(axis=1).mean())
+
+    def first(self, event: Event, *, series: str | None = None) -> FloatArray:
+        """Return the step at which an event first happens, for every path; infinite where it does not.
+
+        If the event is a failure, this is how long the machine has left.
+        """
+        happens = self._happens(event, series)
+        return np.where(happens.any(axis=1), happens.argmax(axis=1) + 1.0, np.inf)
+
+    def plot(self, variables: Sequence[str] | None = None, *, series: str | None = None) -> Figure:
+        """Draw fan charts: the history, then median, 50 % and 90 % of the paths; `spbn.plots.forecasts`."""
+        from spbn.plots.forecasts import plot_forecast
+
+        return plot_forecast(self, variables, series=series)
+
+    def history(self, series: str | None = None) -> FloatArray:
+        """Return the last rows before the forecast, variables × rows."""
+        return self._history[self._series_place(series)]
+
+    def of(self, variable: str, *, series: str | None = None) -> FloatArray:
+        """Return the values of a variable, paths × steps; levels as codes."""
+        return self.draws[self._place(variable), self._series_place(series)]
+
+    def _repr_html_(self) -> str:
+        """Show what may come next in a notebook."""
+        from spbn.report.notebooks_over_time import forecast_html
+
+        return forecast_html(self)
+
+    def __repr__(self) -> str:
+        series = f", {len(self.series)} series" if len(self.series) > 1 else ""
+        names = quoted(variable.name for variable in self.variables)
+        return f"Forecast of {names} ({self.steps} steps, {self.n} paths{series})"
+
+    @property
+    def _continuous(self) -> list[tuple[Variable, FloatArray]]:
+        pairs = zip(self.variables, self.draws, strict=True)
+        return [(variable, values) for variable, values in pairs if not variable.is_discrete]
+
+    @property
+    def _index(self) -> pd.Index[Any]:
+        import pandas as pd
+
+        name = free_name("step", [self.series_name or ""])
+        steps = pd.RangeIndex(1, self.steps + 1, name=name)
+        if self.series_name is None:
+            return steps
+        return pd.MultiIndex.from_product([self.series, steps], names=[self.series_name, name])
+
+    def _by_step(self, summary: Callable[[FloatArray], FloatArray]) -> pd.DataFrame:
+        """Return a frame from a function that takes series × paths × steps to series × steps."""
+        import pandas as pd
+
+        found = {variable.name: summary(values).reshape(-1) for variable, values in self._continuous}
+        return pd.DataFrame(found, index=self._index)
+
+    def _happens(self, event: Event, series: str | None) -> BoolArray:
+        """Tell at which steps of which paths an event happens: paths × steps."""
+        place = self._series_place(series)
+        shape = (self.n, self.steps)
+        if callable(event):
+            import pandas as pd
+
+            columns = {
+                variable.name: as_data(variable, values[place].reshape(-1))
+                for variable, values in zip(self.variables, self.draws, strict=True)
+            }
+            found = np.asarray(event(pd.DataFrame(columns)), dtype=bool)
+            if found.shape != (self.n * self.steps,):
+                raise ArgumentError(f"an event must be true or false for each of {self.n * self.steps} rows.")
+            return found.reshape(shape)
+        if not isinstance(event, Mapping) or not event:
+            raise ArgumentError(f"an event must be a dict of variables and values. Got {event!r:.100}.")
+        happens = np.ones(shape, dtype=np.bool_)
+        for name, value in event.items():
+            k = self._place(name)
+            region = read_region(self.variables[k], value, "the event")
+            if region is not None:
+                happens &= region.contains(self.draws[k, place])
+        return happens
+
+    def _place(self, name: str) -> int:
+        names = [variable.name for variable in self.variables]
+        if name not in names:
+            raise ArgumentError(f"the forecast has no variable {name!r}. It has {quoted(names)}.")
+        return names.index(name)
+
+    def _series_place(self, series: str | None) -> int:
+        if series is None and len(self.series) == 1:
+            return 0
+        if series is None or str(series) not in self.series:
+            got = "" if series is None else f" Got {series!r}."
+            raise ArgumentError(f"say which series (series=...): it must be {quoted(self.series)}.{got}")
+        return self.series.index(str(series))
+
+
+def as_data(variable: Variable, values: FloatArray) -> Any:
+    """Return values as they are in data: numbers, or categories."""
+    import pandas as pd
+
+    if not variable.is_discrete:
+        return values
+    return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken: this one, or one with underscores after it."""
+    while name in taken:
+        name = f"{name}_"
+    return name
+
+
+# ----------------------------------------------------------------------------------------------------
+# Drawing what comes next, for many paths at once.
+#
+# A path is extended row by row: the transition network draws the next row given the last ones. All paths are
+# drawn together, node by node, and every value gets noise of its own.
+
+
+LARGEST = 1e150  # beyond, numbers cannot be squared
+
+
+def continued(
+    transition: BayesianNetwork,
+    past: FloatArray,
+    steps: int,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return draws of what follows.
+
+    Parameters
+    ----------
+    past
+        Variables × lags × paths, the oldest row first, in the units of the data; levels as codes. The
+        variables are the nodes of the transition network, in their order.
+    steps
+        How many rows to draw.
+
+    Returns
+    -------
+    Variables × steps × paths, in the same units.
+    """
+    names, (_, lags, paths) = transition.nodes, past.shape
+    rows = np.concatenate([past, np.empty((len(names), steps, paths))], axis=1)
+    inputs = inputs_by_place(transition, names, lags)
+    diverged = False
+    for now in range(lags, lags + steps):
+        given = {
+            name: _in_density_units(transition, name, rows[place, now - lag]) for name, place, lag in inputs
+        }
+        drawn = transition.draw(paths, rng, given=given)
+        for place, name in enumerate(names):
+            values = transition.in_data_units(name, drawn[name])
+            diverged |= bool(np.abs(values).max(initial=0.0) > LARGEST)
+            rows[place, now] = np.clip(values, -LARGEST, LARGEST)
+    if diverged:
+        warnings.warn(
+            "some paths grow beyond all bounds: the network is unstable, and its forecasts make sense for "
+            "fewer steps only.",
+            stacklevel=4,
+        )
+    return rows[:, lags:]
+
+
+def inputs_by_place(
+    transition: BayesianNetwork, names: Sequence[str], lags: int
+) -> list[tuple[str, int, int]]:
+    """Return the inputs that a transition network needs, each with the place of its variable and its lag."""
+    known = {
+        lag_name(name, lag): (place, lag) for place, name in enumerate(names) for lag in range(1, lags + 1)
+    }
+    return [(name, *known[name]) for name in transition.inputs]
+
+
+def _in_density_units(network: BayesianNetwork, name: str, values: FloatArray) -> FloatArray:
+    if network.margins is None or name not in network.margins.columns:
+        return values
+    with np.errstate(over="ignore"):
+        moved = network.margins.columns[name].forward(values)
+    return np.clip(moved, -LARGEST, LARGEST)

@@ -1,0 +1,314 @@
+"""From series of rows to a network over time, in one call."""
+
+from __future__ import annotations
+
+import time as clock
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, IntArray
+from spbn.errors import ArgumentError, DataError, KnowledgeError, quoted
+from spbn.graphs.dag import Arc
+from spbn.io.checkpoint import Checkpoint, Notes, work_of
+from spbn.learning.learn import LearningInterrupted, learn, learn_with
+from spbn.network import BayesianNetwork
+from spbn.search.constraints import require_seconds
+from spbn.structure import Structure
+from spbn.tables.columns import columns_of
+from spbn.tables.frames import require_distinct, require_variation, training_table, training_table_with_holes
+from spbn.tables.lags import Runs, blocked_split, lag_name, lagged_table, runs_of
+from spbn.tables.table import Table
+from spbn.timeseries.network import DynamicNetwork, require_lags
+
+#: A node of an arc: its name, or a variable and how many rows before.
+LaggedNode = str | tuple[str, int]
+
+
+def learn_dynamic(
+    data: Any,
+    *,
+    lags: int = 1,
+    series: str | None = None,
+    time: str | None = None,
+    **settings: Any,
+) -> DynamicNetwork:
+    """Learn a network over time: how every row depends on the rows before it in its series.
+
+    Both networks of the result are learned like any other (see `learn`), but folds and validation rows are
+    blocks of time: neighbouring rows are alike, so shuffled rows would be predicted from their own
+    neighbours. Rows at the beginning of a block whose past is in another block are left out of the search,
+    and of nothing else.
+
+    Parameters
+    ----------
+    data
+        A data frame (pandas, polars, pyarrow, ...) or a dict of columns. Rows are in the order of time,
+        within their series.
+    lags
+        How many earlier rows a row may depend on. ``x[t-1]`` is the column x one row before.
+    series
+        The column that tells several series apart. None: all rows are one series.
+    time
+        The column with the times of rows: numbers or dates, which increase in equal steps (see `resample`). A
+        new series begins after a gap.
+    settings
+        As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns, ``("x[t-1]",
+        "y")``, or give the lag: ``(("x", 1), "y")``. No arc points into the past. With ``missing="drop"``,
+        rows that have a missing value, or look back on one, are left out. Both searches note their steps in
+        the same `checkpoint`.
+
+    Returns
+    -------
+    A network fitted to all rows.
+
+    Raises
+    ------
+    LearningInterrupted
+        A `KeyboardInterrupt` that can give you the best network so far.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, spbn
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.zeros(300)
+    >>> for t in range(1, 300):
+    ...     x[t] = 0.8 * x[t - 1] + rng.standard_normal()
+    >>> dynamic = spbn.learn_dynamic(pd.DataFrame({"x": x}), model="gbn")
+    >>> dynamic.transition.structure.arcs
+    (('x[t-1]', 'x'),)
+    """
+    require_lags(lags)
+    given = _settings_of_learn(settings)
+    _refuse_unsuited(given)
+    require_seconds(given["max_seconds"])
+    table, runs, good = _read(data, series, time, given)
+    present = [runs.windows(width) for width in (lags + 1, lags)]
+    windows, first = (found[good[found].all(axis=1)] for found in present)
+    _require_long_series(runs, lags, windows)
+    required = [_named(arc, table.names, lags, "required_arcs") for arc in given["required_arcs"]]
+    forbidden = [_named(arc, table.names, lags, "forbidden_arcs") for arc in given["forbidden_arcs"]]
+    _require_forward(required, table.names, lags)
+
+    rows = lagged_table(table, windows, range(lags + 1))
+    _require_news(rows, table.names, lags)
+    inputs = rows.names[len(table.names) :]
+    began = clock.perf_counter()
+    whole = given | {"data": rows, "required_arcs": required, "forbidden_arcs": forbidden}
+
+    @cache
+    def opened() -> tuple[Notes, ...]:
+        """Open the checkpoint of both searches, once the first of them is known to be possible."""
+        over_time = whole | {"lags": lags, "series": series, "time": time}
+        beginnings = lagged_table(table, first, range(lags)).digest
+        work = {"work": "search over time", **work_of(over_time, rows), "beginnings": beginnings}
+        return Checkpoint(given["checkpoint"], work).parts("transition", "static")
+
+    def made(static: BayesianNetwork, transition: BayesianNetwork) -> DynamicNetwork:
+        return DynamicNetwork(static, transition, lags, series=series, time=time, step=runs.step)
+
+    def learn_static(settings: dict[str, Any]) -> BayesianNetwork:
+        return _static(table, first, lags, required, forbidden, settings, lambda: opened()[1])
+
+    try:
+        transition = _learned(whole, windows, inputs, lambda: opened()[0])
+    except LearningInterrupted as stop:
+        found = stop.network
+        raise LearningInterrupted(
+            stop.search,
+            lambda: made(learn_static(given | {"max_seconds": 0.0}), found()),  # type: ignore[arg-type, return-value]
+        ) from None
+    left = given["max_seconds"]
+    if left is not None:
+        left = max(0.0, left - (clock.perf_counter() - began))
+    try:
+        static = learn_static(given | {"max_seconds": left})
+    except LearningInterrupted as stop:
+        found = stop.network
+        raise LearningInterrupted(stop.search, lambda: made(found(), transition)) from None  # type: ignore[arg-type, return-value]
+    return made(static, transition)
+
+
+def _settings_of_learn(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return all arguments of `learn` but the data."""
+    parameters = signature(learn).parameters
+    unknown = [name for name in settings if name not in parameters or name == "data"]
+    if unknown:
+        raise ArgumentError(f"learn_dynamic has no argument {quoted(unknown)}: see learn for those it has.")
+    return {name: p.default for name, p in parameters.items() if name != "data"} | settings
+
+
+def _refuse_unsuited(given: dict[str, Any]) -> None:
+    """Refuse what makes no sense, or is not there yet, for rows that follow each other."""
+    if given["missing"] == "impute":
+        raise ArgumentError(
+            "missing='impute' is for rows that do not depend on each other. Use missing='drop', which leaves "
+            "out rows that look back on a hole, or fill the holes first, for example by interpolation."
+        )
+    if isinstance(given["start"], Structure):
+        raise ArgumentError("start must be a node type here, not a structure.")
+
+
+def _read(
+    data: Any, series: str | None, time: str | None, given: dict[str, Any]
+) -> tuple[Table, Runs, BoolArray]:
+    """Return the variables, which rows follow each other, and which of them have no holes."""
+    runs = runs_of(data, series=series, time=time)
+    keys = [name for name in (series, time) if name is not None]
+    dropped = [given["drop"]] if isinstance(given["drop"], str) else list(given["drop"])
+    unused = [name for name in keys if name not in dropped]
+    _require_variables(data, [*dropped, *unused])
+    drop = [*dropped, *unused]
+    if given["missing"] != "drop":
+        table = training_table(data, "error", drop=drop, discrete=given["discrete"])
+        return table, runs, np.ones(table.rows, dtype=np.bool_)
+    table = training_table_with_holes(data, drop=drop, discrete=given["discrete"])
+    good: BoolArray = np.isfinite(table.columns).min(axis=0)
+    require_variation(table.take(np.flatnonzero(good)))
+    return table, runs, good
+
+
+def _require_variables(data: Any, without: Sequence[str]) -> None:
+    if not set(columns_of(data)) - set(without):
+        raise DataError(f"the data has no columns besides {quoted(without)}, which leaves nothing to learn.")
+
+
+def _require_long_series(runs: Runs, lags: int, windows: IntArray) -> None:
+    """Refuse series that are too short to have a past, and mention runs between gaps that are."""
+    longest: dict[str, int] = {}
+    for name, length in zip(runs.series, runs.lengths.tolist(), strict=True):
+        longest[name] = max(longest.get(name, 0), length)
+    short = [name for name, length in longest.items() if length <= lags]
+    if short:
+        what = f"series {quoted(short)}" if short != [""] else "the data"
+        has = "have" if len(short) > 1 else "has"
+        raise DataError(
+            f"{what} {has} no more than {lags} rows in a row, and with {lags} lags {lags + 1} are needed at "
+            f"least: use fewer lags, or leave {'them' if len(short) > 1 else 'it'} out."
+        )
+    lost = int((runs.lengths <= lags).sum())
+    if lost:
+        warnings.warn(
+            f"{lost} of {len(runs.lengths)} stretches between gaps in time have no more than {lags} rows: "
+            f"nothing is learned from what follows on them.",
+            stacklevel=3,
+        )
+    if len(windows) < 2:
+        raise DataError(f"at least 2 rows with {lags} rows before them are needed. Got {len(windows)}.")
+
+
+def _named(arc: Any, names: Sequence[str], lags: int, what: str) -> Arc:
+    """Return an arc by the names of its columns."""
+    try:
+        source, target = arc
+        return _name_of(source), _name_of(target)
+    except (TypeError, ValueError):
+        raise KnowledgeError(
+            f"{what} must hold pairs (parent, child), each the name of a column or (name, lag). Got {arc!r}."
+        ) from None
+
+
+def _name_of(node: LaggedNode) -> str:
+    if isinstance(node, str):
+        return node
+    name, lag = node
+    if not isinstance(name, str) or isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
+        raise TypeError(node)
+    return lag_name(name, lag)
+
+
+def _require_forward(required: Iterable[Arc], names: Sequence[str], lags: int) -> None:
+    past = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
+    for source, target in required:
+        if target in past:
+            raise KnowledgeError(
+                f"required_arcs has {source} → {target}, and no arc points into the past: its child must be "
+                f"one of {quoted(names)}."
+            )
+
+
+def _require_news(rows: Table, names: Sequence[str], lags: int) -> None:
+    """Refuse variables of which the past says everything."""
+    require_variation(rows)
+    for name in names:
+        if name in rows.levels:
+            continue
+        changes = rows.column(name) - rows.column(lag_name(name, 1))
+        if np.ptp(changes) <= 1e-9 * np.ptp(rows.column(name)):
+            how = (
+                "never changes within a series"
+                if np.abs(changes).max() == 0
+                else "always changes by the same"
+            )
+            raise DataError(
+                f"column {name!r} {how}, so that the row before says all about it: leave it out "
+                f"(drop={[name]!r} in learn)."
+            )
+    origin = {lag_name(name, lag): name for name in names for lag in range(lags + 1)}
+    require_distinct(rows, origin=origin)
+
+
+def _learned(
+    given: dict[str, Any], windows: IntArray, inputs: Sequence[str], notes: Callable[[], Notes]
+) -> BayesianNetwork:
+    """Learn one of the two networks, with blocks of time as folds."""
+    split = None
+    if _is_validated(given):
+        split = blocked_split(
+            windows, folds=given["folds"], validation=given["validation"], seed=given["seed"]
+        )
+    table = given | {"drop": (), "discrete": (), "missing": "error"}
+    noted = None if given["checkpoint"] is None else notes
+    network = learn_with(table, inputs=inputs, split=split, notes=noted)
+    settings = {**network.record.settings, "missing": given["missing"]}
+    # Data has columns that no node needs: rows are recognised by the others.
+    needed = given["data"].select([variable.name for variable in network.variables])
+    record = replace(network.record, settings=settings, data_hash=needed.digest)
+    return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
+
+
+def _is_validated(given: dict[str, Any]) -> bool:
+    """Tell whether the search looks at folds and validation rows."""
+    if given["model"] == "gbn" and given["types"] is None:
+        return given["algorithm"] == "hc" and given["score"] == "cv"
+    return True
+
+
+def _static(
+    table: Table,
+    windows: IntArray,
+    lags: int,
+    required: Iterable[Arc],
+    forbidden: Iterable[Arc],
+    given: dict[str, Any],
+    notes: Callable[[], Notes],
+) -> BayesianNetwork:
+    """Learn the network of the first rows: from all rows, as wherever a series begins."""
+    rows = lagged_table(table, windows, range(lags))
+    lag_of = {lag_name(name, lag): lag for lag in range(lags) for name in table.names}
+    into_past = [(a, b) for a in rows.names for b in rows.names if lag_of[a] < lag_of[b]]
+    known = {
+        "required_arcs": _in_every_row(required, table.names, lags),
+        "forbidden_arcs": [*_in_every_row(forbidden, table.names, lags), *into_past],
+    }
+    found = _learned(given | known | {"data": rows}, windows, (), notes)
+    settings = {**found.record.settings, "forbidden_arcs": [list(arc) for arc in forbidden]}
+    record = replace(found.record, settings=settings)
+    return BayesianNetwork(found.structure, found.cpds, margins=found.margins, record=record)
+
+
+def _in_every_row(arcs: Iterable[Arc], names: Sequence[str], lags: int) -> list[Arc]:
+    """Return arcs between rows, each wherever both of its ends are among the first ones."""
+    parts = {lag_name(name, lag): (name, lag) for name in names for lag in range(lags + 1)}
+    moved = []
+    for source, target in arcs:
+        if source not in parts or target not in parts:
+            continue  # refused by the search of the transition network
+        (a, i), (b, j) = parts[source], parts[target]
+        moved += [(lag_name(a, i + k), lag_name(b, j + k)) for k in range(lags - max(i, j))]
+    return list(dict.fromkeys(moved))

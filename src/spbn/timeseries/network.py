@@ -1,0 +1,407 @@
+"""A network over time: the density of every row given the rows before it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.random import Seed, generator
+from spbn.errors import ArgumentError, DataError, GraphError, quoted
+from spbn.network import BayesianNetwork
+from spbn.tables.frames import as_table, frame_index, table_with_holes
+from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
+from spbn.tables.table import Table, Variable
+from spbn.timeseries.forecast import Forecast, as_data, continued, free_name, inputs_by_place
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+SHOWN_HISTORY = 200  # rows before a forecast that its picture may show
+
+
+@final
+class DynamicNetwork:
+    """The joint density of a series of rows, as a product of the density of every row given those before it.
+
+    The transition network gives the density of a row given the `lags` rows before it. A series has
+    no such rows at its beginning: its first `lags` rows have the joint density that the static network
+    gives them, in which a row depends on those before it as well, and never on later ones.
+
+    Parameters
+    ----------
+    static
+        The network of the first `lags` rows of a series. Its nodes are the variables in the last of these
+        rows, ``x``, and in the rows before that, ``x[t-1]`` and so on.
+    transition
+        The network of a row, ``x``, given those before it, ``x[t-1]`` and so on, which are its inputs.
+    lags
+        How many earlier rows a row may depend on.
+    series, time
+        The columns of data that tell series apart, and that hold the times of rows; None if there are none.
+    step
+        The interval between the times of rows.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> dynamic = spbn.learn_dynamic(data, lags=1, model="gbn")
+    >>> print(dynamic.lags, len(dynamic.logpdf(data)))
+    1 200
+    """
+
+    static: BayesianNetwork
+    transition: BayesianNetwork
+    lags: int
+    series: str | None
+    time: str | None
+    step: float | None
+
+    def __init__(
+        self,
+        static: BayesianNetwork,
+        transition: BayesianNetwork,
+        lags: int,
+        *,
+        series: str | None = None,
+        time: str | None = None,
+        step: float | None = None,
+    ) -> None:
+        require_lags(lags)
+        names = transition.nodes
+        allowed = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
+        unknown = [name for name in transition.structure.inputs if name not in allowed]
+        if unknown:
+            raise GraphError(
+                f"the inputs of the transition network must be its nodes up to {lags} rows before, such as "
+                f"{lag_name(names[0], 1)!r}. Got {quoted(unknown)}."
+            )
+        _require_static(static, names, lags)
+        keys = [name for name in (series, time) if name is not None]
+        if set(keys) & set(names) or len(set(keys)) < len(keys):
+            raise GraphError(f"series and time must be columns that are not nodes. Got {quoted(keys)}.")
+        known = {variable.name: variable for variable in transition.variables}
+        self.static = static
+        self.transition = transition
+        self.lags = int(lags)
+        self.series, self.time, self.step = series, time, step
+        #: The variables, which are the nodes of the transition network.
+        self.variables: tuple[Variable, ...] = tuple(known[name] for name in names)
+        _require_same_levels(self)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the variables."""
+        return self.transition.nodes
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of every row given the rows before it in its series, in the order of the data."""
+        return self.contributions(data).sum(axis=0)
+
+    def loglik(self, data: Any) -> float:
+        """Log-likelihood: the sum of the rows' log-densities."""
+        return float(self.logpdf(data).sum())
+
+    def logpdf_by_node(self, data: Any) -> pd.DataFrame:
+        """Return what every variable contributes to the log-density of every row, a column for each."""
+        import pandas as pd
+
+        by_node = self.contributions(data)
+        return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
+
+    def contributions(self, data: Any) -> FloatArray:
+        """Return what every variable contributes to the log-density of every row: variables × rows.
+
+        The first `lags` rows of a series, and after a gap, are judged by the static network, given those
+        before them; all others by the transition network.
+        """
+        table, runs = self.read(data)
+        out = np.empty((len(self.nodes), table.rows))
+        windows = runs.windows(self.lags + 1)
+        if len(windows):
+            out[:, windows[:, 0]] = self.transition.contributions(self._inputs_and_nodes(table, windows))
+        for place in range(self.lags):
+            chosen, rows = runs.rows_at(place)
+            if len(chosen):
+                out[:, rows] = self._initial(table, runs, chosen, place)
+        return out
+
+    def lagged(self, data: Any) -> pd.DataFrame:
+        """Return the rows as the transition network sees them: every row together with those before it.
+
+        The first `lags` rows of a series are not among them. The index is that of the data.
+        """
+        import pandas as pd
+
+        table, runs = self.read(data)
+        windows = runs.windows(self.lags + 1)
+        found = lagged_table(table, windows, range(self.lags + 1))
+        index = frame_index(data)
+        rows = windows[:, 0] if index is None else index[windows[:, 0]]
+        pairs = zip(found.variables, found.columns, strict=True)
+        columns = {variable.name: as_data(variable, column) for variable, column in pairs}
+        return pd.DataFrame(columns, index=rows)
+
+    def sample(self, steps: int, *, series: int = 1, seed: Seed = None) -> pd.DataFrame:
+        """Draw series of rows: the first from the static network, all others from the transition network.
+
+        Parameters
+        ----------
+        steps
+            How many rows each series has.
+        series
+            How many series to draw.
+        """
+        import pandas as pd
+
+        require_steps("steps", steps)
+        require_steps("series", series)
+        rng = generator(seed)
+        drawn = self.static.draw(series, rng)
+        past = np.stack(
+            [
+                np.stack(
+                    [
+                        self.static.in_data_units(name, drawn[name])
+                        for name in (lag_name(node, self.lags - 1 - place) for place in range(self.lags))
+                    ]
+                )
+                for node in self.nodes
+            ]
+        )
+        later = continued(self.transition, past, max(0, steps - self.lags), rng)
+        rows = np.concatenate([past, later], axis=1)[:, :steps]
+        flat = rows.transpose(0, 2, 1).reshape(len(self.nodes), -1)
+        columns: dict[str, Any] = {}
+        if self.series is not None or series > 1:
+            columns[self.series or free_name("series", self.nodes)] = np.repeat(
+                np.arange(1, series + 1), steps
+            )
+        if self.time is not None:
+            columns[self.time] = np.tile(np.arange(steps) * (self.step or 1.0), series)
+        for variable, values in zip(self.variables, flat, strict=True):
+            columns[variable.name] = as_data(variable, values)
+        return pd.DataFrame(columns)
+
+    def forecast(self, history: Any, steps: int, *, n: int = 1000, seed: Seed = 0) -> Forecast:
+        """Draw what may follow the last rows of a history, many times.
+
+        Parameters
+        ----------
+        history
+            Rows of one series or several; each is continued after its last row. Only its last `lags` rows
+            matter; values may be missing in those before.
+        steps
+            How many rows to look ahead.
+        n
+            How many paths to draw for each series.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd, spbn
+        >>> rng = np.random.default_rng(0)
+        >>> walk = pd.DataFrame({"x": rng.standard_normal(200).cumsum()})
+        >>> dynamic = spbn.learn_dynamic(walk, model="gbn")
+        >>> ahead = dynamic.forecast(walk, 5)
+        >>> ahead.mean().shape
+        (5, 1)
+        >>> 0.0 <= ahead.probability({"x": (0, None)}, within=3) <= 1.0
+        True
+        """
+        require_steps("steps", steps)
+        require_steps("n", n)
+        table, runs = self.read(history, holes=True)
+        last = _last_runs(runs)
+        short = [runs.series[k] for k in last if runs.lengths[k] < self.lags]
+        if short:
+            where = f"series {quoted(short)}" if self.series else "the history"
+            raise DataError(
+                f"{where} must end with {self.lags} rows without a gap, as many as the network has lags. "
+                f"Got {min(int(runs.lengths[k]) for k in last)}."
+            )
+        recent = [runs.order[runs.ends[k] - self.lags : runs.ends[k]] for k in last]
+        _require_complete(table.take(np.concatenate(recent)), np.concatenate(recent))
+        past = np.repeat(table.columns[:, np.stack(recent, axis=1)], n, axis=2)
+        values = continued(self.transition, past, steps, generator(seed))
+        shape = (len(self.nodes), steps, len(last), n)
+        before = [runs.order[max(runs.starts[k], runs.ends[k] - SHOWN_HISTORY) : runs.ends[k]] for k in last]
+        return Forecast(
+            self.variables,
+            values.reshape(shape).transpose(0, 2, 3, 1),
+            self.series,
+            tuple(runs.series[k] for k in last),
+            tuple(table.columns[:, rows] for rows in before),
+        )
+
+    def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> DynamicNetwork:
+        """Return a network that says the same without its training rows: both of its networks are compact.
+
+        Parameters
+        ----------
+        tolerance, others
+            As for `BayesianNetwork.compact`.
+
+        Examples
+        --------
+        >>> import numpy as np, spbn
+        >>> walk = {"x": np.random.default_rng(0).standard_normal(1000).cumsum()}
+        >>> dynamic = spbn.learn_dynamic(walk, model="kdebn", max_parents=2)
+        >>> small = dynamic.compact()
+        >>> bool(abs(small.logpdf(walk) - dynamic.logpdf(walk)).max() < 1e-5)
+        True
+        """
+        static, transition = (
+            network.compact(tolerance, others=others) for network in (self.static, self.transition)
+        )
+        return DynamicNetwork(
+            static, transition, self.lags, series=self.series, time=self.time, step=self.step
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a ``.spbn`` file."""
+        from spbn.io import model
+
+        model.save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> DynamicNetwork:
+        """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
+        from spbn.errors import ModelFileError
+        from spbn.io import model
+
+        network = model.load_any(path)
+        if not isinstance(network, DynamicNetwork):
+            raise ModelFileError(
+                f"{os.fspath(path)} holds a network that is not dynamic: read it with "
+                f"spbn.BayesianNetwork.load."
+            )
+        return network
+
+    def plot(self, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
+        """Draw the rows of time side by side, and the arcs between them; see `spbn.plots.slices`."""
+        from spbn.plots.slices import plot_slices
+
+        return plot_slices(self, ax, slices=slices)
+
+    def read(self, data: Any, *, holes: bool = False) -> tuple[Table, Runs]:
+        """Return the variables of some data, in which values may be missing or not, and which rows follow
+        each other.
+        """
+        table = (table_with_holes if holes else as_table)(data, variables=self.variables)
+        if isinstance(data, Table):
+            one = np.array([table.rows])
+            return table, Runs(np.arange(table.rows), one, ("",))
+        return table, runs_of(data, series=self.series, time=self.time, step=self.step)
+
+    def _inputs_and_nodes(self, table: Table, windows: Any) -> Table:
+        """Return the columns that the transition network needs."""
+        places = {name: (place, 0) for place, name in enumerate(self.nodes)}
+        places |= {
+            name: (place, lag) for name, place, lag in inputs_by_place(self.transition, self.nodes, self.lags)
+        }
+        names = [variable.name for variable in self.transition.variables]
+        columns = np.stack([table.columns[places[name][0], windows[:, places[name][1]]] for name in names])
+        levels = {v.name: v.levels for v in self.transition.variables if v.is_discrete}
+        return Table(tuple(names), columns, levels)
+
+    def _initial(self, table: Table, runs: Runs, chosen: Any, place: int) -> FloatArray:
+        """Contributions of the row at a place in the beginning of some runs: variables × runs."""
+        starts = runs.starts[chosen]
+        windows = runs.order[starts[:, None] + np.arange(place, -1, -1)]
+        lags = range(self.lags - 1 - place, self.lags)  # of this row and those before it
+        rows = lagged_table(table, windows, lags)
+        moved = self.static.transformed(rows)
+        names = [lag_name(node, self.lags - 1 - place) for node in self.nodes]
+        by_node = np.stack([self.static.cpds[name].logpdf(moved) for name in names])
+        return by_node + self.static.log_slopes(rows, names)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, DynamicNetwork)
+            and (self.lags, self.series, self.time, self.step)
+            == (other.lags, other.series, other.time, other.step)
+            and self.static == other.static
+            and self.transition == other.transition
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
+
+    def __repr__(self) -> str:
+        return f"DynamicNetwork of {quoted(self.nodes)} ({self.lags} {'lag' if self.lags == 1 else 'lags'})"
+
+    def __str__(self) -> str:
+        return str(self.transition)
+
+    def _repr_html_(self) -> str:
+        """Show the graph and the densities in a notebook."""
+        from spbn.report.notebooks_over_time import dynamic_html
+
+        return dynamic_html(self)
+
+    def _repr_svg_(self) -> str | None:
+        """Draw the graph in a notebook, if the packages for that are installed."""
+        try:
+            from spbn.plots.slices import slices_svg
+
+            return slices_svg(self)
+        except ImportError:
+            return None
+
+
+def require_lags(lags: object) -> None:
+    """Refuse anything that is not a number of lags."""
+    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 1:
+        raise ArgumentError(f"lags must be a whole number, 1 or more. Got {lags!r} instead.")
+
+
+def require_steps(name: str, value: object) -> None:
+    """Refuse anything that is not a whole number, 1 or more."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ArgumentError(f"{name} must be a whole number, 1 or more. Got {value!r} instead.")
+
+
+def _last_runs(runs: Runs) -> list[int]:
+    """Return the last run of every series."""
+    last = {name: k for k, name in enumerate(runs.series)}
+    return list(last.values())
+
+
+def _require_complete(recent: Table, rows: IntArray) -> None:
+    """Refuse holes in the rows that a forecast begins with."""
+    for name, column in zip(recent.names, recent.columns, strict=True):
+        bad = np.flatnonzero(~np.isfinite(column))
+        if len(bad):
+            raise DataError(
+                f"column {name!r} has a missing value in row {rows[bad[0]] + 1}, counted from 1, which the "
+                f"forecast depends on: fill it."
+            )
+
+
+def _require_static(static: BayesianNetwork, names: tuple[str, ...], lags: int) -> None:
+    """Refuse a static network of other variables, or one in which a row depends on a later one."""
+    lag_of = {lag_name(name, lag): lag for lag in range(lags) for name in names}
+    if set(static.nodes) != set(lag_of) or static.structure.inputs:
+        raise GraphError(
+            f"the nodes of the static network must be {quoted(lag_of)}, without inputs. Got "
+            f"{quoted(static.nodes)}."
+        )
+    for source, target in static.structure.arcs:
+        if lag_of[source] < lag_of[target]:
+            raise GraphError(f"the static network has an arc into the past: {source} → {target}.")
+
+
+def _require_same_levels(network: DynamicNetwork) -> None:
+    """Refuse networks that do not agree on the levels of a variable."""
+    levels = {
+        lag_name(variable.name, lag): variable.levels
+        for variable in network.variables
+        for lag in range(network.lags + 1)
+    }
+    for part in (network.static, network.transition):
+        wrong = [v.name for v in part.variables if v.levels != levels[v.name]]
+        if wrong:
+            raise GraphError(f"the networks do not agree on the levels of {quoted(wrong)}.")

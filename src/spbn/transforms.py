@@ -1,0 +1,240 @@
+"""Margins: transforms of single columns, which take skew and heavy tails out before a network is fitted.
+
+Every column is standardised, z = (x - centre) / scale, and passed through a Yeo-Johnson transform,
+
+    ψ(z) = ((1 + z)^λ - 1) / λ                for z ≥ 0,
+    ψ(z) = -((1 - z)^(2 - λ) - 1) / (2 - λ)   for z < 0,
+
+with logarithms where an exponent is 0. For λ in [0, 2] it is a bijection of the real line, so that a
+density of the transformed columns is one of the original columns too:
+
+    log f(x) = log f(ψ) + log ψ'(z) - log(scale).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray, IntArray
+from spbn.errors import ArgumentError, DataError, ModelFileError
+from spbn.tables.table import Table
+
+KINDS = ("none", "yeo-johnson")
+LEAST, GREATEST = 0.0, 2.0  # exponents for which the transform is a bijection
+PRECISION = 1e-6  # of an exponent
+LARGEST_LOG = 700.0  # whose exponential is finite
+
+
+@dataclass(frozen=True)
+class YeoJohnson:
+    """The transform of one column."""
+
+    centre: float
+    scale: float
+    exponent: float
+
+    @classmethod
+    def fit(cls, column: FloatArray) -> YeoJohnson:
+        """Standardise, and choose the exponent under which a normal density makes the rows most likely."""
+        from scipy.optimize import minimize_scalar
+
+        centre = float(column.mean())
+        scale = float(np.sqrt(np.mean((column - centre) ** 2)))
+        z = (column - centre) / scale
+        slopes = float(np.sum(np.sign(z) * np.log1p(np.abs(z))))
+
+        def loss(exponent: float) -> float:
+            return 0.5 * len(z) * float(np.log(_forward(z, exponent).var())) - (exponent - 1.0) * slopes
+
+        options: dict[str, object] = {"xatol": PRECISION}
+        found = minimize_scalar(loss, bounds=(LEAST, GREATEST), method="bounded", options=options)  # type: ignore[call-overload]
+        best = min((float(found.x), LEAST, 1.0, GREATEST), key=loss)
+        return cls(centre, scale, best)
+
+    def forward(self, column: FloatArray) -> FloatArray:
+        """Transform values."""
+        return _forward((column - self.centre) / self.scale, self.exponent)
+
+    def inverse(self, values: FloatArray) -> FloatArray:
+        """Take the transform back."""
+        return self.centre + self.scale * _inverse(values, self.exponent)
+
+    def log_slope(self, column: FloatArray) -> FloatArray:
+        """Return the logarithm of the transform's derivative."""
+        z = (column - self.centre) / self.scale
+        return (self.exponent - 1.0) * np.sign(z) * np.log1p(np.abs(z)) - np.log(self.scale)
+
+    def __str__(self) -> str:
+        return f"Yeo-Johnson, λ = {self.exponent:.2f}"
+
+
+@dataclass(frozen=True)
+class Margins:
+    """The transforms of the continuous columns of a network."""
+
+    columns: Mapping[str, YeoJohnson]
+
+    @classmethod
+    def fit(cls, table: Table) -> Margins:
+        """Fit a transform to every continuous column, which must not have one value only."""
+        names = [variable.name for variable in table.variables if not variable.is_discrete]
+        margins = cls({name: YeoJohnson.fit(table.column(name)) for name in names})
+        for name, transform in margins.columns.items():
+            _require_resolution(name, table.column(name), transform)
+        return margins
+
+    def transformed(self, table: Table) -> Table:
+        """Return the table in the units of the network."""
+        return table.with_columns(np.stack([self._moved(table, name) for name in table.names]))
+
+    def only(self, names: Collection[str]) -> Margins:
+        """Return the transforms of some columns."""
+        return Margins({name: column for name, column in self.columns.items() if name in names})
+
+    def log_slopes(self, table: Table, names: Sequence[str]) -> FloatArray:
+        """Return what the transforms add to the log-density of every column: columns × rows."""
+        return np.stack([self._log_slope(table, name) for name in names])
+
+    def _moved(self, table: Table, name: str) -> FloatArray:
+        column = table.column(name)
+        if name not in self.columns:
+            return column
+        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+            moved = self.columns[name].forward(column)
+        bad = np.flatnonzero(~np.isfinite(moved) & ~np.isnan(column))
+        if len(bad):
+            raise DataError(
+                f"column {name!r} has a value that its margin cannot transform: {column[bad[0]]:.3g} "
+                f"(row {bad[0] + 1}, counted from 1) is too far from the rows that the margin was fitted to. "
+                f"Leave that row out, or learn with margins='none'."
+            )
+        return moved
+
+    def _log_slope(self, table: Table, name: str) -> FloatArray:
+        return (
+            self.columns[name].log_slope(table.column(name)) if name in self.columns else np.zeros(table.rows)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StackedMargins:
+    """The transforms of some columns, to be applied to all of them at once: quick for single rows.
+
+    Attributes
+    ----------
+    names
+        The columns.
+    places
+        Which of them are transformed; the others are discrete.
+    centres, scales, exponents
+        Transforms × 1.
+    """
+
+    names: tuple[str, ...]
+    places: IntArray
+    centres: FloatArray
+    scales: FloatArray
+    exponents: FloatArray
+    margins: Margins
+
+    @classmethod
+    def of(cls, margins: Margins, names: Sequence[str]) -> StackedMargins:
+        """Put the transforms of columns, in this order, into arrays."""
+        places = [place for place, name in enumerate(names) if name in margins.columns]
+        found = [margins.columns[names[place]] for place in places]
+        numbers = np.array([(column.centre, column.scale, column.exponent) for column in found])
+        centres, scales, exponents = numbers.reshape(-1, 3, 1).swapaxes(0, 1)
+        return cls(tuple(names), np.array(places, dtype=np.int64), centres, scales, exponents, margins)
+
+    def moved(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transform columns × rows; also return what that adds to the log-density of every column."""
+        moved, slopes = columns.copy(), np.zeros(columns.shape)
+        z = (columns[self.places] - self.centres) / self.scales
+        logs = np.log1p(np.abs(z))
+        powers = np.where(z >= 0.0, self.exponents, 2.0 - self.exponents)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the logarithm has power 0
+            raised = np.where(powers == 0.0, logs, np.expm1(powers * logs) / powers)
+        moved[self.places] = np.copysign(raised, z)
+        if not np.isfinite(moved).all():
+            self.margins.transformed(Table(self.names, columns))  # says what is wrong
+        slopes[self.places] = (self.exponents - 1.0) * np.sign(z) * logs - np.log(self.scales)
+        return moved, slopes
+
+
+def _require_resolution(name: str, column: FloatArray, transform: YeoJohnson) -> None:
+    """Refuse a column whose rows look the same beside the farthest of them."""
+    before, after = (np.quantile(values, [0.25, 0.75]) for values in (column, transform.forward(column)))
+    if before[0] < before[1] and not after[0] < after[1]:
+        row = int(np.argmax(np.abs(column - np.median(column))))
+        raise DataError(
+            f"column {name!r} cannot be transformed: its values look the same next to {column[row]:.3g} "
+            f"(row {row + 1}, counted from 1). Leave that row out, or learn with margins='none'."
+        )
+
+
+def require_kind(margins: object) -> None:
+    """Refuse names of margins that do not exist."""
+    if margins not in KINDS:
+        raise ArgumentError(f"margins must be {' or '.join(map(repr, KINDS))}. Got {margins!r} instead.")
+
+
+def fitted(kind: str, table: Table) -> Margins | None:
+    """Return the margins of a table; None for "none"."""
+    require_kind(kind)
+    return Margins.fit(table) if kind == "yeo-johnson" else None
+
+
+def to_plain(margins: Margins) -> dict[str, Any]:
+    """Describe margins in plain data."""
+    return {
+        "kind": "yeo-johnson",
+        "columns": {
+            name: {"centre": column.centre, "scale": column.scale, "exponent": column.exponent}
+            for name, column in margins.columns.items()
+        },
+    }
+
+
+def from_plain(document: Any, nodes: Sequence[str]) -> Margins:
+    """Read what `to_plain` wrote for the continuous nodes; anything else is a `ModelFileError`."""
+    try:
+        if document["kind"] != "yeo-johnson" or set(document["columns"]) != set(nodes):
+            raise ValueError("margins must be of kind 'yeo-johnson', one for every node")
+        return Margins({name: _column(document["columns"][name]) for name in nodes})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"its margins make no sense ({error!r:.200}).") from error
+
+
+def _column(entry: Mapping[str, Any]) -> YeoJohnson:
+    values = [entry[key] for key in ("centre", "scale", "exponent")]
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+        raise ValueError(f"{entry!r:.100} must hold numbers")
+    centre, scale, exponent = map(float, values)
+    if not (np.isfinite(values).all() and scale > 0.0 and LEAST <= exponent <= GREATEST):
+        raise ValueError(f"{entry!r:.100} is not a transform")
+    return YeoJohnson(centre, scale, exponent)
+
+
+def _forward(z: FloatArray, exponent: float) -> FloatArray:
+    upper, lower = np.maximum(z, 0.0), np.maximum(-z, 0.0)
+    return _power(upper, exponent) - _power(lower, 2.0 - exponent)
+
+
+def _inverse(values: FloatArray, exponent: float) -> FloatArray:
+    upper, lower = np.maximum(values, 0.0), np.maximum(-values, 0.0)
+    return _root(upper, exponent) - _root(lower, 2.0 - exponent)
+
+
+def _power(z: FloatArray, exponent: float) -> FloatArray:
+    """((1 + z)^exponent - 1) / exponent, precise also near 0."""
+    logs = np.log1p(z)
+    return logs if exponent == 0.0 else np.expm1(exponent * logs) / exponent
+
+
+def _root(values: FloatArray, exponent: float) -> FloatArray:
+    logs = values if exponent == 0.0 else np.log1p(exponent * values) / exponent
+    return np.expm1(np.minimum(logs, LARGEST_LOG))
