@@ -5,11 +5,12 @@ The files were made from version 0.2, so that later versions can be seen to give
     PYTHONPATH=src python tests/frozen/make.py                       # everything but the model files
     PYTHONPATH=src python tests/frozen/make.py searches blend        # one case, to change it on purpose
     PYTHONPATH=src python tests/frozen/make.py commands show-iris show-towns
-    PYTHONPATH=/version/0.2/src python tests/frozen/make.py --files  # also the model files, which never change
+    PYTHONPATH=/v0.2/src python tests/frozen/make.py --files         # also the model files of 0.2
 
 Numbers are written to the last bit. They are the same for any number of threads, but not on every processor
-and with every version of numpy: `platform.json` says where they were made, and elsewhere the tests compare to
-nine digits.
+and with every version of numpy: `platform.json` says where they were made, and elsewhere the tests compare
+to nine digits. After a change of compiled code, run this twice: the process that compiles a function may call
+another copy of its helpers than later processes, which find it on disk, and sum in another order.
 """
 
 import argparse
@@ -68,7 +69,11 @@ def main():
     parser.add_argument("group", nargs="?", choices=[*GROUPS], help="default: all")
     parser.add_argument("case", nargs="*", help="default: all of the group")
     parser.add_argument("--files", action="store_true", help="write the kept files, too")
+    parser.add_argument("--print", action="store_true", help="print the cases, and write nothing")
     chosen = parser.parse_args()
+    if chosen.print:
+        print(json.dumps(made(chosen.group, chosen.case)))
+        return
     if chosen.files:
         saved.FOLDER.mkdir(exist_ok=True)
         for name in saved.KEPT:
