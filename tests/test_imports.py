@@ -14,7 +14,10 @@ LAYERS = [
     {"errors", "_base"},
     {"numerics", "graphs", "tables", "kernels"},
     {"nodes", "structure", "transforms", "metrics"},
-    {"fitting", "record", "inference", "network", "datasets", "scores", "independence", "search", "dask", "io"},
+    {
+        *("fitting", "record", "inference", "network", "datasets", "io"),
+        *("scores", "independence", "pc", "search", "dask"),
+    },
     {"learning", "timeseries"},
     {"diagnostics", "monitoring", "scorer", "sklearn", "pgmpy"},
     {"plots", "report", "cli"},
