@@ -15,16 +15,135 @@
 
 Every message says what is wrong, what was given, and what to do about it. A
 family that cannot be fitted during a search is not an error: it scores -inf.
+
+Messages speak of arguments, and not every caller writes them as Python does: ``max_parents=2`` is
+``--max-parents 2`` on the command line. So a message is written with its arguments marked, by three functions
+that return text for an f-string::
+
+    raise ArgumentError(f"{argument('max_parents')} must be 0 or more. Got {value!r} instead.")
+    raise DataError(f"{what} is constant: leave it out ({setting('drop', [what])}{in_python(' in learn')}).")
+
+`str(error)` is the message in Python's words: ``drop=['x'] in learn``. `error.render(naming)` is the same in
+those of a `Naming`: ``--drop x``. `error.argument` is the first argument that the message speaks of. Fragments
+with marks can be put together like any other text; `error.message` keeps the marks for an error that quotes
+another one. Warnings that speak of arguments are `SpbnWarning`s, with the same methods.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterable
 from importlib.util import find_spec
+from typing import Protocol
+
+# Marks are control characters, which no other part of a message has: names and values are shown by `repr`.
+_BEGIN, _NEXT, _END = "\x01", "\x1f", "\x02"
+_MARK = re.compile(
+    f"{_BEGIN}(name|setting|python){_NEXT}([^{_BEGIN}{_END}]*?){_NEXT}([^{_BEGIN}{_END}]*){_END}"
+)
 
 
-class SpbnError(Exception):
+class Naming(Protocol):
+    """How a caller writes the arguments of Python's functions."""
+
+    def name(self, argument: str, /) -> str:
+        """Return what an argument is called: ``--max-parents`` for "max_parents"."""
+
+    def setting(self, argument: str, value: object, /) -> str:
+        """Return how an argument is given a value: ``--missing drop`` for "missing" and "drop".
+
+        The value is a literal of Python; `...` stands for any.
+        """
+
+
+def argument(name: str) -> str:
+    """Mark the name of an argument in a message."""
+    return f"{_BEGIN}name{_NEXT}{name}{_NEXT}{_END}"
+
+
+def setting(name: str, value: object, *, shown: str | None = None) -> str:
+    """Mark an argument with a value, ``name=value``, in a message.
+
+    Parameters
+    ----------
+    value
+        What `repr` shows of it is what stands in the message. `...` stands for any value.
+    shown
+        Stands in the message instead.
+    """
+    shown = ("..." if value is ... else repr(value)) if shown is None else shown
+    return f"{_BEGIN}setting{_NEXT}{name}{_NEXT}{shown}{_END}"
+
+
+def in_python(text: str, elsewhere: str = "") -> str:
+    """Mark a part of a message that only makes sense in Python, and say what others read in its place."""
+    return f"{_BEGIN}python{_NEXT}{text}{_NEXT}{elsewhere}{_END}"
+
+
+def render(message: str, naming: Naming | None = None) -> str:
+    """Write a message with marks in the words of Python, or in those of another caller."""
+
+    def write(mark: re.Match[str]) -> str:
+        kind, first, second = mark.groups()
+        if kind == "python":
+            return first if naming is None else second
+        if kind == "name":
+            return first if naming is None else naming.name(first)
+        return f"{first}={second}" if naming is None else naming.setting(first, _literal(second))
+
+    found = 1
+    while found:  # marks may be within marks: the inner ones are first
+        message, found = _MARK.subn(write, message)
+    return message
+
+
+def _literal(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+class _Worded(Exception):
+    """An exception whose message may have marks.
+
+    Attributes
+    ----------
+    message
+        The message, with its marks.
+    argument
+        The first argument that the message speaks of; None if there is none.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        named = re.search(f"{_BEGIN}(?:name|setting){_NEXT}([^{_NEXT}]*)", message)
+        self.argument = named[1] if named else None
+
+    def render(self, naming: Naming | None = None) -> str:
+        """Return the message in the words of Python, or in those of another caller."""
+        return render(self.message, naming)
+
+    def __str__(self) -> str:
+        return render(self.message)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class SpbnWarning(_Worded, UserWarning):
+    """A warning that speaks of arguments."""
+
+
+class SpbnError(_Worded):
     """Anything that spbn refuses to do.
+
+    Attributes
+    ----------
+    argument
+        The argument that the message speaks of, for example "max_parents"; None if there is none.
 
     Examples
     --------
