@@ -15,7 +15,7 @@ LAYERS = [
     {"numerics", "graphs", "tables", "kernels"},
     {"nodes", "structure", "transforms", "metrics"},
     {
-        *("fitting", "record", "inference", "network", "datasets", "io"),
+        *("fitting", "record", "joint", "inference", "network", "datasets", "io"),
         *("scores", "independence", "pc", "search", "dask"),
     },
     {"learning", "timeseries"},

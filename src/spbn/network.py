@@ -5,45 +5,40 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, final
 
 from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator
-from spbn.errors import ArgumentError, FitError, quoted
+from spbn._base.random import Seed
+from spbn.errors import ArgumentError, FitError
 from spbn.fitting import fitted, typical_logpdf
+from spbn.inference.batch import impute, log_density_of_observed, predict
+from spbn.inference.posterior import Posterior
+from spbn.inference.query import query
+from spbn.joint import Joint
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.kernels.compression import require_tolerance
-from spbn.nodes.base import CPD, FitSettings
+from spbn.nodes.base import FitSettings
 from spbn.nodes.by_configuration import compact_cpd
 from spbn.record import Record, current_versions, plain_settings
 from spbn.structure import Structure
 from spbn.tables.frames import (
     Missing,
-    as_table,
     frame_index,
     mixed_table,
     require_variation,
     table_with_holes,
 )
-from spbn.tables.table import Table, Variable
-from spbn.transforms import Margins, require_kind
+from spbn.tables.table import Variable
 from spbn.transforms import fitted as fitted_margins
+from spbn.transforms import require_kind
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from spbn.inference.posterior import Posterior
-from spbn.errors import GraphError
-from spbn.nodes.admission import refusal
-from spbn.nodes.base import NodeType
-from spbn.nodes.families import Family
 
-
-class BayesianNetwork:
+@final
+class BayesianNetwork(Joint):
     """The joint density of some variables, as the product of the densities of all nodes given their parents.
 
     Parameters
@@ -72,43 +67,6 @@ class BayesianNetwork:
     >>> network.logpdf(data).round(1)[:3]
     array([-6.9, -6.5, -7.5])
     """
-
-    structure: Structure
-    #: The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
-    variables: tuple[Variable, ...]
-    margins: Margins | None
-    record: Record
-
-    def __init__(
-        self,
-        structure: Structure,
-        cpds: Mapping[str, CPD],
-        *,
-        margins: Margins | None = None,
-        record: Record | None = None,
-        search: Any = None,
-        type_search: Any = None,
-    ) -> None:
-        self.structure = structure
-        self.variables = variables_of(structure, cpds)
-        self.margins = margins_of(structure, self.variables, margins)
-        self.record = Record(search=search, type_search=type_search) if record is None else record
-        self._cpds = {node: cpds[node] for node in structure.nodes}
-
-    @property
-    def search(self) -> Any:
-        """How the structure was found, if it was learned: a SearchResult or a PCResult."""
-        return self.record.search
-
-    @property
-    def type_search(self) -> Any:
-        """How the node types were found, if PC found the arcs: a SearchResult."""
-        return self.record.type_search
-
-    @property
-    def cpds(self) -> Mapping[str, CPD]:
-        """The fitted density of every node."""
-        return MappingProxyType(self._cpds)
 
     @classmethod
     def fit(
@@ -167,22 +125,6 @@ class BayesianNetwork:
         )
         return cls(structure, cpds, margins=transforms, record=record)
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Names of the nodes, without the inputs."""
-        return self.structure.nodes
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs that nodes need: columns that data must have, and that get no density."""
-        return self.structure.used_inputs
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The nodes and the inputs that they need, parents before children."""
-        needed = {variable.name for variable in self.variables}
-        return tuple(name for name in self.structure.dag.topological_order() if name in needed)
-
     def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> FloatArray:
         """Log-density of every row.
 
@@ -193,8 +135,6 @@ class BayesianNetwork:
             raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {missing!r} instead.")
         if missing == "error":
             return self.contributions(self._table(data)).sum(axis=0)
-        from spbn.inference.batch import log_density_of_observed
-
         return log_density_of_observed(self, table_with_holes(data, self.variables), seed=seed)
 
     def loglik(self, data: Any) -> float:
@@ -207,65 +147,6 @@ class BayesianNetwork:
 
         by_node = self.contributions(self._table(data))
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
-
-    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
-        """Draw n rows, every node after its parents.
-
-        A network with inputs needs their values: a table with n rows, `given`.
-        """
-        import pandas as pd
-
-        columns = self.draw(n, seed, given=self._given_inputs(n, given))
-        return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
-
-    def draw(
-        self, n: int, seed: Seed = None, *, given: Mapping[str, FloatArray] | None = None
-    ) -> dict[str, FloatArray]:
-        """Draw n rows in the units of the densities, discrete nodes as level codes; columns by node.
-
-        The inputs, in the same units, are `given`.
-        """
-        rng = generator(seed)
-        levels = {variable.name: variable.levels for variable in self.variables if variable.is_discrete}
-        columns: dict[str, FloatArray] = dict(given or {})
-        for node in self.order:
-            if node not in self._cpds:
-                continue
-            parents = self.cpds[node].parents
-            values = None
-            if parents:
-                known = {parent: levels[parent] for parent in parents if parent in levels}
-                values = Table(parents, np.stack([columns[parent] for parent in parents]), known)
-            columns[node] = self.cpds[node].sample(n, given=values, seed=rng)
-        return columns
-
-    def _given_inputs(self, n: int, given: Any) -> dict[str, FloatArray]:
-        """Return the values of the inputs in the units of the densities."""
-        inputs = [variable for variable in self.variables if variable.name in self.inputs]
-        if not inputs:
-            if given is not None:
-                raise ArgumentError("given holds the values of inputs, and this network has none.")
-            return {}
-        if given is None:
-            raise ArgumentError(
-                f"the network has the inputs {quoted(self.inputs)}: pass their values, "
-                f"given={{{self.inputs[0]!r}: [...], ...}}."
-            )
-        table = as_table(given, variables=inputs, min_rows=0)
-        if table.rows != n:
-            raise ArgumentError(
-                f"given must have one row for each of the {n} samples. Got {table.rows} rows."
-            )
-        rows = self.transformed(table)
-        return dict(zip(rows.names, rows.columns, strict=True))
-
-    def as_data(self, variable: Variable, values: FloatArray) -> Any:
-        """Return drawn values as they are in data: numbers in their units, or categories."""
-        import pandas as pd
-
-        if variable.is_discrete:
-            return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
-        return self.in_data_units(variable.name, values)
 
     def query(
         self,
@@ -291,8 +172,6 @@ class BayesianNetwork:
             "exact", "weighting", "smc", or "auto": exact where nodes are linear Gaussian, otherwise weighted
             forward samples, and tempered sequential Monte Carlo where few of them carry all the weight.
         """
-        from spbn.inference import query
-
         return query(self, evidence, do=do, n=n, seed=seed, method=method)
 
     def predict(
@@ -309,8 +188,6 @@ class BayesianNetwork:
         statistic
             "mean", "median" or "mode". A discrete variable is predicted by its most probable level.
         """
-        from spbn.inference.batch import predict
-
         return predict(self, data, targets, statistic=statistic, seed=seed)
 
     def impute(self, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
@@ -319,8 +196,6 @@ class BayesianNetwork:
         Returns a frame like the data, or with several `draws` a list of frames: each is filled differently,
         and their differences show how much is unknown.
         """
-        from spbn.inference.batch import impute
-
         return impute(self, data, draws=draws, seed=seed)
 
     def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> BayesianNetwork:
@@ -364,7 +239,7 @@ class BayesianNetwork:
                 f"some nodes cannot be made compact: {'; '.join(refused)}. Learn with max_parents=2, or pass "
                 f"others='keep' to keep the rows of such nodes."
             )
-        return BayesianNetwork(self.structure, cpds, margins=self.margins, record=self.record)
+        return self.with_cpds(cpds)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
@@ -415,108 +290,3 @@ class BayesianNetwork:
 
     def __str__(self) -> str:
         return "\n".join(str(self.cpds[node]) for node in self.order if node in self._cpds)
-
-    def _table(self, data: Any) -> Table:
-        return as_table(data, variables=self.variables)
-
-    def node_logpdf(self, node: str, data: Any) -> FloatArray:
-        """Log-density of a node given its parents, for every row, in the units of the data."""
-        family = (node, *self.structure.parents(node))
-        table = as_table(data, variables=[v for v in self.variables if v.name in family])
-        return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
-
-    def contributions(self, table: Table) -> FloatArray:
-        """Return what every node contributes to the log-density of every row: nodes × rows."""
-        rows = self.transformed(table)
-        with np.errstate(over="ignore"):  # the square of an absurd value
-            by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
-        return by_node + self.log_slopes(table, self.nodes)
-
-    def transformed(self, table: Table) -> Table:
-        """Return a table in the units of the densities: transformed by the margins, if there are any."""
-        return table if self.margins is None else self.margins.transformed(table)
-
-    def log_slopes(self, table: Table, nodes: Sequence[str]) -> FloatArray:
-        """Return what the margins add to the log-densities of nodes: nodes × rows; 0 without margins."""
-        if self.margins is None:
-            return np.zeros((len(nodes), 1))
-        return self.margins.log_slopes(table, nodes)
-
-    def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
-        """Take the transform of a node's values back."""
-        if self.margins is None or node not in self.margins.columns:
-            return values
-        return self.margins.columns[node].inverse(values)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Whether the parts of a network go together: a structure, the densities of its nodes, and margins.
-
-
-def variables_of(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:
-    """Return the nodes and, after them, the inputs that they need; refuse densities of something else."""
-    unknown = [node for node in cpds if node not in structure.nodes]
-    if unknown:
-        raise GraphError(f"cpds names unknown nodes: {quoted(unknown)}.")
-    for family in structure.families():
-        if family.node not in cpds:
-            raise GraphError(f"there is no density for node {family.node!r}.")
-        _require_fit(family, cpds[family.node])
-    nodes = tuple(cpds[node].type.variable_of(cpds[node]) for node in structure.nodes)
-    variables = (*nodes, *_input_variables(structure, cpds))
-    _require_levels(variables, cpds)
-    return variables
-
-
-def margins_of(
-    structure: Structure, variables: Sequence[Variable], margins: Margins | None
-) -> Margins | None:
-    """Return the transforms of a network's continuous variables; refuse others."""
-    continuous = {variable.name for variable in variables if not variable.is_discrete}
-    if margins is not None and structure.inputs:
-        margins = margins.only(continuous)  # no node may need an input that has one
-    if margins is not None and set(margins.columns) != continuous:
-        raise GraphError("margins must have a transform for every continuous node, and for no other.")
-    return margins
-
-
-def _require_fit(family: Family, cpd: CPD) -> None:
-    if not isinstance(getattr(cpd, "type", None), NodeType):
-        raise ArgumentError(
-            f"the density of {family.node!r} must be a fitted density, such as a LinearGaussian or a CKDE. "
-            f"Got {cpd!r}."
-        )
-    if (cpd.node, sorted(cpd.parents), cpd.type) != (family.node, sorted(family.parents), family.type):
-        raise GraphError(
-            f"the density given for {family.node!r} is that of {Family(cpd.node, cpd.parents, cpd.type)}, "
-            f"but the structure says {family}."
-        )
-
-
-def _input_variables(structure: Structure, cpds: Mapping[str, CPD]) -> list[Variable]:
-    """Return the inputs that nodes need, with the levels that these know of."""
-    levels = {
-        variable.name: variable.levels
-        for cpd in cpds.values()
-        for variable in getattr(cpd, "variables", ())
-        if variable.levels
-    }
-    return [Variable(name, levels.get(name, ())) for name in structure.used_inputs]
-
-
-def _require_levels(variables: Sequence[Variable], cpds: Mapping[str, CPD]) -> None:
-    """Refuse densities that do not agree on the levels of their parents."""
-    known = {variable.name: variable for variable in variables}
-    for variable in variables:
-        if variable.name not in cpds:
-            continue
-        cpd = cpds[variable.name]
-        parents = [known[parent] for parent in cpd.parents]
-        given = {parent.name: parent for parent in getattr(cpd, "variables", ())}
-        differ = [
-            parent.name for parent in parents if given.get(parent.name, Variable(parent.name)) != parent
-        ]
-        if differ:
-            raise GraphError(f"the density of {variable.name!r} has other levels of {quoted(differ)}.")
-        if not cpd.type.admits(variable, parents):
-            raise GraphError(refusal(cpd.type, variable, parents))

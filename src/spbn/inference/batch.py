@@ -21,7 +21,7 @@ from spbn.inference.left_out import without_themselves
 from spbn.inference.problem import Cases, components
 from spbn.inference.query import log_constants
 from spbn.inference.smc import resampled, tempered
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 from spbn.tables.columns import named_by_text
 from spbn.tables.frames import frame_index, table_with_holes
 from spbn.tables.levels import values_like
@@ -38,7 +38,7 @@ AROUND_MODE = 0.1  # share of the mass whose shortest interval the mode is in th
 
 
 def log_density_of_observed(
-    network: BayesianNetwork, table: Table, *, n: int = PARTICLES, seed: Seed = 0
+    network: Joint, table: Table, *, n: int = PARTICLES, seed: Seed = 0
 ) -> FloatArray:
     """Return the log-density of what is there in every row of a table with holes."""
     out = np.empty(table.rows)
@@ -55,8 +55,8 @@ def log_density_of_observed(
     return out
 
 
-def impute(network: BayesianNetwork, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
-    """Fill holes with draws from what is likely given the rest of a row; see `BayesianNetwork.impute`."""
+def impute(network: Joint, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
+    """Fill holes with draws from what is likely given the rest of a row; see `Joint.impute`."""
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise ArgumentError(f"draws must be a whole number, 1 or more. Got {draws!r} instead.")
     table = table_with_holes(data, network.variables)
@@ -66,7 +66,7 @@ def impute(network: BayesianNetwork, data: Any, *, draws: int = 1, seed: Seed = 
     return frames[0] if draws == 1 else frames
 
 
-def imputed(network: BayesianNetwork, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:
+def imputed(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:
     """Fill the holes of a table, in the units of the data, with draws.
 
     Rows that the network was learned from are filled without their own kernels (see `left_out`).
@@ -88,7 +88,7 @@ def imputed(network: BayesianNetwork, table: Table, *, draws: int = 1, seed: See
 
 
 def predict(
-    network: BayesianNetwork,
+    network: Joint,
     data: Any,
     targets: Sequence[str],
     *,
@@ -96,7 +96,7 @@ def predict(
     n: int = PARTICLES,
     seed: Seed = 0,
 ) -> pd.DataFrame:
-    """Predict columns from the others, row by row; see `BayesianNetwork.predict`."""
+    """Predict columns from the others, row by row; see `Joint.predict`."""
     import pandas as pd
 
     if statistic not in STATISTICS:
@@ -168,7 +168,7 @@ def _exact_summary(cases: Cases, k: int, mixture: exact.NormalMixture, statistic
     return float(weights @ values)
 
 
-def cases_of(network: BayesianNetwork, table: Table) -> Cases:
+def cases_of(network: Joint, table: Table) -> Cases:
     """Return the rows of a table as cases."""
     for name in network.inputs:
         if np.isnan(table.column(name)).any():
@@ -261,7 +261,7 @@ def _patterns(holes: BoolArray) -> list[IntArray]:
 
 
 def _summary(
-    network: BayesianNetwork, name: str, values: FloatArray, weights: FloatArray, statistic: str
+    network: Joint, name: str, values: FloatArray, weights: FloatArray, statistic: str
 ) -> FloatArray:
     """Return one number for every case, from cases × particles."""
     variable = next(v for v in network.variables if v.name == name)
@@ -292,7 +292,7 @@ def _modes(ranked: FloatArray, mass: FloatArray) -> FloatArray:
     return out
 
 
-def _log_slopes(network: BayesianNetwork, table: Table) -> FloatArray:
+def _log_slopes(network: Joint, table: Table) -> FloatArray:
     """Return what the margins add to the log-density of the values that are there."""
     columns = table.select(network.nodes).columns
     slopes = np.broadcast_to(network.log_slopes(table, network.nodes), columns.shape)
@@ -306,7 +306,7 @@ def _put(cases: Cases, table: Table, columns: FloatArray, row: int, values: Floa
         columns[k, row] = cases.network.in_data_units(name, values[[cases.place[name]]])[0]
 
 
-def _frame(network: BayesianNetwork, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
+def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
     """Return the data as a frame in which the holes are filled, and everything else is as it was."""
     import pandas as pd
 

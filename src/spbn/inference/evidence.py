@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn.errors import ArgumentError, quoted
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 from spbn.nodes.regions import Interval, Levels, Region
 from spbn.tables.levels import as_text
 from spbn.tables.table import Variable
@@ -22,7 +22,7 @@ class Known(NamedTuple):
     regions: dict[str, Region]
 
 
-def read_evidence(network: BayesianNetwork, evidence: Mapping[str, Any] | None, what: str) -> Known:
+def read_evidence(network: Joint, evidence: Mapping[str, Any] | None, what: str) -> Known:
     """Read evidence or interventions, and refuse what makes no sense.
 
     A number or a level is a value; a pair (low, high), either of which may be None, is an interval; a set
@@ -102,9 +102,7 @@ def _number(name: str, value: Any, what: str) -> float:
     return float(value)
 
 
-def _in_density_units(
-    network: BayesianNetwork, name: str, known: float | Interval | None
-) -> float | Interval | None:
+def _in_density_units(network: Joint, name: str, known: float | Interval | None) -> float | Interval | None:
     """Return what is known in the units of the densities."""
     if isinstance(known, Interval):
         return Interval(
@@ -114,7 +112,7 @@ def _in_density_units(
     return None if known is None else _number_in_density_units(network, name, known)
 
 
-def _number_in_density_units(network: BayesianNetwork, name: str, value: float) -> float:
+def _number_in_density_units(network: Joint, name: str, value: float) -> float:
     if network.margins is None or not math.isfinite(value):
         return value
     return float(network.margins.columns[name].forward(np.array([value]))[0])

@@ -19,7 +19,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, relative_weights
 from spbn.errors import FitError
 from spbn.inference import factors
 from spbn.inference.problem import Cases
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 from spbn.nodes.base import CPD
 from spbn.nodes.blend import Blend
 from spbn.nodes.ckde import CKDE
@@ -32,7 +32,7 @@ ROOT = math.sqrt(2.0 * math.pi)
 
 
 def refreshed(
-    network: BayesianNetwork,
+    network: Joint,
     filled: Table,
     holes: BoolArray,
     rng: np.random.Generator,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from spbn._base.arrays import IntArray
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 from spbn.nodes.base import CPD
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.copies import NONE, KeepsRows
@@ -28,7 +28,7 @@ MOST_ALIKE = 3
 OwnKernels = Mapping[str, list[IntArray | None]]
 
 
-def without_themselves(network: BayesianNetwork, table: Table) -> Iterator[tuple[BayesianNetwork, IntArray]]:
+def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, IntArray]]:
     """Yield networks, and the rows to ask them about: each network lacks the kernels of its rows.
 
     Parameters
@@ -48,10 +48,10 @@ def without_themselves(network: BayesianNetwork, table: Table) -> Iterator[tuple
             node: _without(network.cpds[node], [found[row] for row in rows], MOST_ALIKE * copies)
             for node, found in kernels.items()
         }
-        yield BayesianNetwork(network.structure, cpds, margins=network.margins, record=network.record), rows
+        yield network.with_cpds(cpds), rows
 
 
-def _kernels_on(network: BayesianNetwork, table: Table) -> OwnKernels:
+def _kernels_on(network: Joint, table: Table) -> OwnKernels:
     found = {}
     for node, cpd in network.cpds.items():
         if isinstance(cpd, KeepsRows):
@@ -70,7 +70,7 @@ def _recognised(kernels: OwnKernels, rows: int) -> IntArray:
     return np.flatnonzero(known & ~strange)
 
 
-def _copies(network: BayesianNetwork) -> int:
+def _copies(network: Joint) -> int:
     """Return how many kernels of a node a row has at most: one for every filling of its table."""
     most = max(map(_kernels, network.cpds.values()), default=0)
     return max(1, most // (network.record.rows or max(most, 1)))

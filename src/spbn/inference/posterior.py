@@ -16,7 +16,7 @@ from spbn.errors import ArgumentError, quoted
 from spbn.inference.evidence import read_evidence
 from spbn.inference.exact import NormalMixture
 from spbn.inference.problem import Cases
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 from spbn.nodes.regions import Interval
 from spbn.tables.table import Variable
 
@@ -75,7 +75,7 @@ class Posterior:
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self._weights)))
 
     @property
-    def network(self) -> BayesianNetwork:
+    def network(self) -> Joint:
         """The network that was asked."""
         return self._cases.network
 

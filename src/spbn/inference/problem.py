@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 from spbn.nodes.base import CPD
 from spbn.nodes.regions import Region
 from spbn.tables.table import Table, Variable
@@ -33,7 +33,7 @@ class Cases:
         Nodes whose values were set from outside, so that they say nothing about their causes; and all inputs.
     """
 
-    network: BayesianNetwork
+    network: Joint
     given: FloatArray
     regions: Mapping[str, Region] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()

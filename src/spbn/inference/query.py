@@ -25,7 +25,7 @@ from spbn.inference.importance import Part, Particles, draw_rest, joined, weight
 from spbn.inference.posterior import Posterior
 from spbn.inference.problem import Cases, components
 from spbn.inference.smc import resampled, tempered
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 
 METHODS = ("auto", "exact", "weighting", "smc")
 ENOUGH = 0.5  # of the draws, which weighting must be worth
@@ -36,7 +36,7 @@ FEWEST, FEWEST_SHARE = 50, 0.1  # independent draws that a posterior should be w
 
 
 def query(
-    network: BayesianNetwork,
+    network: Joint,
     evidence: Mapping[str, Any] | None = None,
     *,
     do: Mapping[str, Any] | None = None,
@@ -44,7 +44,7 @@ def query(
     seed: Seed = 0,
     method: str = "auto",
 ) -> Posterior:
-    """Return what is likely, given evidence and interventions; see `BayesianNetwork.query`."""
+    """Return what is likely, given evidence and interventions; see `Joint.query`."""
     require_count(n)
     if n < 1:
         raise ArgumentError(f"n must be 1 or more, to have draws to answer from. Got {n}.")
@@ -208,7 +208,7 @@ def _log_slopes(cases: Cases, k: int, values: FloatArray) -> FloatArray:
     return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 
-def _cases(network: BayesianNetwork, known: Known, set_to: Known) -> Cases:
+def _cases(network: Joint, known: Known, set_to: Known) -> Cases:
     nodes = network.order
     values: FloatArray = np.full((1, len(nodes)), np.nan)
     for name, value in {**known.points, **set_to.points}.items():

@@ -1,0 +1,259 @@
+"""The joint density of a structure's nodes: what inference, scoring and simulation work on.
+
+`BayesianNetwork` adds what people ask of it: fitting, questions, files and pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray
+from spbn._base.random import Seed, generator
+from spbn.errors import ArgumentError, GraphError, quoted
+from spbn.nodes.admission import refusal
+from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.families import Family
+from spbn.record import Record
+from spbn.structure import Structure
+from spbn.tables.frames import as_table
+from spbn.tables.table import Table, Variable
+from spbn.transforms import Margins
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Joint:
+    """A structure and the fitted density of every node, perhaps of transformed columns.
+
+    Attributes
+    ----------
+    structure
+        The graph and the types of its nodes.
+    variables
+        The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
+    margins
+        Transforms of the columns; the densities are then those of transformed columns.
+    record
+        How it was made.
+    """
+
+    structure: Structure
+    variables: tuple[Variable, ...]
+    margins: Margins | None
+    record: Record
+
+    def __init__(
+        self,
+        structure: Structure,
+        cpds: Mapping[str, CPD],
+        *,
+        margins: Margins | None = None,
+        record: Record | None = None,
+        search: Any = None,
+        type_search: Any = None,
+    ) -> None:
+        self.structure = structure
+        self.variables = variables_of(structure, cpds)
+        self.margins = margins_of(structure, self.variables, margins)
+        self.record = Record(search=search, type_search=type_search) if record is None else record
+        self._cpds = {node: cpds[node] for node in structure.nodes}
+
+    @property
+    def search(self) -> Any:
+        """How the structure was found, if it was learned: a SearchResult or a PCResult."""
+        return self.record.search
+
+    @property
+    def type_search(self) -> Any:
+        """How the node types were found, if PC found the arcs: a SearchResult."""
+        return self.record.type_search
+
+    @property
+    def cpds(self) -> Mapping[str, CPD]:
+        """The fitted density of every node."""
+        return MappingProxyType(self._cpds)
+
+    def with_cpds(self, cpds: Mapping[str, CPD]) -> Self:
+        """Return the same network with other densities of its nodes."""
+        return type(self)(self.structure, cpds, margins=self.margins, record=self.record)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes, without the inputs."""
+        return self.structure.nodes
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs that nodes need: columns that data must have, and that get no density."""
+        return self.structure.used_inputs
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The nodes and the inputs that they need, parents before children."""
+        needed = {variable.name for variable in self.variables}
+        return tuple(name for name in self.structure.dag.topological_order() if name in needed)
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> pd.DataFrame:
+        """Draw n rows, every node after its parents.
+
+        A network with inputs needs their values: a table with n rows, `given`.
+        """
+        import pandas as pd
+
+        columns = self.draw(n, seed, given=self._given_inputs(n, given))
+        return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
+
+    def draw(
+        self, n: int, seed: Seed = None, *, given: Mapping[str, FloatArray] | None = None
+    ) -> dict[str, FloatArray]:
+        """Draw n rows in the units of the densities, discrete nodes as level codes; columns by node.
+
+        The inputs, in the same units, are `given`.
+        """
+        rng = generator(seed)
+        levels = {variable.name: variable.levels for variable in self.variables if variable.is_discrete}
+        columns: dict[str, FloatArray] = dict(given or {})
+        for node in self.order:
+            if node not in self._cpds:
+                continue
+            parents = self.cpds[node].parents
+            values = None
+            if parents:
+                known = {parent: levels[parent] for parent in parents if parent in levels}
+                values = Table(parents, np.stack([columns[parent] for parent in parents]), known)
+            columns[node] = self.cpds[node].sample(n, given=values, seed=rng)
+        return columns
+
+    def _given_inputs(self, n: int, given: Any) -> dict[str, FloatArray]:
+        """Return the values of the inputs in the units of the densities."""
+        inputs = [variable for variable in self.variables if variable.name in self.inputs]
+        if not inputs:
+            if given is not None:
+                raise ArgumentError("given holds the values of inputs, and this network has none.")
+            return {}
+        if given is None:
+            raise ArgumentError(
+                f"the network has the inputs {quoted(self.inputs)}: pass their values, "
+                f"given={{{self.inputs[0]!r}: [...], ...}}."
+            )
+        table = as_table(given, variables=inputs, min_rows=0)
+        if table.rows != n:
+            raise ArgumentError(
+                f"given must have one row for each of the {n} samples. Got {table.rows} rows."
+            )
+        rows = self.transformed(table)
+        return dict(zip(rows.names, rows.columns, strict=True))
+
+    def as_data(self, variable: Variable, values: FloatArray) -> Any:
+        """Return drawn values as they are in data: numbers in their units, or categories."""
+        import pandas as pd
+
+        if variable.is_discrete:
+            return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
+        return self.in_data_units(variable.name, values)
+
+    def _table(self, data: Any) -> Table:
+        return as_table(data, variables=self.variables)
+
+    def node_logpdf(self, node: str, data: Any) -> FloatArray:
+        """Log-density of a node given its parents, for every row, in the units of the data."""
+        family = (node, *self.structure.parents(node))
+        table = as_table(data, variables=[v for v in self.variables if v.name in family])
+        return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
+
+    def contributions(self, table: Table) -> FloatArray:
+        """Return what every node contributes to the log-density of every row: nodes × rows."""
+        rows = self.transformed(table)
+        with np.errstate(over="ignore"):  # the square of an absurd value
+            by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
+        return by_node + self.log_slopes(table, self.nodes)
+
+    def transformed(self, table: Table) -> Table:
+        """Return a table in the units of the densities: transformed by the margins, if there are any."""
+        return table if self.margins is None else self.margins.transformed(table)
+
+    def log_slopes(self, table: Table, nodes: Sequence[str]) -> FloatArray:
+        """Return what the margins add to the log-densities of nodes: nodes × rows; 0 without margins."""
+        if self.margins is None:
+            return np.zeros((len(nodes), 1))
+        return self.margins.log_slopes(table, nodes)
+
+    def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
+        """Take the transform of a node's values back."""
+        if self.margins is None or node not in self.margins.columns:
+            return values
+        return self.margins.columns[node].inverse(values)
+
+
+def variables_of(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:
+    """Return the nodes and, after them, the inputs that they need; refuse densities of something else."""
+    unknown = [node for node in cpds if node not in structure.nodes]
+    if unknown:
+        raise GraphError(f"cpds names unknown nodes: {quoted(unknown)}.")
+    for family in structure.families():
+        if family.node not in cpds:
+            raise GraphError(f"there is no density for node {family.node!r}.")
+        _require_fit(family, cpds[family.node])
+    nodes = tuple(cpds[node].type.variable_of(cpds[node]) for node in structure.nodes)
+    variables = (*nodes, *_input_variables(structure, cpds))
+    _require_levels(variables, cpds)
+    return variables
+
+
+def margins_of(
+    structure: Structure, variables: Sequence[Variable], margins: Margins | None
+) -> Margins | None:
+    """Return the transforms of a network's continuous variables; refuse others."""
+    continuous = {variable.name for variable in variables if not variable.is_discrete}
+    if margins is not None and structure.inputs:
+        margins = margins.only(continuous)  # no node may need an input that has one
+    if margins is not None and set(margins.columns) != continuous:
+        raise GraphError("margins must have a transform for every continuous node, and for no other.")
+    return margins
+
+
+def _require_fit(family: Family, cpd: CPD) -> None:
+    if not isinstance(getattr(cpd, "type", None), NodeType):
+        raise ArgumentError(
+            f"the density of {family.node!r} must be a fitted density, such as a LinearGaussian or a CKDE. "
+            f"Got {cpd!r}."
+        )
+    if (cpd.node, sorted(cpd.parents), cpd.type) != (family.node, sorted(family.parents), family.type):
+        raise GraphError(
+            f"the density given for {family.node!r} is that of {Family(cpd.node, cpd.parents, cpd.type)}, "
+            f"but the structure says {family}."
+        )
+
+
+def _input_variables(structure: Structure, cpds: Mapping[str, CPD]) -> list[Variable]:
+    """Return the inputs that nodes need, with the levels that these know of."""
+    levels = {
+        variable.name: variable.levels
+        for cpd in cpds.values()
+        for variable in getattr(cpd, "variables", ())
+        if variable.levels
+    }
+    return [Variable(name, levels.get(name, ())) for name in structure.used_inputs]
+
+
+def _require_levels(variables: Sequence[Variable], cpds: Mapping[str, CPD]) -> None:
+    """Refuse densities that do not agree on the levels of their parents."""
+    known = {variable.name: variable for variable in variables}
+    for variable in variables:
+        if variable.name not in cpds:
+            continue
+        cpd = cpds[variable.name]
+        parents = [known[parent] for parent in cpd.parents]
+        given = {parent.name: parent for parent in getattr(cpd, "variables", ())}
+        differ = [
+            parent.name for parent in parents if given.get(parent.name, Variable(parent.name)) != parent
+        ]
+        if differ:
+            raise GraphError(f"the density of {variable.name!r} has other levels of {quoted(differ)}.")
+        if not cpd.type.admits(variable, parents):
+            raise GraphError(refusal(cpd.type, variable, parents))
