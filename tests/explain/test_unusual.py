@@ -4,7 +4,7 @@ import pytest
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, DataError, Structure
-from spbn.cli.table_files import read_table
+from spbn.cli.files import read_table
 from spbn.diagnostics import Scoring, leave_one_out, out_of_fold, reasons, typical, unusual_rows
 from spbn.diagnostics.unusual import Reason
 

@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spbn.cli.table_files import present, read_table, require_complete, write_table
-from spbn.cli.table_sources import place
+from spbn.cli.files import present, read_table, require_complete, write_table
+from spbn.cli.sources import place
 from spbn.errors import DataError
 from spbn.tables.frames import training_table
 

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.cli.table_files import read_as_written, read_table, write_table
-from spbn.cli.table_formats import _extent
-from spbn.cli.table_sources import Source, place
+from spbn.cli.files import read_as_written, read_table, write_table
+from spbn.cli.sources import Source, _extent, place
 from spbn.errors import ArgumentError, DataError, PackageError
 
 FRAME = pd.DataFrame({"größe": [1.5, -2.0, 1234.25], "b": [1.0, 5.0, 4.0]})
@@ -226,8 +225,8 @@ def test_packed_tables_that_would_fill_the_memory_are_refused(folder, monkeypatc
     text = TEXT.encode() + b"1,2\n" * 1000
     (folder / "t.csv.gz").write_bytes(packed(text))
     assert len(read_table("t.csv.gz")) == 1003
-    monkeypatch.setattr("spbn.cli.table_sources.MOST_BYTES", 0)
-    monkeypatch.setattr("spbn.cli.table_sources.MOST_TIMES", 2)
+    monkeypatch.setattr("spbn.cli.sources.MOST_BYTES", 0)
+    monkeypatch.setattr("spbn.cli.sources.MOST_TIMES", 2)
     with pytest.raises(DataError, match=r"holds more than 2 times its own size.* with gunzip, and give that"):
         read_table("t.csv.gz")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(packed(text))))
@@ -237,7 +236,7 @@ def test_packed_tables_that_would_fill_the_memory_are_refused(folder, monkeypatc
 
 def test_a_packed_table_is_not_unpacked_beyond_the_limit(folder, monkeypatch):
     """Of a megabyte of nothing only some is ever unpacked."""
-    monkeypatch.setattr("spbn.cli.table_sources.MOST_BYTES", 0)
+    monkeypatch.setattr("spbn.cli.sources.MOST_BYTES", 0)
     (folder / "t.csv.gz").write_bytes(packed(b"a,b\n" + b"0" * (1 << 20)))
     seen = 0
 
@@ -279,7 +278,7 @@ def test_sheets_that_reach_far_out_are_refused(rows):
 
 def test_sheets_that_unpack_to_far_more_are_refused(monkeypatch):
     sheet('<row r="1"><c r="A1"><v>1</v></c></row>' + " " * 1_000_000)
-    monkeypatch.setattr("spbn.cli.table_sources.MOST_BYTES", 0)
+    monkeypatch.setattr("spbn.cli.sources.MOST_BYTES", 0)
     with pytest.raises(DataError, match=r"holds more than 100 times its own size.* save the table as CSV"):
         read_table("t.xlsx")
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, final, get_type_hints
 import typer
 
 from spbn.cli.signatures import keyword_only, taking
-from spbn.cli.table_sources import STANDARD
+from spbn.cli.sources import STANDARD
 from spbn.cli.terminal import say
 from spbn.errors import ArgumentError
 

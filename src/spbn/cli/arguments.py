@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from spbn.cli.table_sources import Source, as_source
+from spbn.cli.sources import Source, as_source
 from spbn.errors import ArgumentError, quoted
 
 #: What `spbn.learn` knows, written out: help and completion must not wait for it to be imported.

@@ -16,7 +16,7 @@ from spbn.cli.answers import Answer, answering
 from spbn.cli.arguments import MODELS, TESTS, Data, Margins, MissingRows, Report
 from spbn.cli.inputs import busy, complete_rows, with_all_levels
 from spbn.cli.learning import Lesson, with_learning_options
-from spbn.cli.table_sources import Source, as_source
+from spbn.cli.sources import Source, as_source
 from spbn.cli.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.cli.targets import require_targets
 from spbn.cli.terminal import note, print_assessment
@@ -176,7 +176,7 @@ def _note_unknown(found: Predictions) -> None:
 
 def _require_target(source: Source, target: str, drop: list[str]) -> None:
     """Refuse a target that is not there: reading its column as classes would name another option."""
-    from spbn.cli.table_files import column_names
+    from spbn.cli.files import column_names
 
     names = [name for name in column_names(source) if name not in drop]
     if target not in names:
@@ -203,7 +203,7 @@ def _rows(
     source: Source, columns: list[str] | None, drop: list[str], discrete: list[str], missing: Missing
 ) -> pd.DataFrame:
     """Read a table; rows with holes are refused or left out."""
-    from spbn.cli.table_files import read_table
+    from spbn.cli.files import read_table
 
     with busy("reading the table"):
         frame = read_table(source, columns, drop=drop, discrete=discrete)
@@ -214,7 +214,7 @@ def _test_rows(
     source: Source, features: pd.DataFrame, target: str, discrete: list[str], missing: Missing
 ) -> tuple[pd.DataFrame, npt.NDArray[Any] | None]:
     """Read the columns to predict from, and the classes if they are there."""
-    from spbn.cli.table_files import column_names
+    from spbn.cli.files import column_names
 
     names = list(features.columns)
     has_classes = target in column_names(source)

@@ -14,7 +14,7 @@ from spbn.cli.arguments import Seed
 from spbn.cli.conditions import EXAMPLES, conditions_in, in_words, require_intervals
 from spbn.cli.inputs import busy, load_any_model
 from spbn.cli.series import series_of
-from spbn.cli.table_sources import Source, as_source
+from spbn.cli.sources import Source, as_source
 from spbn.cli.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.cli.targets import require_picture, require_targets
 from spbn.cli.terminal import print_forecast, say

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spbn._base.progress import working
-from spbn.cli.table_sources import Source
+from spbn.cli.sources import Source
 from spbn.cli.terminal import note, say
 from spbn.errors import DataError, ModelFileError, quoted
 
@@ -70,7 +70,7 @@ def training_frame_with_holes(
     data: Source, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
 ) -> pd.DataFrame:
     """Read the rows to learn from, and say how many values are missing."""
-    from spbn.cli.table_files import present
+    from spbn.cli.files import present
 
     frame = _training_frame(data, columns, drop, discrete)
     there = present(frame)
@@ -85,7 +85,7 @@ def training_frame_with_holes(
 def _training_frame(
     data: Source, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
 ) -> pd.DataFrame:
-    from spbn.cli.table_files import read_table
+    from spbn.cli.files import read_table
 
     with busy("reading the table"):
         return read_table(data, columns, drop=drop, discrete=discrete)
@@ -103,7 +103,7 @@ def complete_rows(
 
     Columns of categories, among them those that are named `discrete`, keep the levels of rows left out.
     """
-    from spbn.cli.table_files import present, require_complete
+    from spbn.cli.files import present, require_complete
 
     there = present(frame)
     empty = [str(name) for place, name in enumerate(frame) if not there[:, place].any()]
@@ -137,7 +137,7 @@ def frame_for(
     network: BayesianNetwork, data: Source, *, remedy: str = "Fill what is missing, or leave such rows out."
 ) -> pd.DataFrame:
     """Read the columns that a network needs; the remedy says what to do if values are missing."""
-    from spbn.cli.table_files import read_table, require_complete
+    from spbn.cli.files import read_table, require_complete
 
     with busy("reading the table"):
         frame = read_table(data, variables=network.variables)
@@ -152,7 +152,7 @@ def frame_with_holes(
 
     All must be there; or, if some are left out, as many of the others as there are.
     """
-    from spbn.cli.table_files import column_names, read_table
+    from spbn.cli.files import column_names, read_table
 
     with busy("reading the table"):
         variables = list(network.variables)

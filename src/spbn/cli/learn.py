@@ -15,7 +15,7 @@ from spbn.cli.arguments import Report
 from spbn.cli.learning import Lesson, with_learning_options
 from spbn.cli.series import Axis, axis_of
 from spbn.cli.show import write_report_to
-from spbn.cli.table_sources import Source
+from spbn.cli.sources import Source
 from spbn.cli.tables import reading_tables
 from spbn.cli.targets import require_targets
 from spbn.cli.terminal import say, show_network, warn
@@ -92,7 +92,7 @@ def learn(
 
     [dim]spbn learn data/*.parquet --workers 2 --out model.spbn[/]
     """
-    from spbn.cli.table_files import present
+    from spbn.cli.files import present
     from spbn.learning.learn import LearningInterrupted
     from spbn.timeseries.network import DynamicNetwork
 
@@ -189,7 +189,7 @@ def _is_terminal() -> bool:
 
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
-    from spbn.cli.table_sources import place
+    from spbn.cli.sources import place
     from spbn.diagnostics import early_stop
     from spbn.tables.frames import as_table
 

@@ -28,7 +28,7 @@ from spbn.cli.arguments import (
 from spbn.cli.inputs import note_peculiar_columns, training_frame, training_frame_with_holes
 from spbn.cli.series import Axis, names_with_lags, series_frame
 from spbn.cli.signatures import keyword_only, taking
-from spbn.cli.table_sources import Source
+from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, quoted
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Lesson:
 
     def read(self, axis: Axis | None = None) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Return the table and the settings of `spbn.learn`; `axis` says how rows follow each other."""
-        from spbn.cli.table_files import present, require_complete
+        from spbn.cli.files import present, require_complete
 
         data, missing, categories = self.table, self.given["missing"], self.discrete
         if axis is not None:

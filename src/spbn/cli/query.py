@@ -13,7 +13,7 @@ from spbn.cli.answers import Answer, answering
 from spbn.cli.arguments import Data, Model, Seed, ToFile
 from spbn.cli.conditions import EXAMPLES, conditions_in, in_words, require_intervals
 from spbn.cli.inputs import busy, frame_with_holes, load_model
-from spbn.cli.table_sources import STANDARD, Source, ending
+from spbn.cli.sources import STANDARD, Source, ending
 from spbn.cli.tables import in_file, reading_tables, shown, write_or_print, write_rows, writing_rows
 from spbn.cli.targets import require_picture, require_targets
 from spbn.cli.terminal import note, print_posterior, say
@@ -213,7 +213,7 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
     """Return a table as it is in its file, but without holes."""
     import numpy as np
 
-    from spbn.cli.table_files import read_as_written
+    from spbn.cli.files import read_as_written
 
     written = read_as_written(data, discrete=filled.select_dtypes("category").columns)
     for name in holes.columns[holes.any()]:

@@ -14,7 +14,7 @@ from spbn.cli.answers import Answer, answering
 from spbn.cli.arguments import Data, Model, Seed
 from spbn.cli.inputs import busy, frame_for, frame_with_holes, load_any_model
 from spbn.cli.series import series_of
-from spbn.cli.table_sources import Source
+from spbn.cli.sources import Source
 from spbn.cli.tables import in_file, reading_tables, shown, write_rows, writing_rows
 from spbn.cli.targets import require_targets
 from spbn.cli.terminal import print_observed, print_unusual

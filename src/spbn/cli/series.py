@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from spbn.cli.inputs import busy
-from spbn.cli.table_sources import Source
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.cli.sources import Source
+from spbn.errors import ArgumentError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,31 +55,29 @@ def series_frame(
     discrete: Sequence[str] = (),
 ) -> pd.DataFrame:
     """Read the rows to learn from, with the columns of series and time as they are written."""
-    from spbn.cli.table_files import read_table
+    from spbn.cli.files import read_table
 
-    _require_keys(data, axis.keys)
     with busy("reading the table"):
         chosen = None if columns is None else [name for name in columns if name not in axis.keys]
-        unused = [] if columns is not None else [name for name in axis.keys if name not in drop]
-        frame = read_table(data, chosen, drop=[*drop, *unused], discrete=discrete)
-        return _with_keys(data, frame, axis.series, axis.time, axis.every)
+        frame = read_table(data, chosen, drop=drop, discrete=discrete, keys=axis.keys)
+        return _resampled(frame, axis.series, axis.time, axis.every)
 
 
 def series_of(
     network: DynamicNetwork, data: Source, *, every: float | None = None, with_holes: bool = False
 ) -> pd.DataFrame:
     """Read the rows that a dynamic network needs, with the columns of series and time."""
-    from spbn.cli.table_files import read_table, require_complete
+    from spbn.cli.files import read_table, require_complete
 
     keys = [name for name in (network.series, network.time) if name is not None]
-    _require_keys(data, keys)
     if every is not None and network.time is None:
         raise ArgumentError("--every is for models that were learned with --time.")
     with busy("reading the table"):
-        frame = read_table(data, variables=network.variables)
+        frame = read_table(data, variables=network.variables, keys=keys)
         if not with_holes:
-            require_complete(data, frame, "Fill what is missing, or leave such rows out.")
-        return _with_keys(data, frame, network.series, network.time, every)
+            complete = frame.drop(columns=keys)
+            require_complete(data, complete, "Fill what is missing, or leave such rows out.")
+        return _resampled(frame, network.series, network.time, every)
 
 
 def names_with_lags(names: Sequence[str], lags: int) -> list[str]:
@@ -89,31 +87,16 @@ def names_with_lags(names: Sequence[str], lags: int) -> list[str]:
     return [lag_name(name, lag) for lag in range(lags + 1) for name in names]
 
 
-def _with_keys(
-    data: Source, frame: pd.DataFrame, series: str | None, time: str | None, every: float | None
+def _resampled(
+    frame: pd.DataFrame, series: str | None, time: str | None, every: float | None
 ) -> pd.DataFrame:
+    """Return rows at equal steps of time, if that is asked for."""
     import pandas as pd
 
-    from spbn.cli.table_files import read_as_written
     from spbn.tables.lags import resample
 
-    keys = [name for name in (series, time) if name is not None]
-    if not keys:
-        return frame
-    written = read_as_written(data)
-    frame = pd.concat([written[keys].set_axis(frame.index), frame], axis=1)
     if every is None or time is None:
         return frame
     if pd.to_numeric(frame[time], errors="coerce").notna().all():
         frame[time] = pd.to_numeric(frame[time])
     return resample(frame, time=time, every=every, series=series)
-
-
-def _require_keys(data: Source, keys: Sequence[str]) -> None:
-    from spbn.cli.table_files import column_names
-
-    names = column_names(data)
-    absent = [name for name in keys if name not in names]
-    if absent:
-        columns = "column" if len(absent) == 1 else "columns"
-        raise DataError(f"{data} lacks the {columns} {quoted(absent)}. Its columns are {quoted(names)}.")

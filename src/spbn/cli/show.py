@@ -13,7 +13,7 @@ from spbn.cli.answers import Answer, answering
 from spbn.cli.arguments import A_TABLE, Model
 from spbn.cli.inputs import busy, frame_with_holes, load_any_model
 from spbn.cli.series import series_of
-from spbn.cli.table_sources import Source, as_source
+from spbn.cli.sources import Source, as_source
 from spbn.cli.tables import reading_tables
 from spbn.cli.targets import require_targets
 from spbn.cli.terminal import show_network
@@ -142,7 +142,7 @@ def _rows(network: BayesianNetwork | DynamicNetwork, data: Source | None) -> Any
 
 
 def _strengths(network: BayesianNetwork | DynamicNetwork, source: Source) -> Strengths:
-    from spbn.cli.table_files import read_as_written
+    from spbn.cli.files import read_as_written
     from spbn.diagnostics.strengths import Strengths
     from spbn.errors import DataError
     from spbn.timeseries.network import DynamicNetwork

@@ -18,7 +18,7 @@ import typer
 from spbn.cli import documents
 from spbn.cli.answers import Answer
 from spbn.cli.signatures import keyword_only, taking
-from spbn.cli.table_sources import STANDARD, Source, kind_of
+from spbn.cli.sources import STANDARD, Source, kind_of
 from spbn.cli.targets import is_same
 from spbn.cli.terminal import print_rows
 from spbn.errors import ArgumentError
@@ -110,7 +110,7 @@ def write_rows(rows: pd.DataFrame, path: Path) -> None:
     if path == STANDARD:
         (_for_rows.get() or sys.stdout).write(rows.to_csv(index=False))
     else:
-        from spbn.cli.table_files import write_table
+        from spbn.cli.files import write_table
 
         write_table(rows, path)
 

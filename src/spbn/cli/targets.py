@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spbn._base.files import is_read_only
-from spbn.cli.table_sources import STANDARD, Source
+from spbn.cli.sources import STANDARD, Source
 from spbn.errors import ArgumentError, require_plot_packages
 
 

@@ -14,7 +14,7 @@ import typer
 from spbn.cli.arguments import Model, Seed
 from spbn.cli.inputs import busy, frame_with_holes, load_any_model
 from spbn.cli.series import series_of
-from spbn.cli.table_sources import EXCEL, GZIP, PARQUET, STANDARD, Source, as_source
+from spbn.cli.sources import EXCEL, GZIP, PARQUET, STANDARD, Source, as_source
 from spbn.cli.tables import reading_tables
 from spbn.cli.targets import require_targets
 from spbn.cli.terminal import note
@@ -194,7 +194,7 @@ def _monitor(
     seed: int,
 ) -> Monitor:
     """Make a monitor, or go on with one that was saved."""
-    from spbn.cli.table_files import present
+    from spbn.cli.files import present
     from spbn.monitoring.monitor import ALARM, DRIFT, Monitor
     from spbn.timeseries.network import DynamicNetwork
 

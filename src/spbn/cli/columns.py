@@ -1,4 +1,7 @@
-"""What the columns of a file hold: numbers, categories, or something that is neither, which is refused."""
+"""What the columns of a file hold: numbers, categories, or something that is neither, which is refused.
+
+Decimal commas are recognised, and refused where they may be something else.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,22 @@ from collections.abc import Collection, Mapping, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from spbn.cli.table_sources import Source, place
+from spbn.cli.sources import EXCEL, PARQUET, Source, place
 from spbn.errors import DataError, quoted
 from spbn.tables.levels import categories, level_of, seems_dated, seems_dressed, seems_named
 
 if TYPE_CHECKING:
     import pandas as pd
-from spbn.cli.table_sources import EXCEL, PARQUET
 
 MISSING = "?"  # how missing values are written, beside everything that pandas knows
 TEXT_AMONG_NUMBERS = "text among numbers"
 MOSTLY = 0.5  # share of numbers from which on text in a column is out of place
 _TYPESET_MINUS = re.compile("[\u2212\u2013]\\s?[\\d.,].*")
+#: Numbers with either decimal sign, with decimal commas, and with marks between thousands.
+_POWER = r"([eE][-+]?\d+)?"
+_PLAIN = re.compile(rf"[-+]?(\d+([.,]\d*)?|[.,]\d+){_POWER}")
+_COMMA = re.compile(rf"[-+]?(\d+(,\d*)?|,\d+){_POWER}")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*|(\.\d{3}){2,})")
 
 
 def numbers_and_categories(
@@ -173,16 +180,6 @@ def _is_time(column: pd.Series[Any]) -> bool:
 
     kind = pd.api.types.infer_dtype(column, skipna=True)
     return kind.startswith(("date", "time", "period", "interval"))
-
-
-# ----------------------------------------------------------------------------------------------------
-# Decimal commas: which columns have them, and what to say if that cannot be told.
-
-
-_POWER = r"([eE][-+]?\d+)?"
-_PLAIN = re.compile(rf"[-+]?(\d+([.,]\d*)?|[.,]\d+){_POWER}")
-_COMMA = re.compile(rf"[-+]?(\d+(,\d*)?|,\d+){_POWER}")
-_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*|(\.\d{3}){2,})")
 
 
 def comma_columns(

@@ -1,4 +1,4 @@
-"""Where a table is, and how it is written there: compression, encoding, separator and decimal sign."""
+"""Where a table is, how it is written there (compression, encoding, separator), and how much it may hold."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import io
 import os
 import re
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import IO, Any, BinaryIO, TextIO
 
 from spbn.errors import ArgumentError, DataError
 
@@ -29,6 +30,11 @@ LOOKED_AT = 50  # rows from which the separator is recognised
 #: How much a packed table may hold: so many times its own size, and some bytes more. Tables of numbers are
 #: packed to a half or a tenth; what is packed far better is rather made to fill the memory.
 MOST_TIMES, MOST_BYTES = 100, 1 << 26
+MOST_CELLS = 50_000_000  # in the rectangle that holds all cells of a sheet: about 10 GB in memory
+AT_A_TIME = 1 << 20
+_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+_TAG = re.compile(rb"<(?:\w+:)?(row|c)\b([^>]*)>")
+_PLACE = re.compile(rb'\br="([A-Z]{0,3})(\d{1,7})"')
 _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 #: Text that is not a table: how it begins, what it is, and what to do.
 _OTHER_TEXTS = (
@@ -325,3 +331,59 @@ def _has_columns(lines: list[str], mark: str) -> bool:
         return False
     widths = {len(row) for row in rows[:LOOKED_AT]}
     return len(widths) == 1 and widths.pop() > 1
+
+
+def require_extent(source: Source) -> None:
+    """Refuse an Excel file that holds far more than its size, or a sheet that is far larger than its cells.
+
+    An Excel file is a zip archive of XML. What that unpacks to is in its directory; but a sheet may also have
+    one cell in its first row and one in its last row and column, and whoever reads it as a rectangle fills
+    the memory with nothing. So the cells are counted first, in the XML as it goes by.
+    """
+    with zipfile.ZipFile(source.path) as archive:
+        unpacked = sum(part.file_size for part in archive.infolist())
+        if unpacked > most_unpacked(source.path.stat().st_size):
+            raise DataError(
+                f"{source} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is "
+                f"meant to, save the table as CSV and give that."
+            )
+        for part in archive.infolist():
+            if _SHEET.fullmatch(part.filename):
+                with archive.open(part) as stream:
+                    rows, columns = _extent(stream)
+                if rows * columns > MOST_CELLS:
+                    raise DataError(
+                        f"{source}: a sheet reaches to row {rows:,} and column {columns:,}, which are too "
+                        f"many cells. If most are empty, delete what lies far out; otherwise save the table "
+                        f"as CSV."
+                    )
+
+
+def _extent(stream: IO[bytes]) -> tuple[int, int]:
+    """Return the last row and the last column that have a cell.
+
+    Rows and cells say where they are, or come after the one before.
+    """
+    last_row = last_column = row = column = 0
+    rest = b""
+    while chunk := stream.read(AT_A_TIME):
+        text = rest + chunk
+        end = text.rfind(b"<")  # a tag may be cut in two
+        text, rest = text[:end], text[end:]
+        for kind, attributes in _TAG.findall(text):
+            place = _PLACE.search(attributes)
+            if kind == b"row":
+                row, column = int(place[2]) if place else row + 1, 0
+            else:
+                row, column = (int(place[2]), _column(place[1])) if place else (row, column + 1)
+                last_column = max(last_column, column)
+            last_row = max(last_row, row)
+    return last_row, last_column
+
+
+def _column(letters: bytes) -> int:
+    """Return the number of a column: A is 1, and AA is 27."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - ord("A") + 1
+    return number

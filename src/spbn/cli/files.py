@@ -1,0 +1,457 @@
+"""Tables in files: CSV, TSV, Parquet and Excel, in and out.
+
+What cannot be read is refused with one line that says where the trouble is, and so is what pandas would
+change or guess in silence: names that occur twice, rows that are too long, and a separator that seems to be
+another one. Rows are counted from 1, without the header; a text file's line is given as well.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spbn._base.files import replacing
+from spbn.cli.columns import comma_columns, conforming, numbers_and_categories, with_points
+from spbn.cli.sources import (
+    EXCEL,
+    GZIP,
+    MARKS,
+    PARQUET,
+    SEPARATORS,
+    Source,
+    as_source,
+    ending,
+    kind_of,
+    place,
+    require_extent,
+)
+from spbn.errors import DataError, PackageError, quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from spbn._base.arrays import BoolArray
+    from spbn.tables.table import Variable
+
+_OPEN_QUOTE = re.compile(r"EOF inside string starting at row (\d+)")
+_LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+_OPENPYXL = "Excel files need the package openpyxl: pip install 'spbn[excel]', or save the table as CSV."
+_PYARROW = "Parquet files need the package pyarrow: pip install pyarrow."
+
+
+def read_table(
+    path: str | os.PathLike[str] | Source,
+    columns: Sequence[str] | None = None,
+    *,
+    drop: Sequence[str] = (),
+    discrete: Sequence[str] = (),
+    variables: Sequence[Variable] | None = None,
+    keys: Sequence[str] = (),
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> pd.DataFrame:
+    """Read the columns of a file, those named or all, but none in `drop`: numbers, and categories.
+
+    The first line of a text file has the names of the columns. A question mark or an empty field is a missing
+    value. The index of the frame counts rows from 1, as the messages and tables of the command line do; the
+    index of a Parquet file is left out. From an Excel file, the first sheet is read.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .xlsx; or ``-``, standard input.
+    discrete
+        Columns that hold categories, whatever they look like. Other columns of text do too, unless they
+        look like something else: dates, names of the rows, or numbers with some text among them.
+    variables
+        The columns to read, instead of `columns`: those with levels hold some of these, all others numbers.
+    keys
+        Columns that come first, as they are written: which series a row belongs to, and when it was.
+    sep, decimal, encoding
+        The separator between fields of a text file, its decimal point or comma, and its encoding. By default,
+        the first two are detected, and the encoding is UTF-8.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> from spbn.cli.files import read_table, write_table
+    >>> write_table(data, "rows.csv.gz")
+    >>> read_table("rows.csv.gz", ["A", "B"]).shape
+    (200, 2)
+    """
+    import pandas as pd
+
+    source = as_source(path, sep=sep, decimal=decimal, encoding=encoding)
+    source.require_readable()
+    levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
+    if variables is not None:
+        columns = [variable.name for variable in variables]
+    discrete = [discrete] if isinstance(discrete, str) else discrete
+    everything = read_frame(source, levels, written=keys)
+    frame = _chosen(source, everything, columns, drop if columns is not None else [*drop, *keys])
+    frame = with_points(frame, comma_columns(source, frame, but=(*discrete, *levels)))
+    if len(frame) == 0:
+        raise DataError(f"{source} has column names, but no rows.")
+    frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
+    if variables is None:
+        frame = numbers_and_categories(source, frame, discrete, columns is None)
+    else:
+        frame = conforming(source, frame, levels)
+    if not keys:
+        return frame
+    written = everything[list(keys)]
+    if source.is_text:
+        there = everything.assign(**{name: written[name].mask(written[name] == "") for name in keys})
+        commas = comma_columns(source, there, tolerant=True)
+        written = with_points(written, [name for name in keys if name in commas])
+    return pd.concat([written.set_axis(frame.index), frame], axis=1)
+
+
+def column_names(path: str | os.PathLike[str] | Source) -> list[str]:
+    """Return the names of all columns of a file; of a text file, only the first line is read for them."""
+    source = as_source(path)
+    source.require_readable()
+    if source.is_text:
+        return _header(source)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they come when the rows are read
+        return [str(name) for name in read_frame(source, {}).columns]
+
+
+def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collection[str] = ()) -> pd.DataFrame:
+    """Read all columns of a file that `read_table` can read, fields of text files as they are written.
+
+    Only decimal commas become points, unless in the columns that are discrete: what is added to the table
+    has points as well.
+    """
+    import pandas as pd
+
+    source = as_source(path)
+    source.require_readable()
+    read = read_frame(source, {})
+    if not source.is_text:
+        return read
+    with source.opened() as stream:
+        frame = pd.read_csv(
+            stream, sep=source.separator, dtype=object, keep_default_na=False, skipinitialspace=True
+        )
+    frame = frame.set_axis(read.columns, axis=1)
+    return with_points(frame, comma_columns(source, read, but=discrete, tolerant=True))
+
+
+def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write a file of the kind that its name implies; it is written completely or not at all.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> from spbn.cli.files import write_table
+    >>> write_table(data, "rows.csv")
+    """
+    target = Path(path)
+    kind = kind_of(target)
+    with replacing(target) as temporary:
+        if kind == PARQUET:
+            write_parquet(frame, temporary)
+        elif kind == EXCEL:
+            write_excel(frame, temporary)
+        else:
+            # Without the time of writing, so that the same rows give the same file.
+            packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
+            frame.to_csv(temporary, sep=SEPARATORS[kind], index=False, compression=packed)
+
+
+def present(frame: pd.DataFrame) -> BoolArray:
+    """Tell which values of a frame are there: neither missing nor infinite; rows × columns."""
+    import numpy as np
+    import pandas as pd
+
+    there = [
+        np.isfinite(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        if pd.api.types.is_numeric_dtype(column)
+        else column.notna().to_numpy(dtype=np.bool_)
+        for _, column in frame.items()
+    ]
+    return np.stack(there, axis=1)
+
+
+def require_complete(source: str | os.PathLike[str] | Source, frame: pd.DataFrame, remedy: str) -> None:
+    """Refuse missing and infinite values in a frame of `read_table`, and say where the first one is."""
+    import numpy as np
+
+    there = present(frame)
+    for number, name in enumerate(frame.columns):
+        bad = np.flatnonzero(~there[:, number])
+        if len(bad):
+            what = "value is" if len(bad) == 1 else "values are"
+            first = "in" if len(bad) == 1 else "the first in"
+            raise DataError(
+                f"{source}: {len(bad)} {what} missing or infinite in column {name!r}, {first} "
+                f"{place(source, frame.index[bad[0]])}. {remedy}"
+            )
+
+
+def _chosen(
+    source: Source, frame: pd.DataFrame, columns: Sequence[str] | None, drop: Sequence[str]
+) -> pd.DataFrame:
+    """Return the named columns, or all, without those to drop."""
+    names = list(frame.columns)
+    absent = [name for name in (*(columns or ()), *drop) if name not in names]
+    if absent:
+        what = "no column" if len(absent) == 1 else "no columns"
+        raise DataError(f"{source} has {what} {quoted(absent)}. Its columns are {quoted(names)}.")
+    if columns is not None:
+        if len(columns) == 0:
+            raise DataError(f"columns names no column. The columns of {source} are {quoted(names)}.")
+        if len(set(columns)) < len(columns):
+            raise DataError(f"columns must name every column once. Got {quoted(columns)}.")
+        frame = frame[list(columns)]
+    if drop:
+        frame = frame.loc[:, [name not in drop for name in frame.columns]]
+        if frame.shape[1] == 0:
+            raise DataError(f"drop names all columns, which leaves none of {source} to use: drop fewer.")
+    if "" in frame.columns:
+        raise DataError(
+            f"{source}: column {names.index('') + 1} has no name. Give it one, or leave it out with "
+            f"drop=['']. {_why_nameless(names)}"
+        )
+    return frame
+
+
+def _why_nameless(names: Sequence[str]) -> str:
+    if names.index("") == len(names) - 1:
+        return "(There is one if every line ends with what separates fields.)"
+    return "(pandas writes its index like this, unless to_csv is told index=False.)"
+
+
+def read_frame(
+    source: Source, levels: Mapping[str, Sequence[str]], *, written: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Read all columns of a file; those of a text file that have levels, or are `written`, as text."""
+    if source.is_text:
+        frame = _read_text(source, levels, written)
+    else:
+        frame = _read_excel(source) if source.kind == EXCEL else _read_parquet(source)
+    absent = [name for name in written if name not in frame.columns]
+    if absent:
+        columns = "column" if len(absent) == 1 else "columns"
+        raise DataError(
+            f"{source} lacks the {columns} {quoted(absent)}. Its columns are {quoted(map(str, frame))}."
+        )
+    return frame
+
+
+def _header(source: Source) -> list[str]:
+    """Read the names in the first line of a text file."""
+    import pandas as pd
+
+    try:
+        with source.opened() as stream:
+            line = pd.read_csv(
+                stream,
+                sep=source.separator,
+                skipinitialspace=True,
+                header=None,
+                nrows=1,
+                dtype=str,
+                keep_default_na=False,
+            )
+    except pd.errors.EmptyDataError:
+        raise DataError(
+            f"{source} has no columns: it holds nothing but empty lines. The first line must hold the names."
+        ) from None
+    except pd.errors.ParserError as error:
+        raise DataError(f"{source} is not a table: {_why_no_table(source, [], error)}") from None
+    names: list[str] = line.iloc[0].tolist()
+    _require_separator(source, names)
+    _require_distinct(source, names)
+    return names
+
+
+def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Sequence[str]) -> pd.DataFrame:
+    """Read a text file; columns that have levels as text, and those that are named as they are written."""
+    import pandas as pd
+
+    names = _header(source)
+    texts: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
+    as_written: dict[Any, Any] = {names.index(name): str for name in written if name in names}
+    try:
+        with source.opened() as stream, warnings.catch_warnings():
+            # Otherwise surplus fields would become an index.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                stream,
+                sep=source.separator,
+                skipinitialspace=True,
+                low_memory=False,
+                dtype=texts,
+                converters=as_written or None,
+                index_col=False,
+            )
+    except pd.errors.ParserWarning:
+        raise DataError(
+            f"{source} has rows with more fields than there are column names.{_surplus(source, names)}"
+        ) from None
+    except pd.errors.ParserError as error:
+        raise DataError(f"{source} is not a table: {_why_no_table(source, names, error)}") from None
+    if _looks_like_data(names):
+        shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
+        warnings.warn(
+            f"all column names of {source} are numbers ({shown}): is its first line a row of data? "
+            f"Then add a line with names above it.",
+            stacklevel=4,
+        )
+    return frame.set_axis(names, axis=1)
+
+
+def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str:
+    """Say in words what the parser of pandas stumbled over, and what to do."""
+    reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+    open_quote = _OPEN_QUOTE.fullmatch(reason)
+    if open_quote:
+        line = int(open_quote[1]) + 1
+        return f"a quotation mark that opens in line {line} or so is never closed. Close it, or take it out."
+    longer = _LONGER.fullmatch(reason)
+    if longer:
+        width, where, found = longer.groups()
+        return (
+            f"line {where} has {found} fields, and those above have {width}. Take out what is too much, or "
+            f"put a field that contains {_mark(source)} in double quotes.{_surplus(source, names)}"
+        )
+    return f"{reason}.{_surplus(source, names)}"
+
+
+def _surplus(source: Source, names: Sequence[str]) -> str:
+    """Say what to do about rows with more fields than there are names."""
+    if len(names) == 1:
+        return (
+            f" The first line must hold the names, and it is {names[0]!r:.60}: if that is a title or a "
+            f"comment, delete what is above the names. If the rows have decimal commas, put another mark "
+            f"between fields, such as a semicolon."
+        )
+    if source.separator == ",":
+        return " If numbers have decimal commas, put another mark between fields, such as a semicolon."
+    return ""
+
+
+def _mark(source: Source) -> str:
+    return "a tab" if source.separator == "\t" else repr(source.separator)
+
+
+def _looks_like_data(names: Sequence[str]) -> bool:
+    """Tell whether a header consists of numbers, other than the 0, 1, 2, ... that pandas gives."""
+    if len(names) > 1 and list(names) == [str(i) for i in range(len(names))]:
+        return False
+    try:
+        return all(math.isfinite(float(name)) for name in names)
+    except ValueError:
+        return False
+
+
+def _require_separator(source: Source, names: Sequence[str]) -> None:
+    """Refuse a table that seems to have one column because its fields are separated by something else."""
+    if len(names) == 1:
+        other = next((mark for mark in MARKS if mark in names[0]), None)
+        if other is not None:
+            shown = "a tab" if other == "\t" else repr(other)
+            raise DataError(
+                f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
+                f"by {shown}, use sep={'tab' if other == chr(9) else other!r}, and see to it that all rows "
+                f"have as many."
+            )
+        if " " in names[0].strip() and source.sep is None and _has_spaces(source, len(names[0].split())):
+            raise DataError(
+                f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
+                f"by spaces, use sep='space'."
+            )
+
+
+def _has_spaces(source: Source, width: int) -> bool:
+    """Tell whether the first rows have as many words as the line of names."""
+    with source.opened() as stream:
+        lines = [line.split() for line in islice(stream, 20) if line.strip()]
+    return len(lines) > 1 and all(len(words) == width for words in lines)
+
+
+def _require_distinct(source: Source, names: Sequence[str]) -> None:
+    """Refuse names that occur more than once, which pandas would change."""
+    given = [name for name in names if name]
+    if len(set(given)) < len(given):
+        twice = list(dict.fromkeys(name for name in given if given.count(name) > 1))
+        raise DataError(
+            f"{source}: column names must be distinct. Got {quoted(names)} in the first line, "
+            f"which must hold the names: rename the columns that are called {quoted(twice)}."
+        )
+
+
+def _read_excel(source: Source) -> pd.DataFrame:
+    """Read the first sheet; its first row that is not empty has the names."""
+    import pandas as pd
+
+    _require_openpyxl()
+    try:
+        require_extent(source)
+        with pd.ExcelFile(source.path, engine="openpyxl") as book:
+            sheets = [str(name) for name in book.sheet_names]
+            cells = pd.read_excel(book, header=None, dtype=object)
+    except DataError:
+        raise
+    except Exception as error:  # there is one for every kind of damage
+        raise DataError(f"{source} is not an Excel file, or it is damaged ({error}).") from None
+    cells = cells.dropna(how="all").dropna(how="all", axis=1)
+    if not cells.size:
+        empty = "it is empty" if len(sheets) == 1 else f"its first sheet, {sheets[0]!r}, is empty"
+        raise DataError(f"{source} has no table: {empty}. Move the table to the first sheet.")
+    if len(sheets) > 1:
+        warnings.warn(
+            f"{source} has {len(sheets)} sheets: only the first one, {sheets[0]!r}, is read.", stacklevel=4
+        )
+    names = ["" if pd.isna(name) else str(name).strip() for name in cells.iloc[0]]
+    _require_distinct(source, names)
+    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
+
+
+def write_excel(frame: pd.DataFrame, target: Path) -> None:
+    """Write a frame as an Excel file."""
+    _require_openpyxl()
+    try:
+        frame.to_excel(target, index=False, engine="openpyxl")
+    except ValueError as error:  # more rows or columns than a sheet can have
+        raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
+
+
+def _require_openpyxl() -> None:
+    try:
+        import openpyxl  # noqa: F401
+    except ImportError:
+        raise PackageError(_OPENPYXL) from None
+
+
+def _read_parquet(source: Source) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(source.path)
+    except ImportError:
+        raise PackageError(_PYARROW) from None
+    except Exception as error:  # each engine has exceptions of its own for a damaged file
+        raise DataError(
+            f"{source} is not a Parquet file, or it is damaged ({str(error).splitlines()[0]})."
+        ) from None
+
+
+def write_parquet(frame: pd.DataFrame, target: Path) -> None:
+    """Write a frame as a Parquet file."""
+    try:
+        frame.to_parquet(target, index=False)
+    except ImportError:
+        raise PackageError(_PYARROW) from None
