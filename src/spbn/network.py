@@ -21,13 +21,7 @@ from spbn.nodes.base import FitSettings
 from spbn.nodes.by_configuration import compact_cpd
 from spbn.record import Record, current_versions, plain_settings
 from spbn.structure import Structure
-from spbn.tables.frames import (
-    Missing,
-    frame_index,
-    mixed_table,
-    require_variation,
-    table_with_holes,
-)
+from spbn.tables.frames import Missing, frame_index, mixed_table, require_variation, table_with_holes
 from spbn.tables.table import Variable
 from spbn.transforms import fitted as fitted_margins
 from spbn.transforms import require_kind

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.inference.evidence import read_evidence
 from spbn.inference.importance import Part, terms, weighted
+from spbn.inference.problem import read_evidence
 from spbn.inference.proposals import Reference
 from spbn.inference.query import _cases
 from spbn.inference.smc import _Chain

@@ -54,7 +54,7 @@ def require_intervals(event: dict[str, Any], variables: Sequence[Variable], exam
     example
         An event that has one, with ``{name}`` in it, and ``{value}``, or ``{low}`` and ``{high}`` around it.
     """
-    from spbn.inference.evidence import read_region
+    from spbn.inference.problem import read_region
 
     known = {variable.name: variable for variable in variables}
     for name, value in event.items():

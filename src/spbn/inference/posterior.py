@@ -13,9 +13,8 @@ import numpy as np
 from spbn._base.arrays import FloatArray
 from spbn._base.random import Seed, generator, require_count
 from spbn.errors import ArgumentError, quoted
-from spbn.inference.evidence import read_evidence
 from spbn.inference.exact import NormalMixture
-from spbn.inference.problem import Cases
+from spbn.inference.problem import Cases, read_evidence
 from spbn.joint import Joint
 from spbn.nodes.regions import Interval
 from spbn.tables.table import Variable

@@ -19,11 +19,10 @@ from spbn._base.arrays import FloatArray
 from spbn._base.random import Seed, generator, require_count
 from spbn.errors import ArgumentError, quoted
 from spbn.inference import exact
-from spbn.inference.evidence import Known, read_evidence
 from spbn.inference.factors import log_density, log_mass_in
 from spbn.inference.importance import Part, Particles, draw_rest, joined, weighted
 from spbn.inference.posterior import Posterior
-from spbn.inference.problem import Cases, components
+from spbn.inference.problem import Cases, Known, components, read_evidence
 from spbn.inference.smc import resampled, tempered
 from spbn.joint import Joint
 

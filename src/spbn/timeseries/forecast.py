@@ -11,7 +11,7 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import ArgumentError, quoted
-from spbn.inference.evidence import read_region
+from spbn.inference.problem import read_region
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
