@@ -1,11 +1,13 @@
 """Semiparametric Bayesian networks: learned from data, fitted, evaluated, sampled."""
 
+from functools import partial
 from importlib import import_module
 from os import environ
 
 # While a shell completes a command it waits for names of options only: nothing that computes is needed.
 if "_SPBN_COMPLETE" not in environ:
     from spbn import datasets, metrics
+    from spbn._base import display
     from spbn.errors import (
         ArgumentError,
         CheckpointError,
@@ -45,6 +47,11 @@ if "_SPBN_COMPLETE" not in environ:
     from spbn.timeseries.forecast import Forecast
     from spbn.timeseries.learn import learn_dynamic
     from spbn.timeseries.network import DynamicNetwork
+
+    # What draws is above the models, and is imported when something is shown for the first time.
+    display.html.set_loader(partial(import_module, "spbn.report.notebooks"))
+    display.plot.set_loader(partial(import_module, "spbn.plots"))
+    display.svg.set_loader(partial(import_module, "spbn.plots"))
 
 __version__ = "0.2.0"
 

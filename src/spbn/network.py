@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray
 from spbn._base.random import Seed
 from spbn.errors import ArgumentError, FitError
@@ -250,22 +251,17 @@ class BayesianNetwork(Joint):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph; see `spbn.plots.plot_structure`."""
-        from spbn.plots.plots import plot_structure
-
-        return plot_structure(self, ax)
+        drawn: Axes = display.plot(self, ax)
+        return drawn
 
     def _repr_html_(self) -> str:
         """Show the graph and the densities in a notebook."""
-        from spbn.report.notebooks import network_html
-
-        return network_html(self)
+        return display.html(self)
 
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook, if the packages for that are installed."""
         try:
-            from spbn.plots.pictures import to_svg
-
-            return to_svg(self.structure)
+            return display.svg(self)
         except ImportError:
             return None
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from spbn._base import display
 from spbn.errors import GraphError, quoted
 from spbn.graphs.dag import DAG, Arc, drawn, require_directed
 from spbn.nodes.base import NodeType
@@ -180,9 +181,7 @@ class Structure:
 
     def _repr_html_(self) -> str:
         """Show the graph in a notebook."""
-        from spbn.report.notebooks import structure_html
-
-        return structure_html(self)
+        return display.html(self)
 
     def __str__(self) -> str:
         nodes = [f"{node} ({node_type})" for node, node_type in self.types.items()]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray
 from spbn.diagnostics.evidence import Evidence, gather
 from spbn.diagnostics.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold
@@ -144,9 +145,7 @@ class UnusualRows:
 
     def _repr_html_(self) -> str:
         """Show the rows in a notebook."""
-        from spbn.report.notebooks import unusual_html
-
-        return unusual_html(self)
+        return display.html(self)
 
     def __repr__(self) -> str:
         return f"UnusualRows({len(self.rows)} of {len(self.logpdf)} rows, scored {self.scoring.value})"

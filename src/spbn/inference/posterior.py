@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray
 from spbn._base.random import Seed, generator, require_count
 from spbn.errors import ArgumentError, quoted
@@ -200,15 +201,12 @@ class Posterior:
 
     def plot(self, variables: Sequence[str] | None = None) -> Figure:
         """Draw every variable before and after what is known; see `spbn.plots.posteriors`."""
-        from spbn.plots.posteriors import plot_posterior
-
-        return plot_posterior(self, variables)
+        figure: Figure = display.plot(self, variables)
+        return figure
 
     def _repr_html_(self) -> str:
         """Show what is likely in a notebook."""
-        from spbn.report.notebooks import posterior_html
-
-        return posterior_html(self)
+        return display.html(self)
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.evidence.items())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.progress import counting_progress
 from spbn._base.random import Seed, generator
@@ -221,6 +222,4 @@ class Comparison(pd.DataFrame):
 
     def _repr_html_(self) -> str:
         """Show the models in a notebook."""
-        from spbn.report.notebooks import comparison_html
-
-        return comparison_html(self)
+        return display.html(self)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import IntArray
 from spbn._base.progress import counting_progress
 from spbn._base.random import Seed, generator
@@ -244,20 +245,17 @@ class Confidence:
 
     def plot(self, ax: Axes | None = None, *, threshold: float | None = None) -> Axes:
         """Draw the averaged network: stronger arcs are wider, and those with an open direction are dashed."""
-        from spbn.plots.plots import plot_structure
-
-        return plot_structure(
+        drawn: Axes = display.plot(
             self.structure(threshold),
             ax,
             strengths=self.strengths(threshold),
             open_directions=self.open_directions(threshold),
         )
+        return drawn
 
     def _repr_html_(self) -> str:
         """Show the arcs that are believed in a notebook."""
-        from spbn.report.notebooks import confidence_html
-
-        return confidence_html(self)
+        return display.html(self)
 
     def __repr__(self) -> str:
         believed = len(self.strengths())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.diagnostics.unusual import Reason
 from spbn.errors import ArgumentError, DataError
@@ -302,9 +303,7 @@ class Monitor:
 
     def _repr_html_(self) -> str:
         """Show what has been seen so far in a notebook."""
-        from spbn.report.notebooks_over_time import monitor_html
-
-        return monitor_html(self)
+        return display.html(self)
 
     def __repr__(self) -> str:
         return (
@@ -357,6 +356,4 @@ class Watched(pd.DataFrame):
 
     def _repr_html_(self) -> str:
         """Show the rows in a notebook."""
-        from spbn.report.notebooks_over_time import verdicts_html
-
-        return verdicts_html(self)
+        return display.html(self)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, quoted, require_plot_packages
 from spbn.plots.layout import shortened
 from spbn.plots.pictures import save_figure
 from spbn.plots.style import INK, LINES, line_colours
+from spbn.timeseries.forecast import Forecast
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from spbn.timeseries.forecast import Forecast
 
 FAN = "#1f6fb2"
 BANDS = (0.9, 0.5)  # shares of the paths, the widest first
@@ -27,6 +27,7 @@ MOST_LEVELS = 8
 LONGEST_TITLE = 48
 
 
+@display.plot.register(Forecast)
 def plot_forecast(
     forecast: Forecast, variables: Sequence[str] | None = None, *, series: str | None = None
 ) -> Figure:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spbn._base import display
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, require_plot_packages
+from spbn.network import BayesianNetwork
 from spbn.structure import Structure
 
 if TYPE_CHECKING:
@@ -54,8 +56,9 @@ def require_picture_name(path: Path, *others: str) -> str:
     return kind
 
 
-def to_svg(structure: Structure) -> str:
-    """Draw a structure as SVG."""
+@display.svg.register(BayesianNetwork)
+def to_svg(structure: Structure | BayesianNetwork) -> str:
+    """Draw a graph as SVG."""
     return _drawn(structure, "svg").decode()
 
 
@@ -74,7 +77,7 @@ def _dot_quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def _drawn(structure: Structure, kind: str) -> bytes:
+def _drawn(structure: Structure | BayesianNetwork, kind: str) -> bytes:
     require_plot_packages()
     import matplotlib
     from matplotlib.figure import Figure

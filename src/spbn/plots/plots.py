@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn.errors import ArgumentError, GraphError, quoted, require_plot_packages
 from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 NAMED_STEPS = 24  # up to which the steps of a search are named below the axis
 
 
+@display.plot.register(Structure, BayesianNetwork)
 def plot_structure(
     structure: Structure | BayesianNetwork,
     ax: Axes | None = None,

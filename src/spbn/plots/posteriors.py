@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, quoted, require_plot_packages
+from spbn.inference.posterior import Posterior
 from spbn.plots.layout import shortened
 from spbn.plots.pictures import save_figure
 from spbn.tables.levels import as_text
@@ -20,13 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from spbn.inference.posterior import Posterior
-
 BEFORE, AFTER, KNOWN = "#c9ccd1", "#1f6fb2", "#c0392b"
 BINS, COLUMNS, MOST_LEVELS = 40, 3, 20
 LONGEST_TITLE = 36
 
 
+@display.plot.register(Posterior)
 def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None) -> Figure:
     """Draw a panel for every variable: in grey what the network expects, in blue what is likely now.
 

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spbn._base import display
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, require_plot_packages
 from spbn.graphs.dag import DAG
@@ -14,11 +15,10 @@ from spbn.plots.layout import node_width, short_labels
 from spbn.plots.pictures import DOTS_PER_INCH, DRAWN, SETTINGS, require_picture_name
 from spbn.plots.style import INK, LONGEST_LABEL, new_axes
 from spbn.tables.lags import lag_name
+from spbn.timeseries.network import DynamicNetwork
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from spbn.timeseries.network import DynamicNetwork
 
 Point = tuple[float, float]
 
@@ -27,6 +27,7 @@ ROW = 1.25  # layers between variables
 FADED = "#8a9099"
 
 
+@display.plot.register(DynamicNetwork)
 def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
     """Draw slices of time from left to right, with a line for every variable.
 
@@ -78,6 +79,7 @@ def save_slices(network: DynamicNetwork, path: Path, *, slices: int | None = Non
         temporary.write_bytes(content)
 
 
+@display.svg.register(DynamicNetwork)
 def slices_svg(network: DynamicNetwork) -> str:
     """Draw a dynamic network as SVG."""
     return _drawn(network, "svg", None).decode()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from spbn._base import display
+from spbn.diagnostics.unusual import Reason, UnusualRows
+from spbn.inference.posterior import Posterior
+from spbn.learning.comparison import Comparison
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
 from spbn.plots.markup import Html, safe, tag
+from spbn.report import notebooks_over_time  # noqa: F401  # registers its views
 from spbn.report.content import model_name
 from spbn.report.format import MINUS, count, number, plural
 from spbn.report.html import (
@@ -25,11 +30,8 @@ from spbn.report.html import (
 )
 from spbn.structure import Structure
 
-if TYPE_CHECKING:
-    from spbn.diagnostics.unusual import Reason, UnusualRows
-    from spbn.inference.posterior import Posterior
 
-
+@display.html.register(BayesianNetwork)
 def network_html(network: BayesianNetwork) -> str:
     """Show the graph of a network, and the density of every node."""
     structure = network.structure
@@ -40,6 +42,7 @@ def network_html(network: BayesianNetwork) -> str:
     return view(structure, title, graph, densities_of(network, unfolded=not graph))
 
 
+@display.html.register(Structure)
 def structure_html(structure: Structure) -> str:
     """Show the graph of a structure."""
     arcs = [tuple(map(safe, arc)) for arc in structure.arcs]
@@ -47,6 +50,7 @@ def structure_html(structure: Structure) -> str:
     return view(structure, tag("p", tag("b", "Structure"), f": {size_of(structure)}"), graph)
 
 
+@display.html.register(Posterior)
 def posterior_html(posterior: Posterior) -> str:
     """Show what is likely for every unknown variable."""
     known = [_known(name, value, "is") for name, value in posterior.evidence.items()]
@@ -77,6 +81,7 @@ def posterior_html(posterior: Posterior) -> str:
     return view(posterior.network.structure, title, table(heads, lines))
 
 
+@display.html.register(Confidence)
 def confidence_html(found: Confidence) -> str:
     """Show the averaged network, and how often replicates agree on its arcs."""
     structure, strengths, notes = found.structure(), found.strengths(), found.open_directions()
@@ -101,7 +106,8 @@ def confidence_html(found: Confidence) -> str:
     return view(structure, title, drawn(structure, strengths, notes), table(heads, lines))
 
 
-def comparison_html(rows: Any) -> str:
+@display.html.register(Comparison)
+def comparison_html(rows: Comparison) -> str:
     """Show models with bars of how likely rows are under them that they have not seen."""
     density = rows["log-density"].to_numpy(dtype=np.float64)
     lines = []
@@ -130,6 +136,7 @@ def comparison_html(rows: Any) -> str:
     return view(None, title, table(heads, lines))
 
 
+@display.html.register(UnusualRows)
 def unusual_html(found: UnusualRows) -> str:
     """Show the least likely rows, and the nodes that make them so."""
     title = tag(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
+from spbn.monitoring.monitor import Monitor, Watched
 from spbn.plots.forecasts import BANDS
 from spbn.plots.markup import Html, safe, tag
 from spbn.plots.verdicts import LOWEST_DRIFT, LOWEST_SHARE
@@ -18,14 +20,13 @@ from spbn.timeseries.network import DynamicNetwork
 if TYPE_CHECKING:
     import pandas as pd
 
-    from spbn.monitoring.monitor import Monitor
-
 FAN_WIDTH, FAN_HEIGHT = 240.0, 44.0
 STRIP_WIDTH, SHARES_HEIGHT, DRIFT_HEIGHT = 640.0, 74.0, 34.0
 GAP = 8.0  # between the shares and the drift statistic
 MOST_ALARMS = 12  # that are listed
 
 
+@display.html.register(DynamicNetwork)
 def dynamic_html(network: DynamicNetwork) -> str:
     """Show how a row depends on those before it, and the density of every variable."""
     structure = network.transition.structure
@@ -41,6 +42,7 @@ def dynamic_html(network: DynamicNetwork) -> str:
     return view(structure, title, graph, densities_of(network.transition, unfolded=not graph))
 
 
+@display.html.register(Forecast)
 def forecast_html(forecast: Forecast) -> str:
     """Show what may come next: the first and the last step in numbers, and a small fan chart."""
     steps = forecast.steps
@@ -66,6 +68,7 @@ def forecast_html(forecast: Forecast) -> str:
     return view(None, title, table([*heads, *([f"Step {count(steps)}"] if steps > 1 else []), ""], lines))
 
 
+@display.html.register(Monitor)
 def monitor_html(monitor: Monitor) -> str:
     """Show what a monitor has seen, and what it promises."""
     title = tag(
@@ -86,6 +89,7 @@ def monitor_html(monitor: Monitor) -> str:
     return view(None, title, table(heads, [tuple(map(safe, line)) for line in lines]))
 
 
+@display.html.register(Watched)
 def verdicts_html(found: pd.DataFrame) -> str:
     """Show what a monitor said about rows: a picture of all, and a list of the alarms."""
     unusual, drifting = (found[name].to_numpy(dtype=np.bool_) for name in ("alarm", "drift_alarm"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import ArgumentError, quoted
 from spbn.inference.problem import read_region
@@ -163,9 +164,8 @@ class Forecast:
 
     def plot(self, variables: Sequence[str] | None = None, *, series: str | None = None) -> Figure:
         """Draw fan charts: the history, then median, 50 % and 90 % of the paths; `spbn.plots.forecasts`."""
-        from spbn.plots.forecasts import plot_forecast
-
-        return plot_forecast(self, variables, series=series)
+        figure: Figure = display.plot(self, variables, series=series)
+        return figure
 
     def history(self, series: str | None = None) -> FloatArray:
         """Return the last rows before the forecast, variables × rows."""
@@ -177,9 +177,7 @@ class Forecast:
 
     def _repr_html_(self) -> str:
         """Show what may come next in a notebook."""
-        from spbn.report.notebooks_over_time import forecast_html
-
-        return forecast_html(self)
+        return display.html(self)
 
     def __repr__(self) -> str:
         series = f", {len(self.series)} series" if len(self.series) > 1 else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.random import Seed, generator
 from spbn.errors import ArgumentError, DataError, GraphError, quoted
@@ -283,9 +284,8 @@ class DynamicNetwork:
 
     def plot(self, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
         """Draw the rows of time side by side, and the arcs between them; see `spbn.plots.slices`."""
-        from spbn.plots.slices import plot_slices
-
-        return plot_slices(self, ax, slices=slices)
+        drawn: Axes = display.plot(self, ax, slices=slices)
+        return drawn
 
     def read(self, data: Any, *, holes: bool = False) -> tuple[Table, Runs]:
         """Return the variables of some data, in which values may be missing or not, and which rows follow
@@ -338,16 +338,12 @@ class DynamicNetwork:
 
     def _repr_html_(self) -> str:
         """Show the graph and the densities in a notebook."""
-        from spbn.report.notebooks_over_time import dynamic_html
-
-        return dynamic_html(self)
+        return display.html(self)
 
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook, if the packages for that are installed."""
         try:
-            from spbn.plots.slices import slices_svg
-
-            return slices_svg(self)
+            return display.svg(self)
         except ImportError:
             return None
 
