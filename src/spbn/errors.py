@@ -24,9 +24,9 @@ that return text for an f-string::
     raise DataError(f"{what} is constant: leave it out ({setting('drop', [what])}{in_python(' in learn')}).")
 
 `str(error)` is the message in Python's words: ``drop=['x'] in learn``. `error.render(naming)` is the same in
-those of a `Naming`: ``--drop x``. `error.argument` is the first argument that the message speaks of. Fragments
-with marks can be put together like any other text; `error.message` keeps the marks for an error that quotes
-another one. Warnings that speak of arguments are `SpbnWarning`s, with the same methods.
+those of a `Naming`: ``--drop x``. `error.argument` is the first argument that the message speaks of.
+Fragments with marks can be put together like any other text; `error.message` keeps the marks for an error
+that quotes another one. Warnings that speak of arguments are `SpbnWarning`s, with the same methods.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _literal(text: str) -> object:
         return text
 
 
-class _Worded(Exception):
+class _Worded(Exception):  # noqa: N818  # warnings are exceptions too
     """An exception whose message may have marks.
 
     Attributes

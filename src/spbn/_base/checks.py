@@ -1,4 +1,4 @@
-"""Checks of arguments: one function per kind of value, and one sentence for all that are wrong in the same way.
+"""Checks of arguments: one function per kind of value, one sentence per kind of mistake.
 
 Each returns the value, so that it can be checked where it is stored, and refuses others with an
 `ArgumentError` that names the argument.
@@ -59,6 +59,15 @@ def at_least_0(name: str, value: float, requirement: str = "0 or more") -> float
     """Return a finite number that is not negative."""
     if not is_number(value) or value < 0:
         refuse(name, requirement, value)
+    return value
+
+
+def seconds(name: str, value: object) -> float | None:
+    """Return a time, or None for no limit."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        refuse(name, f"a number, 0 or more{in_python(', or None')}", value)
     return value
 
 

@@ -19,7 +19,7 @@ from spbn import kernels
 from spbn._base.arrays import FloatArray
 from spbn._base.random import Seed, require_count
 from spbn._base.records import ArrayReader, ArrayWriter
-from spbn.errors import ArgumentError
+from spbn.errors import ArgumentError, argument, in_python
 from spbn.kernels import bandwidth as bandwidths
 from spbn.kernels.bandwidth import BandwidthRule
 from spbn.nodes.fold_by_fold import FoldByFold
@@ -218,15 +218,16 @@ class NodeType(ABC, metaclass=_Registered):
     is_quick: ClassVar[bool] = False
 
     @staticmethod
-    def parse(value: NodeType | str) -> NodeType:
-        """Return a node type, given as itself or by name."""
+    def parse(value: NodeType | str, given_as: str | None = None) -> NodeType:
+        """Return a node type, given as itself or by name, perhaps as an argument that errors speak of."""
         if isinstance(value, NodeType):
             return value
         found = _REGISTERED.get(value) if isinstance(value, str) else None
         if found is None:
             known = [repr(name) for name in _REGISTERED]
             listed = " or ".join([", ".join(known[:-1]), known[-1]])
-            raise ArgumentError(f"a node type must be {listed}. Got {value!r} instead.")
+            what = in_python("a node type", argument(given_as)) if given_as else "a node type"
+            raise ArgumentError(f"{what} must be {listed}. Got {value!r} instead.")
         return found
 
     def admits(self, child: Variable, parents: Sequence[Variable]) -> bool:

@@ -7,9 +7,10 @@ has been checked here, once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.errors import ArgumentError, DataError, quoted
@@ -18,6 +19,11 @@ from spbn.tables.columns import Reader, columns_of, how_to_drop, name_them, name
 from spbn.tables.levels import Categories, codes_among, is_categorical
 from spbn.tables.table import Table, Variable
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+#: What a table can be given as: a data frame, columns by name, or an array of rows × columns.
+TableLike: TypeAlias = "IntoDataFrame | Mapping[str, npt.ArrayLike] | npt.NDArray[np.generic] | Table"
 Missing = Literal["error", "drop"]
 
 #: Deviations from the median whose squares neither vanish nor overflow.

@@ -1,0 +1,595 @@
+"""The arguments of `learn`: each is declared here, once, with everything that others need to know about it.
+
+`learn` takes the fields of `LearnSettings` as its arguments. So do `confidence`, `learn_dynamic` and
+`compare_models`; the estimators for scikit-learn have them as parameters, and the command line as options.
+All of them read `OPTIONS`, so that a new argument is one more field::
+
+    depth: int = option(3, "How deep to look.")
+
+This module imports nothing that takes time, since the help of the command line waits for it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING as NO_DEFAULT
+from dataclasses import dataclass, field, fields
+from dataclasses import replace as replace_fields
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
+
+from spbn.errors import ArgumentError, argument, setting
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+    from numpy.random import Generator
+
+    from spbn._base.arrays import FloatArray
+    from spbn.graphs.dag import Arc
+    from spbn.nodes.base import FitSettings, NodeType
+    from spbn.structure import Structure
+    from spbn.tables.frames import TableLike
+
+    Arcs = Iterable[Arc]
+    Names = str | Sequence[str]
+    BandwidthFunction = Callable[[FloatArray], FloatArray]
+
+Model = Literal["spbn", "gbn", "kdebn", "blend"]
+Algorithm = Literal["hc", "pc"]
+Test = Literal["plc", "rcot", "cmiknn"]
+ScoreName = Literal["cv", "bic", "bge"]
+Bandwidth = Literal["scott", "silverman", "cv"]
+MarginsName = Literal["none", "yeo-johnson"]
+MissingValues = Literal["error", "drop", "impute"]
+Engine = Literal["auto", "exact", "spectral"]
+
+#: The models, and the types that their continuous nodes may have.
+MODELS: dict[Model, tuple[str, ...]] = {
+    "spbn": ("lg", "ckde"),
+    "gbn": ("lg",),
+    "kdebn": ("ckde",),
+    "blend": ("blend",),
+}
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+TESTS: tuple[Test, ...] = get_args(Test)
+SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
+MISSING: tuple[MissingValues, ...] = get_args(MissingValues)
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., object])
+
+#: What the text of an option on the command line stands for. "names" are columns, "arcs" pairs of them.
+Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "object"]
+_KINDS: dict[str, Kind] = {
+    "int": "int",
+    "float": "float",
+    "bool": "flag",
+    "str": "text",
+    "Names": "names",
+    "Arcs": "arcs",
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known about an argument of `learn`.
+
+    Attributes
+    ----------
+    name, default, annotation
+        As in Python.
+    help
+        What it means, for those who read Python.
+    flag, flag_help
+        What it is called on the command line, and what it means there; the flag is None if it is for Python
+        alone.
+    is_shared
+        Whether every command that learns has this flag; otherwise commands that need it declare it.
+    kind, choices
+        What kind of value it takes, and what there is to choose from; the choices of a `Literal`.
+    only_for
+        The algorithm that uses it; None if all do.
+    is_recorded
+        Whether a network's record has it.
+    affects_result
+        Whether another value may lead to another network, given the time.
+    in_estimators
+        Whether the estimators for scikit-learn have it as a parameter.
+    """
+
+    name: str
+    default: object
+    annotation: str
+    help: str
+    flag: str | None
+    flag_help: str
+    is_shared: bool
+    kind: Kind
+    choices: tuple[str, ...]
+    only_for: Algorithm | None
+    is_recorded: bool
+    affects_result: bool
+    in_estimators: bool
+
+    @property
+    def parameter(self) -> inspect.Parameter:
+        """The parameter of a function that takes it."""
+        return inspect.Parameter(
+            self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=self.annotation
+        )
+
+
+def option(
+    default: T,
+    help: str,
+    flag_help: str = "",
+    *,
+    flag: str | None = "",
+    is_shared: bool = True,
+    only_for: Algorithm | None = None,
+    is_recorded: bool = True,
+    affects_result: bool = True,
+    in_estimators: bool = True,
+) -> T:
+    """Declare a field of `LearnSettings`; see `Option`.
+
+    Parameters
+    ----------
+    flag
+        By default, the name with dashes: ``--max-parents``.
+    flag_help
+        By default, `help`.
+    """
+    metadata = {
+        "help": help,
+        "flag": flag,
+        "flag_help": flag_help or help,
+        "is_shared": is_shared,
+        "only_for": only_for,
+        "is_recorded": is_recorded,
+        "affects_result": affects_result,
+        "in_estimators": in_estimators,
+    }
+    return cast("T", field(default=default, metadata=metadata))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnSettings:
+    """How to learn: the arguments of `learn`, checked.
+
+    Parameters
+    ----------
+    {options}
+
+    Examples
+    --------
+    >>> from spbn.learning.settings import LearnSettings
+    >>> settings = LearnSettings(model="gbn")
+    >>> settings.replace(max_parents=2).plain()["max_parents"]
+    2
+    """
+
+    model: Model = option(
+        "spbn",
+        'Types of the continuous nodes. "spbn": the type of every node is learned. "gbn": all are linear '
+        'Gaussian. "kdebn": all are CKDE. "blend": all are blends, which often predict best.',
+        f"One of {', '.join(MODELS)}.",
+    )
+    algorithm: Algorithm = option(
+        "hc",
+        '"hc": hill climbing on a score. "pc": independence tests for the graph, then hill climbing for the '
+        "node types.",
+        "hc (hill climbing) or pc.",
+    )
+    test: Test = option(
+        "rcot",
+        'For "pc": "plc" (partial correlation), "rcot" or "cmiknn".',
+        f"Independence test for pc: one of {', '.join(TESTS)}.",
+        only_for="pc",
+    )
+    start: str | NodeType | Structure = option(
+        "ckde",
+        "Type of all nodes at the start of an SPBN search, or a structure to start from.",
+        "Type of all nodes at the start: ckde or lg.",
+    )
+    types: Iterable[NodeType | str] | None = option(
+        None,
+        "The node types to choose from, instead of the model's own: for example "
+        '``("lg", "ckde", "laplace")`` with a type of your own.',
+        flag=None,
+    )
+    score: ScoreName | None = option(
+        None,
+        'For "hc": "cv" (cross-validated likelihood with a validation set), the default; for a GBN also '
+        '"bic", the default there, and "bge".',
+        f"Score to maximise with hc: one of {', '.join(SCORES)}. Default: bic for gbn, else cv.",
+        only_for="hc",
+    )
+    folds: int | npt.ArrayLike = option(
+        10,
+        "Folds of the cross-validated likelihood: how many, or a label for every training row.",
+        "Folds of the cross-validated likelihood.",
+    )
+    validation: float | TableLike = option(
+        0.2,
+        "The fraction of the rows that the search is validated with; or a table, in which case all rows of "
+        "the data are for training.",
+        "Fraction of the rows held out for validation.",
+    )
+    patience: int = option(
+        5,
+        "How many steps the search continues without progress on the validation rows.",
+        "Steps to continue without progress on the validation rows.",
+    )
+    epsilon: float = option(0.0, "Gain that a step must exceed.")
+    max_seconds: float | None = option(
+        None,
+        'For "hc": stop the search after the first step that ends later than this many seconds, and fit the '
+        "best structure found so far.",
+        "Stop hc after the first step that ends later than this; the best network so far is kept.",
+        is_shared=False,
+        only_for="hc",
+        affects_result=False,
+    )
+    alpha: float = option(
+        0.05,
+        'For "pc": significance level of the tests.',
+        "Significance level of the tests of pc.",
+        only_for="pc",
+    )
+    max_parents: int | None = option(
+        None,
+        'For "hc": maximum number of parents of a node; no limit by default.',
+        "Maximum number of parents of a node; no limit by default.",
+        only_for="hc",
+    )
+    required_arcs: Arcs = option(
+        (),
+        "Arcs that the network must have: pairs (parent, child).",
+        "An arc that is required, A:B. May be repeated.",
+        flag="--require",
+    )
+    forbidden_arcs: Arcs = option(
+        (),
+        "Arcs that it must not have.",
+        "An arc that is forbidden, A:B. May be repeated.",
+        flag="--forbid",
+    )
+    bandwidth: Bandwidth | BandwidthFunction = option(
+        "scott",
+        'Rule for the bandwidths of CKDE nodes: "scott", "silverman", "cv", which chooses their scale by '
+        "cross-validation, or a function (see `spbn.kernels.bandwidth`).",
+        "Rule for the bandwidths of CKDE nodes.",
+    )
+    margins: MarginsName = option(
+        "none",
+        '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails (see '
+        "`spbn.transforms`); densities and samples are still in the units of the data.",
+        "Transform every column, to reduce skew and heavy tails.",
+    )
+    seed: int | Generator | None = option(
+        0,
+        "Decides which rows are for validation and which are in which fold, and all other random numbers. "
+        "The same seed gives the same network.",
+        "The same seed gives the same result.",
+    )
+    progress: bool = option(
+        False,
+        "Show a progress line on the terminal.",
+        flag=None,
+        is_recorded=False,
+        affects_result=False,
+        in_estimators=False,
+    )
+    missing: MissingValues = option(
+        "error",
+        '"error" refuses missing and infinite values, "drop" leaves out rows that have them, and "impute" '
+        "learns from all values that are present, by alternating searches and draws for missing values (see "
+        "`spbn.learning.structural_em`).",
+        "Missing values: refuse the table, drop the rows that have them, or impute them.",
+        in_estimators=False,
+    )
+    drop: Names = option(
+        (),
+        "Columns to leave out.",
+        "Columns to leave out, separated by commas: a,b. May be repeated.",
+        in_estimators=False,
+    )
+    discrete: Names = option(
+        (),
+        "Numeric columns that stand for categories.",
+        "Columns to treat as categories even if they hold numbers or look like names or dates: a,b. May be "
+        "repeated.",
+    )
+    smoothing: float = option(
+        1.0,
+        "How many rows are added to every configuration of a discrete node's parents, spread evenly over its "
+        "levels, so that nothing is impossible just because it has not been seen.",
+        "Rows added to every configuration of a discrete node's parents; 0 for none.",
+    )
+    engine: Engine = option(
+        "auto",
+        'How Gaussian sums are computed: "exact", "spectral", or "auto", which takes the faster one (see '
+        "`spbn.kernels`).",
+        flag=None,
+    )
+    checkpoint: str | os.PathLike[str] | None = option(
+        None,
+        'For "hc": a file in which every step is recorded. If it has steps of the same search, which was '
+        "killed or stopped by `max_seconds`, the search resumes after them. A file about other data or "
+        "settings is refused.",
+        "Record every step of hc in this file, and resume from what it has: run.jsonl.",
+        is_shared=False,
+        only_for="hc",
+        is_recorded=False,
+        affects_result=False,
+        in_estimators=False,
+    )
+    client: object = option(
+        None,
+        "A `dask.distributed.Client` whose workers score the families of the search, each with the whole "
+        'table. The network is the same as without. The tests of "pc" run in this process.',
+        flag="--workers",
+        is_shared=False,
+        is_recorded=False,
+        affects_result=False,
+        in_estimators=False,
+    )
+
+    def __post_init__(self) -> None:
+        for known in OPTIONS.values():
+            value = getattr(self, known.name)
+            if isinstance(value, Iterator):  # which could be read only once, and is needed more often
+                object.__setattr__(self, known.name, tuple(value))
+        self._require_values()
+        self._require_agreement()
+
+    @classmethod
+    def of(cls, function: str, options: Mapping[str, object]) -> LearnSettings:
+        """Make settings from the arguments that were given to a function."""
+        require_known(function, options, OPTIONS)
+        return cls(**options)  # type: ignore[arg-type]  # they are checked as soon as they are there
+
+    def replace(self, **changes: object) -> LearnSettings:
+        """Return the same settings with some changes, checked again."""
+        require_known("replace", changes, OPTIONS)
+        return replace_fields(self, **changes)  # type: ignore[arg-type]
+
+    def plain(self) -> dict[str, object]:
+        """Return the settings as plain data, for the record of a network."""
+        from spbn.record import plain_settings
+
+        return plain_settings({known.name: getattr(self, known.name) for known in recorded()})
+
+    def affecting_result(self) -> dict[str, object]:
+        """Return the settings that decide what is found: two searches that share them find the same."""
+        return {name: getattr(self, name) for name, known in OPTIONS.items() if known.affects_result}
+
+    @property
+    def node_types(self) -> tuple[NodeType, ...]:
+        """The types that continuous nodes may have."""
+        from spbn.nodes.base import NodeType
+
+        if self.types is None:
+            return tuple(map(NodeType.parse, MODELS[self.model]))
+        types = (self.types,) if isinstance(self.types, str) else self.types
+        return tuple(dict.fromkeys(map(NodeType.parse, types)))
+
+    @property
+    def start_type(self) -> NodeType:
+        """The type of all nodes where the search starts, unless it starts from a structure."""
+        from spbn.nodes.base import NodeType
+
+        first, choices = NodeType.parse(cast("str | NodeType", self.start), "start"), self.node_types
+        return first if first in choices else choices[0]
+
+    @property
+    def score_name(self) -> ScoreName:
+        """The score that hill climbing maximises: the one that was asked for, or that of the model."""
+        return self.score or ("bic" if self.model == "gbn" else "cv")
+
+    @property
+    def fit_settings(self) -> FitSettings:
+        """What the fit of a density depends on."""
+        from spbn.nodes.base import FitSettings
+
+        return FitSettings(self.bandwidth, self.engine, self.smoothing)
+
+    @property
+    def missing_rows(self) -> Literal["error", "drop"]:
+        """What becomes of rows with missing values where they are not imputed."""
+        return "drop" if self.missing == "drop" else "error"
+
+    def _require_values(self) -> None:
+        """Refuse values that make no sense by themselves."""
+        from spbn._base import checks
+        from spbn._base.random import generator
+        from spbn.nodes.base import FitSettings
+        from spbn.transforms import require_kind
+
+        checks.choice("missing", self.missing, MISSING)
+        checks.seconds("max_seconds", self.max_seconds)
+        checks.choice("model", self.model, MODELS)
+        checks.choice("algorithm", self.algorithm, ALGORITHMS)
+        checks.choice("test", self.test, TESTS)
+        FitSettings(self.bandwidth, self.engine, self.smoothing)
+        require_kind(self.margins)
+        checks.choice("score", self.score_name, SCORES)
+        checks.whole("patience", self.patience)
+        checks.at_least_0("epsilon", self.epsilon)
+        checks.fraction("alpha", self.alpha)
+        if self.max_parents is not None:
+            checks.whole("max_parents", self.max_parents, or_none=True)
+        generator(self.seed)
+        if self.types is not None and not self.node_types:
+            raise ArgumentError(f"{argument('types')} must name at least one node type.")
+        if self.client is not None:
+            from spbn.dask.client import require_client
+
+            require_client(self.client)
+
+    def _require_agreement(self) -> None:
+        """Refuse values that make no sense together, instead of ignoring some of them."""
+        from spbn.nodes.base import NodeType
+        from spbn.structure import Structure
+
+        if self.types is not None and self.model != "spbn":
+            raise ArgumentError(
+                f"{argument('types')} can be given with {setting('model', 'spbn')} only. "
+                f"Got {setting('model', self.model)}."
+            )
+        if self.bandwidth == "cv" and NodeType.CKDE not in self.node_types:
+            types = " or ".join(node_type.label for node_type in self.node_types)
+            raise ArgumentError(
+                f"{setting('bandwidth', 'cv')} chooses the scale of CKDE nodes, and all nodes will be "
+                f"{types}: leave it out."
+            )
+        if not isinstance(self.start, Structure):
+            first = NodeType.parse(self.start, "start")
+            # CKDE is the default, and stands for the only choice too.
+            if first not in (*self.node_types, NodeType.CKDE):
+                raise ArgumentError(
+                    f"{argument('start')} must be a type that nodes of a {self.model} can have: "
+                    f"{' or '.join(choice.name for choice in self.node_types)}. Got {first.name!r} instead."
+                )
+        if self.algorithm == "pc":
+            unused = [
+                argument(known.name)
+                for known in OPTIONS.values()
+                if known.only_for == "hc" and getattr(self, known.name) is not None
+            ]
+            if isinstance(self.start, Structure):
+                unused.append(f"{argument('start')} (as a structure)")
+            if unused:
+                raise ArgumentError(
+                    f"{' and '.join(unused)} can be given with {setting('algorithm', 'hc')} only, "
+                    f"not with 'pc'."
+                )
+        elif self.score_name != "cv" and self.model != "gbn":
+            raise ArgumentError(
+                f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
+                f"Got {setting('model', self.model)}: use {setting('score', 'cv')}."
+            )
+        if self.missing == "impute":  # by several searches: what follows is about one
+            unused = [
+                argument(name) for name in ("max_seconds", "checkpoint") if getattr(self, name) is not None
+            ]
+            if unused:
+                raise ArgumentError(
+                    f"{' and '.join(unused)} cannot be given with {setting('missing', 'impute')}."
+                )
+
+
+def _options() -> Iterator[Option]:
+    for known in fields(LearnSettings):
+        metadata = dict(known.metadata)
+        kind, choices = _kind_of(str(known.type))
+        if metadata["flag"] == "":
+            metadata["flag"] = f"--{known.name.replace('_', '-')}"
+        default = None if known.default is NO_DEFAULT else known.default
+        yield Option(
+            name=known.name,
+            default=default,
+            annotation=str(known.type),
+            kind=kind,
+            choices=choices,
+            **metadata,
+        )
+
+
+def _kind_of(annotation: str) -> tuple[Kind, tuple[str, ...]]:
+    """Return the kind of value that an annotation stands for, by the first part of it that says so."""
+    for part in map(str.strip, annotation.split("|")):
+        literal = globals().get(part)
+        if get_origin(literal) is Literal:
+            return "choice", get_args(literal)
+        if part in _KINDS:
+            return _KINDS[part], ()
+    return "object", ()
+
+
+#: All arguments of `learn` but the data, in order.
+OPTIONS: Mapping[str, Option] = {known.name: known for known in _options()}
+
+
+def recorded() -> list[Option]:
+    """Return the options that a network's record has."""
+    return [known for known in OPTIONS.values() if known.is_recorded]
+
+
+def require_known(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse arguments that a function does not have, as Python does, and say which one is like them."""
+    names = list(known)
+    for name in given:
+        if name in names:
+            continue
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f": did you mean {near[0]!r}?" if near else "."
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
+def described(names: Iterable[str], indent: int = 4) -> str:
+    """Describe options for the parameters of a docstring."""
+    pad = " " * indent
+    lines = []
+    for name in names:
+        text = textwrap.fill(
+            OPTIONS[name].help,
+            110,
+            initial_indent=f"{pad}    ",
+            subsequent_indent=f"{pad}    ",
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        lines.append(f"{pad}{name}\n{text}")
+    return "\n".join(lines)
+
+
+def write_docstring(thing: object, names: Iterable[str]) -> None:
+    """Put what options mean in the place of ``{options}`` in a docstring."""
+    text = thing.__doc__ or ""
+    thing.__doc__ = text.replace("    {options}", described(names))
+
+
+def takes(
+    make: Callable[P, LearnSettings],
+) -> Callable[[Callable[[TableLike, LearnSettings], R]], Callable[Concatenate[TableLike, P], R]]:
+    """Let a function of data and settings take the settings as arguments of its own."""
+
+    def decorate(function: Callable[[TableLike, LearnSettings], R]) -> Callable[Concatenate[TableLike, P], R]:
+        name = function.__name__
+
+        @wraps(function)
+        def called(data: TableLike, *none: P.args, **options: P.kwargs) -> R:
+            require_known(name, options, OPTIONS)
+            return function(data, make(*none, **options))
+
+        write_docstring(called, OPTIONS)
+        first = inspect.signature(function).parameters["data"]
+        result = inspect.signature(function).return_annotation
+        parameters = [first, *(known.parameter for known in OPTIONS.values())]
+        called.__signature__ = inspect.Signature(parameters, return_annotation=result)  # type: ignore[attr-defined]
+        return called
+
+    return decorate
+
+
+def shows_options(function: F) -> F:
+    """Let the signature of a function name all options that its ``**options`` takes."""
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    names = {parameter.name for parameter in own}
+    further = [known.parameter for known in OPTIONS.values() if known.name not in names]
+    function.__signature__ = signature.replace(parameters=[*own, *further])  # type: ignore[attr-defined]
+    return function
+
+
+write_docstring(LearnSettings, OPTIONS)
