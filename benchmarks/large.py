@@ -24,6 +24,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.kernels import exact, pruned
+from spbn.kernels.batching import Spans
 from spbn.kernels.spectral import engine as spectral
 from spbn.numerics import cholesky
 from spbn.numerics.moments import Moments, leave_one_out
@@ -67,17 +68,18 @@ def cross_validation(x: FloatArray) -> Arrays:
     cuts = np.linspace(0, rows, FOLDS + 1).astype(int)
     moments = leave_one_out([Moments.of(x[:, a:b]) for a, b in pairwise(cuts)])
     whiteners = [cholesky.whitener(m.count ** (-2 / (d + 4)) * m.covariance) for m in moments]
-    spans = np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)])
+    spans = Spans(np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)]))
     return x, np.arange(d)[None], np.array(whiteners)[None], spans
 
 
 def part(arrays: Arrays, wanted: int) -> tuple[Arrays, float]:
     """Cut the queries of every span down, to about `wanted` in all; return the factor."""
     points, columns, whiteners, spans = arrays
-    queries = spans[:, 1] - spans[:, 0]
-    fewer = spans.copy()
-    fewer[:, 1] = spans[:, 0] + np.clip(queries * wanted // queries.sum(), 1, queries)
-    return (points, columns, whiteners, fewer), queries.sum() / (fewer[:, 1] - fewer[:, 0]).sum()
+    queries = spans.query_counts
+    fewer = spans.array.copy()
+    fewer[:, 1] = fewer[:, 0] + np.clip(queries * wanted // queries.sum(), 1, queries)
+    left = Spans(fewer)
+    return (points, columns, whiteners, left), queries.sum() / left.query_counts.sum()
 
 
 def exact_time(arrays: Arrays, runs: int) -> tuple[float, FloatArray, str]:
@@ -188,7 +190,7 @@ def pruning() -> None:
     for d in (4, 5):
         for rows in (100_000, 300_000, 1_000_000):
             points, columns, whiteners, spans = cross_validation(table("normal", d, rows))
-            fold = points, columns, whiteners[:, :1], spans[:1]  # the others take as long
+            fold = points, columns, whiteners[:, :1], spans.only([0])  # the others take as long
             seconds, exact_seconds, mark, worst = compare(fold, pruned.log_density, runs=1)
             print(
                 f"{d:2d} {rows:9,d} {FOLDS * seconds:9.2f}s {mark:>2}{FOLDS * exact_seconds:8.2f}s "

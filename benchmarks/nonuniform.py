@@ -17,6 +17,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.kernels import exact
+from spbn.kernels.batching import Spans
 from spbn.kernels.spectral import engine as spectral
 from spbn.kernels.spectral.engine import REACH, THRESHOLD
 
@@ -28,9 +29,7 @@ FORWARD = {1: finufft.nufft1d1, 2: finufft.nufft2d1, 3: finufft.nufft3d1}
 BACKWARD = {1: finufft.nufft1d2, 2: finufft.nufft2d2, 3: finufft.nufft3d2}
 
 
-def by_finufft(
-    points: FloatArray, columns: FloatArray, whiteners: FloatArray, spans: FloatArray
-) -> FloatArray:
+def by_finufft(points: FloatArray, columns: FloatArray, whiteners: FloatArray, spans: Spans) -> FloatArray:
     """Return the log-densities; NaN where a sum is so small that the exact kernel would be used."""
     d, rows = points.shape
     whitener = whiteners[0, 0]
@@ -50,11 +49,11 @@ def by_finufft(
     )
     spectra = [
         FORWARD[d](*(axis[a:b] for axis in angles), np.ones(b - a, dtype=complex), modes, eps=TOLERANCE)
-        for a, b in spans[:, :2]
+        for a, b in spans.queries
     ]
     total = sum(spectra)
     out = np.empty(rows)
-    for m, (a, b) in enumerate(spans[:, :2]):
+    for m, (a, b) in enumerate(spans.queries):
         relative = whitener @ np.linalg.inv(whiteners[0, m])  # the root of the fold's bandwidth matrix
         covariance = relative @ relative.T
         exponent = sum(covariance[i, j] * frequencies[i] * frequencies[j] for i in range(d) for j in range(d))

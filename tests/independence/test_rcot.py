@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import RCoT
 from spbn.independence.weighted_chi_square import upper_tail
@@ -27,9 +27,9 @@ def by_definition(test, x, y, given):
     left = [features(drawn.weights[i], drawn.phases[i], [i]) for i in (number[x], number[y])]
     if given:
         members = np.array(sorted(number[name] for name in given))
-        with started_threads(1) as threads:
-            key = tuple(members.tolist())
-            condition, _ = test._conditions([key], threads)[key]
+        threads = available_threads(1)
+        key = tuple(members.tolist())
+        condition, _ = test._conditions([key], threads)[key]
         z = features(condition.weights[0], condition.phases[0], members)
         inverse = np.linalg.inv(z @ z.T / (rows - 1) + 1e-10 * np.eye(len(z)))
         left = [f - (f @ z.T / (rows - 1)) @ inverse @ z for f in left]

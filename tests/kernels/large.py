@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from spbn import kernels
+from spbn.kernels.batching import Spans
 from spbn.numerics import cholesky
 
 SHAPES = [
@@ -51,8 +52,8 @@ def cross_validation(x, folds=10, *, widened=(1.0,)):
     """Points, columns, whiteners and spans; one set for every factor of the bandwidth."""
     x = x - x.mean(axis=0)
     cuts = np.linspace(0, len(x), folds + 1).astype(int)
-    spans = np.array([[a, b, 0, a, b, len(x)] for a, b in pairwise(cuts)])
-    training = [np.delete(x, np.s_[a:b], axis=0) for a, b in spans[:, :2]]
+    spans = Spans(np.array([[a, b, 0, a, b, len(x)] for a, b in pairwise(cuts)]))
+    training = [np.delete(x, np.s_[a:b], axis=0) for a, b in spans.queries]
     whiteners = np.array([[scott(part, widened=factor) for part in training] for factor in widened])
     columns = np.tile(np.arange(x.shape[1]), (len(widened), 1))
     return np.ascontiguousarray(x.T), columns, whiteners, spans
@@ -61,7 +62,7 @@ def cross_validation(x, folds=10, *, widened=(1.0,)):
 def plain(train, queries, whitener=None):
     """Points, columns, whiteners and spans of queries under a KDE."""
     both = np.concatenate([train, queries])
-    span = np.array([[len(train), len(both), 0, len(train), 0, 0]])
+    span = Spans(np.array([[len(train), len(both), 0, len(train), 0, 0]]))
     points = np.ascontiguousarray((both - train.mean(axis=0)).T)
     whitener = scott(train) if whitener is None else whitener
     return points, np.arange(train.shape[1])[None], whitener[None, None], span

@@ -61,7 +61,7 @@ def test_the_grid_holds_the_box_and_its_rim():
     for low, high in ([0.0], [3.0]), ([-1.0, 5.0], [0.0, 9.0]), ([0.0, 0.0, 0.0], [1.0, 2.0, 30.0]):
         grid = boxes.Grid(np.array(low), np.array(high), REACH)
         cells = np.array(grid.shape)[grid.axes]
-        assert (cells * boxes.window.SPACING >= grid.high - grid.low + 2 * REACH).all()
+        assert (cells * boxes.gridding.SPACING >= grid.high - grid.low + 2 * REACH).all()
         corners = np.stack([grid.low - REACH, grid.high + REACH], axis=1)
         assert grid.covers(corners, rim=True).all()
         assert not grid.covers(corners).any()

@@ -6,15 +6,16 @@ import pytest
 from kernels.large import cross_validation, exactly, plain, require_promise, table
 from spbn import kernels
 from spbn.errors import ArgumentError
+from spbn.kernels.batching import Spans
 
 
 def folds(rows, k=10):
     cuts = np.linspace(0, rows, k + 1).astype(int)
-    return np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)])
+    return Spans(np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)]))
 
 
 def queries(train, count):
-    return np.array([[train, train + count, 0, train, 0, 0]])
+    return Spans(np.array([[train, train + count, 0, train, 0, 0]]))
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spbn import kernels
+from spbn.kernels.batching import Spans
 from spbn.kernels.inner_loop import LIMIT, exp2_negative
 from spbn.numerics import cholesky
 
@@ -24,7 +25,7 @@ def spread(rng, d):
 def plain(train, queries, bandwidth, engine="exact"):
     """Log-density of queries (rows × d) under kernels on train (rows × d)."""
     points = np.ascontiguousarray(np.concatenate([train, queries]).T)
-    span = np.array([[len(train), points.shape[1], 0, len(train), 0, 0]])
+    span = Spans(np.array([[len(train), points.shape[1], 0, len(train), 0, 0]]))
     whiteners = cholesky.whitener(bandwidth)[None, None]
     columns = np.arange(len(points))[None]
     return kernels.log_density(points, columns, whiteners, span, engine=engine)[0, len(train) :]
@@ -90,12 +91,12 @@ def test_many_sets_and_folds_in_one_call(rng):
     points = rng.normal(size=(4, 500))
     columns = np.array([[0, 1], [3, 0], [2, 1]])
     ends = np.array([0, 100, 230, 500])
-    spans = np.array([[a, b, 0, a, b, 500] for a, b in itertools.pairwise(ends)])
-    bandwidths = np.array([[spread(rng, 2) for _ in spans] for _ in columns])
+    spans = Spans(np.array([[a, b, 0, a, b, 500] for a, b in itertools.pairwise(ends)]))
+    bandwidths = np.array([[spread(rng, 2) for _ in ends[1:]] for _ in columns])
     whiteners = np.array([[cholesky.whitener(h) for h in row] for row in bandwidths])
     out = kernels.log_density(points, columns, whiteners, spans, engine="exact")
     for s, pair in enumerate(columns):
-        for m, (first, end, *_) in enumerate(spans):
+        for m, (first, end) in enumerate(spans.queries):
             rows = points[pair].T
             train = np.delete(rows, np.arange(first, end), axis=0)
             np.testing.assert_allclose(
@@ -105,7 +106,9 @@ def test_many_sets_and_folds_in_one_call(rng):
 
 def test_rows_that_no_span_queries_are_nan(rng):
     points = rng.normal(size=(1, 10))
-    out = kernels.log_density(points, np.array([[0]]), np.ones((1, 1, 1, 1)), np.array([[7, 10, 0, 7, 0, 0]]))
+    out = kernels.log_density(
+        points, np.array([[0]]), np.ones((1, 1, 1, 1)), Spans(np.array([[7, 10, 0, 7, 0, 0]]))
+    )
     assert np.isnan(out[0, :7]).all()
     assert np.isfinite(out[0, 7:]).all()
 

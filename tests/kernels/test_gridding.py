@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
+from spbn.kernels.batching import Spans
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.convolution import Field
@@ -33,9 +34,9 @@ def test_spread_and_read(rng, shape, count):
     axes = [weights(p, cells) for p, cells in zip(positions, shape, strict=True)]
     binned = gridding.bin_rows(np.arange(400), positions, shape)
     grid = np.ones(shape)
-    with started_threads(count) as threads:
-        gridding.spread(binned, gridding.coefficients(), grid, threads, weight=-2.0)
-        values = gridding.interpolate(binned, gridding.coefficients(), grid, threads)
+    threads = available_threads(count)
+    gridding.spread(binned, gridding.coefficients(), grid, threads, weight=-2.0)
+    values = gridding.interpolate(binned, gridding.coefficients(), grid, threads)
     np.testing.assert_allclose(grid, 1 - 2 * np.einsum("ri,rj,rk->ijk", *axes), rtol=0, atol=1e-11)
     expected = np.einsum("ri,rj,rk,ijk->r", *axes, grid, optimize=True)
     np.testing.assert_allclose(values, expected[binned.rows], rtol=1e-12, atol=1e-10)
@@ -65,14 +66,14 @@ def test_a_single_source_is_as_precise_as_the_window_says(width):
     distances = np.linspace(0, 9 * width, 3000)
     gaussian = np.exp(-0.5 * (distances / width) ** 2)
     worst = np.zeros(len(distances))
-    with started_threads() as threads:
-        for shift in np.linspace(0, gridding.SPACING, 21):
-            coordinates = shift + np.concatenate([[0], distances])[None]
-            grid = Grid(np.array([-20.0]), np.array([40.0]), 10.0 * width)
-            spans = np.array([[1, coordinates.shape[1], 0, 1, 0, 0]])
-            field = Field.of(coordinates, spans, grid, threads)
-            sums = field.sums(spans[0, :2], field.spectrum(spans[0, 2:]), np.array([[width**2]]))
-            worst = np.maximum(worst, np.abs(sums - gaussian))
+    threads = available_threads()
+    for shift in np.linspace(0, gridding.SPACING, 21):
+        coordinates = shift + np.concatenate([[0], distances])[None]
+        grid = Grid(np.array([-20.0]), np.array([40.0]), 10.0 * width)
+        spans = Spans(np.array([[1, coordinates.shape[1], 0, 1, 0, 0]]))
+        field = Field.of(coordinates, spans, grid, threads)
+        sums = field.sums(spans.queries[0], field.spectrum(spans.training[0]), np.array([[width**2]]))
+        worst = np.maximum(worst, np.abs(sums - gaussian))
     assert (worst / np.maximum(gaussian, 1e-7)).max() < 1.7e-7
 
 
@@ -84,10 +85,10 @@ def test_a_covariance_that_is_not_round(rng):
         covariance /= np.linalg.eigvalsh(covariance).min()
         coordinates = np.concatenate([np.zeros((d, 1)), 2 * rng.normal(size=(d, 500))], axis=1)
         grid = Grid(coordinates.min(axis=1), coordinates.max(axis=1), 16.0)
-        spans = np.array([[1, 501, 0, 1, 0, 0]])
-        with started_threads() as threads:
-            field = Field.of(coordinates, spans, grid, threads)
-            sums = field.sums(spans[0, :2], field.spectrum(spans[0, 2:]), covariance)
+        spans = Spans(np.array([[1, 501, 0, 1, 0, 0]]))
+        threads = available_threads()
+        field = Field.of(coordinates, spans, grid, threads)
+        sums = field.sums(spans.queries[0], field.spectrum(spans.training[0]), covariance)
         x = coordinates[:, 1:]
         expected = np.exp(-0.5 * np.einsum("ir,ij,jr->r", x, np.linalg.inv(covariance), x))
         np.testing.assert_allclose(sums, expected, rtol=0, atol=1e-9)

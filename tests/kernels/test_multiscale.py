@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kernels.large import SHAPES, cross_validation, table
 from spbn import kernels
 from spbn.kernels import exact, multiscale, pruned
+from spbn.kernels.batching import Spans
 from spbn.numerics import cholesky
 
 
@@ -18,8 +19,8 @@ def problem(d, rows, seed, folds=4):
     points[:, 0] = 1e3
     points[:, 1] = points[:, 2]
     cuts = np.linspace(0, rows, folds + 1).astype(int)
-    spans = np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)])
-    matrices = [np.atleast_2d(np.cov(rng.normal(size=(d, 30)))) * rng.uniform(0.05, 2.0) for _ in spans]
+    spans = Spans(np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)]))
+    matrices = [np.atleast_2d(np.cov(rng.normal(size=(d, 30)))) * rng.uniform(0.05, 2.0) for _ in cuts[1:]]
     whiteners = np.stack([cholesky.whitener(matrix) for matrix in matrices])[None]
     return points, np.arange(d)[None], whiteners, spans
 
@@ -36,15 +37,15 @@ def test_every_scale_agrees_with_the_kernel_of_one(d, rows, seed):
 
 def test_rows_that_no_span_queries_are_nan():
     points, columns, whiteners, spans = problem(2, 40, 0)
-    found = multiscale.log_density(points, columns, whiteners[:, :1], spans[:1])
-    assert np.isfinite(found[:, :, : spans[0, 1]]).all()
-    assert np.isnan(found[:, :, spans[0, 1] :]).all()
+    found = multiscale.log_density(points, columns, whiteners[:, :1], spans.only([0]))
+    assert np.isfinite(found[:, :, : spans.queries[0, 1]]).all()
+    assert np.isnan(found[:, :, spans.queries[0, 1] :]).all()
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e6, 1e9])
 def test_far_rows_are_finite_and_right(distance):
     points = np.array([[0.0, 1.0, distance]])
-    spans = np.array([[2, 3, 0, 2, 0, 0]])
+    spans = Spans(np.array([[2, 3, 0, 2, 0, 0]]))
     found = multiscale.log_density(points, np.array([[0]]), np.ones((1, 1, 1, 1)), spans)[0, :, 2]
     nearest = -0.5 * (distance - 1.0) ** 2 / np.array(multiscale.SCALES)
     expected = nearest - np.log(2) - 0.5 * np.log(2 * np.pi * np.array(multiscale.SCALES))
@@ -55,7 +56,7 @@ def test_rows_that_are_isolated_at_scale_one_are_right_at_every_scale(rng):
     """Some near, some in between and some far: the wide kernels reach them, the narrow ones do not."""
     distances = np.geomspace(0.1, 60.0, 200)
     points = np.concatenate([rng.normal(size=500) * 0.1, distances])[None]
-    spans = np.array([[500, 700, 0, 500, 0, 0]])
+    spans = Spans(np.array([[500, 700, 0, 500, 0, 0]]))
     arrays = points, np.array([[0]]), np.ones((1, 1, 1, 1)), spans
     found = multiscale.log_density(*arrays)[0, :, 500:]
     pairs = (points[0, 500:, None] - points[0, None, :500]) ** 2

@@ -14,10 +14,10 @@ def in_parts(arrays, parts):
     """Log-densities of a cross-validation from rows that come in some parts, in random order."""
     points, _, whiteners, spans = arrays
     rows = points.shape[1]
-    labels = np.repeat(np.arange(len(spans)), spans[:, 1] - spans[:, 0])
+    labels = np.repeat(np.arange(len(spans)), spans.query_counts)
     shuffled = np.random.default_rng(0).permutation(rows)
     out = np.empty((1, rows))
-    for fold, (first, end) in enumerate(spans[:, :2]):
+    for fold, (first, end) in enumerate(spans.queries):
         whitener = whiteners[0, fold]
         queries = points[:, first:end]
         order = arranged(queries, whitener, QUERIES)

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 from spbn.kernels import pruned
+from spbn.kernels.batching import Spans
 
 
 @pytest.mark.parametrize("d", [4, 5])
@@ -80,7 +81,7 @@ def test_pairs_are_left_out(monkeypatch):
 
     arrays = plain(x, x[:160], np.eye(4))
     require_promise(pruned.log_density(*arrays), exactly(arrays))
-    monkeypatch.setattr(pruned, "started_threads", partial(started_threads, 1))
+    monkeypatch.setattr(pruned, "available_threads", partial(available_threads, 1))
     monkeypatch.setattr(pruned, "_add_leaves", lambda *args: (spy(*args), original(*args)))
     monkeypatch.setattr(pruned, "_add_some_groups", pruned._add_some_groups.py_func)
     pruned.log_density(*arrays)
@@ -91,7 +92,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     arrays = cross_validation(table("lognormal", 4, 4000), folds=3)
     results = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(pruned, "started_threads", partial(started_threads, count))
+        monkeypatch.setattr(pruned, "available_threads", partial(available_threads, count))
         results.append(pruned.log_density(*arrays))
         np.testing.assert_array_equal(results[-1], results[0])
 
@@ -99,7 +100,9 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
 def test_several_sets_and_spans_of_every_kind(rng):
     x = rng.normal(size=(3000, 5))
     points = np.ascontiguousarray(x.T)
-    spans = np.array([[0, 900, 300, 2000, 2500, 3000], [900, 900, 0, 10, 0, 0], [950, 2000, 950, 2000, 0, 0]])
+    spans = Spans(
+        np.array([[0, 900, 300, 2000, 2500, 3000], [900, 900, 0, 10, 0, 0], [950, 2000, 950, 2000, 0, 0]])
+    )
     columns = np.array([[1, 0, 4, 2], [3, 2, 1, 0]])
     whiteners = np.array([[scott(x[:, c]), scott(x[:, c]) * 1.1, scott(x[:, c]) * 3] for c in columns])
     arrays = points, columns, whiteners, spans

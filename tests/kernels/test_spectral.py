@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
+from spbn.kernels.batching import Spans
 from spbn.kernels.spectral import boxes, fallback
 from spbn.kernels.spectral import engine as spectral
 from spbn.kernels.spectral.convolution import Field
@@ -57,7 +58,9 @@ def test_agrees_with_the_definition(rng, d):
     train, queries = rng.normal(size=(3000, d)), rng.normal(size=(200, d)) * 1.5
     points = np.ascontiguousarray(np.concatenate([train, queries]).T)
     whitener = cholesky.whitener(bandwidth)[None, None]
-    out = spectral.log_density(points, np.arange(d)[None], whitener, np.array([[3000, 3200, 0, 3000, 0, 0]]))
+    out = spectral.log_density(
+        points, np.arange(d)[None], whitener, Spans(np.array([[3000, 3200, 0, 3000, 0, 0]]))
+    )
     np.testing.assert_allclose(out[0, 3000:], kde_logpdf(queries, train, bandwidth), rtol=0, atol=1e-6)
 
 
@@ -92,7 +95,9 @@ def test_spans_of_every_kind(rng):
     """Rows that are queried twice or trained on by their own span, gaps, and spans without rows."""
     x = rng.normal(size=(4000, 2))
     points = np.ascontiguousarray(x.T)
-    spans = np.array([[0, 900, 300, 2000, 2500, 4000], [900, 900, 0, 10, 0, 0], [950, 3000, 950, 3000, 0, 0]])
+    spans = Spans(
+        np.array([[0, 900, 300, 2000, 2500, 4000], [900, 900, 0, 10, 0, 0], [950, 3000, 950, 3000, 0, 0]])
+    )
     whiteners = np.array([[scott(x), scott(x) * 1.1, scott(x) * 5]])
     arrays = points, np.array([[1, 0]]), whiteners, spans
     require_promise(spectral.log_density(*arrays), exactly(arrays))
@@ -169,7 +174,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, d):
     arrays = cross_validation(table("bimodal", d, 12_000), folds=3)
     results = []
     for count in (1, 2, 3, 8):
-        monkeypatch.setattr(spectral, "started_threads", partial(started_threads, count))
+        monkeypatch.setattr(spectral, "available_threads", partial(available_threads, count))
         results.append(spectral.log_density(*arrays))
         np.testing.assert_array_equal(results[-1], results[0])
 

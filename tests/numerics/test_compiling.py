@@ -69,6 +69,7 @@ def test_each_kernel_is_compiled_once_and_only_in_the_dimensions_asked_for(tmp_p
 import numpy as np
 from numba.core import event
 from spbn import kernels
+from spbn.kernels.batching import Spans
 
 class Listener(event.Listener):
     names = []
@@ -82,7 +83,7 @@ event.register("numba:compile", Listener())
 points = np.random.default_rng(0).normal(size=(3, 50))
 for points in (points, np.asfortranarray(points), points[:, ::-1], np.broadcast_to(points, points.shape)):
     for columns in ([[0, 1]], [[2, 1]]):
-        spans = np.array([[0, 25, 25, 50, 0, 0], [25, 50, 0, 25, 0, 0]])
+        spans = Spans(np.array([[0, 25, 25, 50, 0, 0], [25, 50, 0, 25, 0, 0]]))
         whiteners = np.array([[np.eye(2), np.eye(2)]])
         for array in (whiteners, whiteners.swapaxes(2, 3)):
             kernels.log_density(points, np.array(columns), array, spans)

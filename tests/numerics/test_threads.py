@@ -5,36 +5,36 @@ import time
 import numba
 import pytest
 
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("items", [0, 1, 5, 1000])
 def test_shares_cover_all_items(count, items):
-    with started_threads(count) as threads:
-        cuts = threads.shares(items).tolist()
+    threads = available_threads(count)
+    cuts = threads.shares(items).tolist()
     assert cuts[0] == 0
     assert cuts[-1] == items
     assert cuts == sorted(set(cuts))
 
 
 def test_as_many_threads_as_numba():
-    with started_threads() as threads:
-        assert threads.count == numba.get_num_threads()
+    threads = available_threads()
+    assert threads.count == numba.get_num_threads()
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_every_task_is_done_once(count):
     done = []
-    with started_threads(count) as threads:
-        threads.run(lambda a, b: done.append((a, b)), [(i, -i) for i in range(50)])
+    threads = available_threads(count)
+    threads.run(lambda a, b: done.append((a, b)), [(i, -i) for i in range(50)])
     assert sorted(done) == [(i, -i) for i in range(50)]
 
 
 def test_tasks_run_at_the_same_time():
     meeting = threading.Barrier(3, timeout=10)
-    with started_threads(3) as threads:
-        threads.run(meeting.wait, [(), (), ()])
+    threads = available_threads(3)
+    threads.run(meeting.wait, [(), (), ()])
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -47,43 +47,44 @@ def test_after_an_error_nothing_new_is_begun(error):
             raise error
         time.sleep(0.05)
 
-    with started_threads(2) as threads, pytest.raises(error):
+    threads = available_threads(2)
+    with pytest.raises(error):
         threads.run(task, [(number,) for number in range(100)])
     assert len(begun) < 20
 
 
 def test_a_task_may_have_tasks_of_its_own():
     done = []
-    with started_threads(3) as threads:
+    threads = available_threads(3)
 
-        def task(number):
-            threads.run(lambda part: done.append((number, part)), [(part,) for part in range(5)])
+    def task(number):
+        threads.run(lambda part: done.append((number, part)), [(part,) for part in range(5)])
 
-        threads.run(task, [(number,) for number in range(20)])
+    threads.run(task, [(number,) for number in range(20)])
     assert sorted(done) == [(number, part) for number in range(20) for part in range(5)]
 
 
 def test_the_caller_gets_its_work_done_while_all_others_are_busy():
     release = threading.Event()
-    with started_threads(2) as threads:
-        blocked = threading.Thread(target=threads.run, args=(release.wait, [(30,), (30,)]))
-        blocked.start()
-        try:
-            done = []
-            threads.run(done.append, [(number,) for number in range(10)])
-            assert sorted(done) == list(range(10))
-        finally:
-            release.set()
-            blocked.join()
+    threads = available_threads(2)
+    blocked = threading.Thread(target=threads.run, args=(release.wait, [(30,), (30,)]))
+    blocked.start()
+    try:
+        done = []
+        threads.run(done.append, [(number,) for number in range(10)])
+        assert sorted(done) == list(range(10))
+    finally:
+        release.set()
+        blocked.join()
 
 
 def test_many_callers_at_the_same_time():
     done = []
 
     def caller(name):
-        with started_threads(2) as threads:
-            for number in range(50):
-                threads.run(lambda *task: done.append(task), [(name, number, part) for part in range(4)])
+        threads = available_threads(2)
+        for number in range(50):
+            threads.run(lambda *task: done.append(task), [(name, number, part) for part in range(4)])
 
     callers = [threading.Thread(target=caller, args=(name,)) for name in range(6)]
     for thread in callers:
@@ -103,7 +104,8 @@ def test_errors_reach_the_caller_from_every_thread(where):
         if (threading.get_ident() == caller) == (where == "caller"):
             raise ValueError(where)
 
-    with started_threads(2) as threads, pytest.raises(ValueError, match=where):
+    threads = available_threads(2)
+    with pytest.raises(ValueError, match=where):
         threads.run(task, [(), ()])
 
 
@@ -119,7 +121,8 @@ def test_no_task_is_running_any_more_after_an_error():
         time.sleep(0.1)
         ended.append(True)
 
-    with started_threads(2) as threads, pytest.raises(ValueError):  # noqa: PT011 -- raised above
+    threads = available_threads(2)
+    with pytest.raises(ValueError):  # noqa: PT011 -- raised above
         threads.run(task, [(), ()])
     assert ended
 
@@ -127,23 +130,23 @@ def test_no_task_is_running_any_more_after_an_error():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_fork_has_threads_of_its_own():
-    with started_threads(2) as threads:
-        threads.run(time.sleep, [(0.01,), (0.01,)])
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                both = threading.Barrier(2, timeout=10)
-                threads.run(both.wait, [(), ()])
-                code = 0
-            finally:
-                os._exit(code)
-        assert os.waitpid(child, 0)[1] == 0
+    threads = available_threads(2)
+    threads.run(time.sleep, [(0.01,), (0.01,)])
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            both = threading.Barrier(2, timeout=10)
+            threads.run(both.wait, [(), ()])
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_threads_sleep_while_there_is_nothing_to_do():
-    with started_threads(3) as threads:
-        threads.run(time.sleep, [(0.01,)] * 3)
-        before = time.process_time()
-        time.sleep(0.3)
-        assert time.process_time() - before < 0.05
+    threads = available_threads(3)
+    threads.run(time.sleep, [(0.01,)] * 3)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.05

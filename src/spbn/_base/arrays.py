@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Set
 from typing import Any, TypeVar
@@ -12,6 +13,9 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+
+LOG_2 = math.log(2.0)
+LOG_2PI = math.log(2.0 * math.pi)
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

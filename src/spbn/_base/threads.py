@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -67,10 +66,9 @@ class Threads:
             helper.result()
 
 
-@contextmanager
-def started_threads(count: int | None = None) -> Iterator[Threads]:
-    """Give some threads: as many as numba is set to use, unless a number is given."""
-    yield Threads(count or numba.get_num_threads())
+def available_threads(count: int | None = None) -> Threads:
+    """Return some threads: as many as numba is set to use, unless a number is given."""
+    return Threads(count or numba.get_num_threads())
 
 
 def _helpers(work: Callable[[], None], count: int) -> list[Future[None]]:

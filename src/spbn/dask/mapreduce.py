@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
 from spbn.errors import DataError
@@ -295,8 +295,8 @@ def _put(rows: FloatArray, lattice: Lattice, windows: FloatArray) -> None:
     coordinates, grid = lattice.coordinates(rows), lattice.grid
     near = coordinates[:, grid.covers(coordinates, rim=True)]
     binned = gridding.bin_rows(np.arange(near.shape[1]), grid.positions(near), grid.shape)
-    with started_threads() as threads:
-        gridding.spread(binned, gridding.coefficients(), windows, threads)
+    threads = available_threads()
+    gridding.spread(binned, gridding.coefficients(), windows, threads)
 
 
 class Reading(NamedTuple):

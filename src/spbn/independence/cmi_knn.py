@@ -10,7 +10,7 @@ import numpy.typing as npt
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.jit import compiled
 from spbn._base.random import Seed
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_numbers, stream
 from spbn.tables.frames import Missing
@@ -128,8 +128,8 @@ class CMIknn(IndependenceTest):
             (start, min(start + ROWS_A_TASK, self.rows), of_task)
             for start, of_task in zip(starts, terms, strict=True)
         ]
-        with started_threads() as threads:
-            threads.run(self._add_rows, [(x, y, given, *task) for task in tasks])
+        threads = available_threads()
+        threads.run(self._add_rows, [(x, y, given, *task) for task in tasks])
         return terms.sum(axis=0)
 
     def _add_rows(self, x: Grid, y: Grid, given: Grid, start: int, end: int, terms: FloatArray) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.random import Seed
-from spbn._base.threads import Threads, started_threads
+from spbn._base.threads import Threads, available_threads
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
 from spbn.independence.fourier import Features, Projections, project_one, project_set
@@ -127,15 +127,14 @@ class RCoT(IndependenceTest):
         determined = self._determined(x, y, given)
         statistic, power_sums = np.empty(len(x)), np.empty((len(x), POWERS))
         tasks = list(_tasks(given))
-        with started_threads() as threads:
-            for start in range(0, len(tasks), TASKS_AT_ONCE):
-                batch = tasks[start : start + TASKS_AT_ONCE]
-                conditions = self._conditions([key for key, _ in batch], threads)
-                arguments = [
-                    (*conditions[key], x[part], y[part], statistic[part], power_sums[part])
-                    for key, part in batch
-                ]
-                threads.run(answer_questions, [(self._columns, self._variables, *rest) for rest in arguments])
+        threads = available_threads()
+        for start in range(0, len(tasks), TASKS_AT_ONCE):
+            batch = tasks[start : start + TASKS_AT_ONCE]
+            conditions = self._conditions([key for key, _ in batch], threads)
+            arguments = [
+                (*conditions[key], x[part], y[part], statistic[part], power_sums[part]) for key, part in batch
+            ]
+            threads.run(answer_questions, [(self._columns, self._variables, *rest) for rest in arguments])
         left = (power_sums[:, 0] > NOTHING_LEFT) & ~determined
         pvalues = np.ones(len(x))
         pvalues[order[left]] = upper_tail(statistic[left], power_sums[left])

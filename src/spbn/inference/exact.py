@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import LOG_2PI, FloatArray, IntArray
 from spbn.inference.problem import Cases
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.discrete import ProbabilityTable
@@ -248,7 +248,7 @@ def _condition(
     across = np.linalg.solve(root, covariance[np.ix_(b, a)])
     with np.errstate(over="ignore"):  # an absurd value has no density
         squares = (whitened**2).sum(axis=0)
-    log_density = -0.5 * squares - np.log(np.diag(root)).sum() - 0.5 * len(b) * math.log(2 * math.pi)
+    log_density = -0.5 * squares - np.log(np.diag(root)).sum() - 0.5 * len(b) * LOG_2PI
     return log_density, mean[a] + across.T @ whitened, covariance[np.ix_(a, a)] - across.T @ across
 
 

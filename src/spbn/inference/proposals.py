@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import LOG_2PI, FloatArray
 from spbn.nodes.regions import Interval
 from spbn.numerics.truncated_normal import draw_between, log_mass_between
 
 WIDER = 2.0  # than what forward samples show: weights must not grow in the tails
 FEWEST = 10  # forward samples to learn from
 
-_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_LOG_SQRT_2PI = 0.5 * LOG_2PI
 
 
 @dataclass(frozen=True)

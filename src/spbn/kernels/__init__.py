@@ -26,7 +26,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import ArgumentError
 from spbn.kernels import exact, multiscale, pruned
-from spbn.kernels.batching import training_rows
+from spbn.kernels.batching import Spans
 from spbn.kernels.spectral import engine as spectral
 
 ENGINES = ("auto", "exact", "spectral")
@@ -60,7 +60,7 @@ def require_engine(engine: str) -> None:
 
 
 def log_density(
-    points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: IntArray, *, engine: str = "auto"
+    points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans, *, engine: str = "auto"
 ) -> FloatArray:
     """Return the log-density of rows under kernel density estimates made of other rows.
 
@@ -77,7 +77,7 @@ def log_density(
 
 
 def log_density_by_scale(
-    points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: IntArray, *, engine: str = "auto"
+    points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans, *, engine: str = "auto"
 ) -> FloatArray:
     """Return the log-density of rows at every scale of `multiscale.SCALES`: sets × scales × rows.
 
@@ -109,39 +109,38 @@ def log_density_by_scale(
     return np.stack(by_scale, axis=1)
 
 
-def is_exact(d: int, span: tuple[int, ...], engine: str) -> bool:
-    """Tell, quickly, whether `log_density` would compute every pair of a single span."""
+def is_exact(d: int, queries: int, train: int, engine: str) -> bool:
+    """Tell, quickly, whether `log_density` would compute every pair of one span with so many rows."""
     if engine == "exact":
         return True
     if engine == "spectral" and d <= spectral.DIMENSIONS:
         return False
-    queries, train = span[1] - span[0], span[3] - span[2] + span[5] - span[4]
     if queries * train < FEW_PAIRS:
         return True
-    spans = np.array([span])
+    spans = Spans(np.array([[0, queries, 0, train, 0, 0]]))
     return not spectral_pays(d, spans) and not pruning_pays(d, spans)
 
 
-def spectral_pays(d: int, spans: IntArray, advantage: float = ADVANTAGE) -> bool:
+def spectral_pays(d: int, spans: Spans, advantage: float = ADVANTAGE) -> bool:
     """Tell whether Fourier space is expected to be so much faster than all pairs, by the numbers of rows."""
     if d > spectral.DIMENSIONS:
         return False
-    queries, train = spans[:, 1] - spans[:, 0], training_rows(spans)
+    queries, train = spans.query_counts, spans.training_counts
     rows = int(queries.sum() + train.max(initial=0))
     through_grid = SECONDS_A_SPAN[d] * len(spans) + SECONDS_A_ROW[d] * rows / 2
     pair_by_pair = SECONDS_A_PAIR[d] * float((queries * train).sum())
     return advantage * through_grid < pair_by_pair
 
 
-def pruning_pays(d: int, spans: IntArray) -> bool:
+def pruning_pays(d: int, spans: Spans) -> bool:
     """Tell whether leaving out pairs is expected to save time, by the numbers of rows."""
     if d not in PRUNING_TRAIN:
         return False
-    many = (training_rows(spans) >= PRUNING_TRAIN[d]) & (spans[:, 1] - spans[:, 0] >= PRUNING_QUERIES)
+    many = (spans.training_counts >= PRUNING_TRAIN[d]) & (spans.query_counts >= PRUNING_QUERIES)
     return bool(many.all())
 
 
-def narrow_pruning_pays(d: int, spans: IntArray) -> bool:
+def narrow_pruning_pays(d: int, spans: Spans) -> bool:
     """Tell whether leaving out pairs is expected to be the quickest way for narrow kernels."""
-    many = (training_rows(spans) >= NARROW_TRAIN) & (spans[:, 1] - spans[:, 0] >= NARROW_QUERIES)
+    many = (spans.training_counts >= NARROW_TRAIN) & (spans.query_counts >= NARROW_QUERIES)
     return spectral.DIMENSIONS <= d <= max(PRUNING_TRAIN) and bool(many.all())

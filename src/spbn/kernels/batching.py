@@ -1,17 +1,66 @@
-"""Densities to evaluate, grouped by similarity: what the engines for large data share."""
+"""What the engines work on: spans of rows, and density estimates grouped by similar bandwidths."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn.kernels import exact
+from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray
 
 ALIKE = 2.0  # ratio of the widest to the narrowest bandwidth of a group
-QUERIES_A_TASK = 32  # rows that a thread takes at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Ranges of rows to query, each with the two ranges of rows that its estimate is made of.
+
+    A fold is queried against the rows before and after it.
+
+    Attributes
+    ----------
+    array
+        Spans × 6: (first, end) of the query rows, and (first, end) twice of the training rows. This is what
+        compiled code takes.
+    """
+
+    array: IntArray
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def only(self, numbers: IntArray | BoolArray | list[int]) -> Spans:
+        """Return some of the spans."""
+        return Spans(self.array[numbers])
+
+    @property
+    def queries(self) -> IntArray:
+        """Spans × 2: (first, end) of the query rows."""
+        return self.array[:, :2]
+
+    @property
+    def training(self) -> IntArray:
+        """Spans × 4: (first, end) twice of the training rows."""
+        return self.array[:, 2:]
+
+    @cached_property
+    def query_counts(self) -> IntArray:
+        """The number of query rows of every span."""
+        counts: IntArray = self.array[:, 1] - self.array[:, 0]
+        return counts
+
+    @cached_property
+    def training_counts(self) -> IntArray:
+        """The number of training rows of every span."""
+        bounds = self.array
+        counts: IntArray = (bounds[:, 3] - bounds[:, 2]) + (bounds[:, 5] - bounds[:, 4])
+        return counts
+
+    @property
+    def queried(self) -> list[int]:
+        """The spans that have query rows."""
+        return np.flatnonzero(self.query_counts > 0).tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +77,7 @@ class Estimate:
     def log_peak(self) -> float:
         """Log-density at the peak if all training rows lie at one place."""
         diagonal = np.diag(self.whitener)
-        return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * math.log(2.0 * math.pi))
+        return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * LOG_2PI)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,35 +125,3 @@ def whitened(rows: FloatArray, whitener: FloatArray) -> FloatArray:
         for m in range(1, k + 1):
             out[k] += whitener[k, m] * rows[m]
     return out
-
-
-def training_rows(spans: IntArray) -> IntArray:
-    """Return the number of training rows of every span."""
-    rows: IntArray = (spans[:, 3] - spans[:, 2]) + (spans[:, 5] - spans[:, 4])
-    return rows
-
-
-def exact_rows(
-    rows: FloatArray, spans: IntArray, estimates: list[Estimate], wanted: list[IntArray]
-) -> list[FloatArray]:
-    """Return the exact log-densities of the rows with these numbers, for every estimate.
-
-    Parameters
-    ----------
-    rows
-        The variables of the estimates × rows.
-    """
-    first = rows.shape[1]
-    points = np.concatenate([rows, *(rows[:, numbers] for numbers in wanted)], axis=1)
-    tasks, whiteners = [], []
-    for estimate, numbers in zip(estimates, wanted, strict=True):
-        end = first + len(numbers)
-        for start in range(first, end, QUERIES_A_TASK):
-            tasks.append([start, min(start + QUERIES_A_TASK, end), *spans[estimate.span, 2:]])
-            whiteners.append(estimate.whitener)
-        first = end
-    if not tasks:
-        return [np.empty(0) for _ in wanted]
-    columns = np.arange(len(rows))[None]
-    values = exact.log_density(points, columns, np.array(whiteners)[None], np.array(tasks))[0]
-    return np.split(values[rows.shape[1] :], np.cumsum([len(numbers) for numbers in wanted])[:-1])

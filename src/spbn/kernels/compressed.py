@@ -19,8 +19,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, frozen
-from spbn._base.threads import started_threads
+from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, frozen
+from spbn._base.threads import available_threads
 from spbn.kernels.compression import (
     COEFFICIENTS_SHARE,
     extent_beside,
@@ -154,9 +154,9 @@ class CompactKernels:
         if asked * WIDTH**d < FEWEST_CELLS:
             answered = read_tables(0, asked, *arrays)
         else:
-            with started_threads() as threads:
-                cuts = threads.shares(asked)
-                threads.run(read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
+            threads = available_threads()
+            cuts = threads.shares(asked)
+            threads.run(read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
             answered = out.max() < np.inf
         if answered:
             return out
@@ -307,7 +307,7 @@ class CompactKernels:
         d = len(points)
         if d == 0:
             return np.full(points.shape[1], math.log(self.outposts.shape[1]))
-        log_peak = math.log(self.outposts.shape[1]) + 0.5 * d * math.log(2.0 * math.pi)
+        log_peak = math.log(self.outposts.shape[1]) + 0.5 * d * LOG_2PI
         return log_density_of_whitened(self.outposts[:d], np.ascontiguousarray(points)) + log_peak
 
     def __eq__(self, other: object) -> bool:

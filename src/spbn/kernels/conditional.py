@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
+from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, frozen
 from spbn._base.jit import compiled
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 from spbn.numerics.truncated_normal import log_mass as log_mass_of
 from spbn.numerics.truncated_normal import mass as mass_of
 
@@ -111,10 +111,10 @@ def in_parts(function: Callable[..., None], train: FloatArray, queries: FloatArr
     """Call a compiled loop for some queries at a time, so that threads share it and it can be interrupted."""
     arrays = (frozen(train), frozen(queries), *others)
     rows, asked = train.shape[1], queries.shape[1]
-    with started_threads() as threads:
-        share = min(PAIRS_A_CALL / max(1, rows), asked / (CALLS_A_THREAD * threads.count))
-        step = math.ceil(max(FEWEST_PAIRS / max(1, rows), share, 1.0))
-        threads.run(function, [(first, min(first + step, asked), *arrays) for first in range(0, asked, step)])
+    threads = available_threads()
+    share = min(PAIRS_A_CALL / max(1, rows), asked / (CALLS_A_THREAD * threads.count))
+    step = math.ceil(max(FEWEST_PAIRS / max(1, rows), share, 1.0))
+    threads.run(function, [(first, min(first + step, asked), *arrays) for first in range(0, asked, step)])
 
 
 @compiled()
@@ -135,7 +135,7 @@ def _log_density(first: int, end: int, train: FloatArray, queries: FloatArray, o
         for j in range(train.shape[1]):
             square = _excess(train, queries, i, j, nearest) + (queries[child, i] - train[child, j]) ** 2
             total += math.exp(0.5 * (least - square))
-        out[i] = math.log(total / weights) - 0.5 * (least + math.log(2.0 * math.pi))
+        out[i] = math.log(total / weights) - 0.5 * (least + LOG_2PI)
 
 
 @compiled()
@@ -184,7 +184,7 @@ def _density_and_cdf(
         if least == np.inf:
             density[i] = -np.inf
         else:
-            density[i] = math.log(total / weights) - 0.5 * (least + math.log(2.0 * math.pi))
+            density[i] = math.log(total / weights) - 0.5 * (least + LOG_2PI)
 
 
 @compiled()

@@ -19,22 +19,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, frozen
+from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
 from spbn._base.jit import CONTRACT, compiled
-from spbn._base.threads import started_threads
-from spbn.kernels.inner_loop import BLOCK, TILE, add_block, adder, workspace
+from spbn._base.threads import available_threads
+from spbn.kernels.batching import Estimate, Spans
+from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, workspace
 
 UNDERFLOW = 2.0**-900  # below this a sum may consist of clipped terms
 PAIRS_A_CALL = 2e7  # some 0.01 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 2e5  # some 0.1 ms: waking up a thread for less does not pay
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
-
-_LOG_2 = math.log(2.0)
-_TO_BASE_2 = math.sqrt(0.5 / _LOG_2)  # exp(-|z|²/2) = 2^-|z·_TO_BASE_2|²
-_LOG_2PI = math.log(2.0 * math.pi)
+QUERIES_A_TASK = 32  # rows of `exact_rows` that share a span
 
 
-def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: IntArray) -> FloatArray:
+def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans) -> FloatArray:
     """Return the log-density of rows under kernel density estimates made of other rows.
 
     Parameters
@@ -47,8 +45,7 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
         Sets × spans × d × d: the inverse Cholesky factor of the bandwidth matrix of
         every set on every span.
     spans
-        Spans × 6: (first, end) of the query rows, and (first, end) twice of the
-        training rows. A fold is queried against the rows before and after it.
+        The query rows and the training rows of every estimate.
 
     Returns
     -------
@@ -56,14 +53,13 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     """
     out = np.full((len(columns), points.shape[1]), np.nan)
     d = columns.shape[1]
-    train = (spans[:, 3] - spans[:, 2]) + (spans[:, 5] - spans[:, 4])
-    peaks = np.log(np.diagonal(whiteners, axis1=2, axis2=3)).sum(axis=2) - 0.5 * d * _LOG_2PI
+    peaks = np.log(np.diagonal(whiteners, axis1=2, axis2=3)).sum(axis=2) - 0.5 * d * LOG_2PI
     rows = frozen(points)
     sums = _Sums(
         rows,
         rows,
-        frozen(whiteners.reshape(-1, d, d) * _TO_BASE_2),
-        (peaks - np.log(np.maximum(train, 1))).ravel(),
+        frozen(whiteners.reshape(-1, d, d) * TO_BASE_2),
+        (peaks - np.log(np.maximum(spans.training_counts, 1))).ravel(),
         _tiles(columns, spans),
     )
     sums.write_to(out)
@@ -81,18 +77,44 @@ def log_density_of_whitened(train: FloatArray, queries: FloatArray) -> FloatArra
     if asked <= TILE:
         tiles = np.array([[0, 0, 0, asked, 0, rows, 0, 0, *range(d)]])
     else:
-        tiles = _tiles(np.arange(d)[None], np.array([[0, asked, 0, rows, 0, 0]]))
-    offset = np.array([-0.5 * d * _LOG_2PI - math.log(rows)])
+        tiles = _tiles(np.arange(d)[None], Spans(np.array([[0, asked, 0, rows, 0, 0]])))
+    offset = np.array([-0.5 * d * LOG_2PI - math.log(rows)])
     _Sums(frozen(train), frozen(queries), _identity(d), offset, tiles).write_to(out)
     return out[0]
 
 
+def exact_rows(
+    rows: FloatArray, spans: Spans, estimates: list[Estimate], wanted: list[IntArray]
+) -> list[FloatArray]:
+    """Return the exact log-densities of the rows with these numbers, for every estimate.
+
+    Parameters
+    ----------
+    rows
+        The variables of the estimates × rows.
+    """
+    first = rows.shape[1]
+    points = np.concatenate([rows, *(rows[:, numbers] for numbers in wanted)], axis=1)
+    tasks, whiteners = [], []
+    for estimate, numbers in zip(estimates, wanted, strict=True):
+        end = first + len(numbers)
+        for start in range(first, end, QUERIES_A_TASK):
+            tasks.append([start, min(start + QUERIES_A_TASK, end), *spans.training[estimate.span]])
+            whiteners.append(estimate.whitener)
+        first = end
+    if not tasks:
+        return [np.empty(0) for _ in wanted]
+    columns = np.arange(len(rows))[None]
+    values = log_density(points, columns, np.array(whiteners)[None], Spans(np.array(tasks)))[0]
+    return np.split(values[rows.shape[1] :], np.cumsum([len(numbers) for numbers in wanted])[:-1])
+
+
 @cache
 def _identity(d: int) -> FloatArray:
-    return frozen(_TO_BASE_2 * np.eye(d)[None])
+    return frozen(TO_BASE_2 * np.eye(d)[None])
 
 
-def _tiles(columns: IntArray, spans: IntArray) -> IntArray:
+def _tiles(columns: IntArray, spans: Spans) -> IntArray:
     """Cut the work into tiles.
 
     Returns
@@ -102,7 +124,7 @@ def _tiles(columns: IntArray, spans: IntArray) -> IntArray:
     """
     tiles = [
         (span, start, min(start + TILE, stop))
-        for span, (first, stop) in enumerate(spans[:, :2].tolist())
+        for span, (first, stop) in enumerate(spans.queries.tolist())
         for start in range(first, stop, TILE)
     ]
     one_set = np.array(tiles, dtype=np.int64).reshape(-1, 3)
@@ -111,7 +133,7 @@ def _tiles(columns: IntArray, spans: IntArray) -> IntArray:
     out[:, :, 0] = sets
     out[:, :, 1] = sets * len(spans) + one_set[:, 0]
     out[:, :, 2:4] = one_set[:, 1:]
-    out[:, :, 4:8] = spans[one_set[:, 0], 2:]
+    out[:, :, 4:8] = spans.training[one_set[:, 0]]
     out[:, :, 8:] = columns[:, None]
     return out.reshape(-1, out.shape[2])
 
@@ -146,11 +168,11 @@ class _Sums:
         if total < 2.0 * FEWEST_PAIRS:
             self._add_up(0, len(tiles), out)
             return
-        with started_threads() as threads:
-            at_a_time = max(FEWEST_PAIRS, min(PAIRS_A_CALL, total / (CALLS_A_THREAD * threads.count)))
-            share = (np.cumsum(pairs) - pairs) // at_a_time
-            cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(tiles)]
-            threads.run(self._add_up, [(a, b, out) for a, b in pairwise(cuts)])
+        threads = available_threads()
+        at_a_time = max(FEWEST_PAIRS, min(PAIRS_A_CALL, total / (CALLS_A_THREAD * threads.count)))
+        share = (np.cumsum(pairs) - pairs) // at_a_time
+        cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(tiles)]
+        threads.run(self._add_up, [(a, b, out) for a, b in pairwise(cuts)])
 
     def _add_up(self, first: int, end: int, out: FloatArray) -> None:
         d = self.whiteners.shape[1]
@@ -250,8 +272,8 @@ def _add_up_far(
             for part in range(4, 8, 2):
                 for j in range(tile[part], tile[part + 1]):
                     square = _squared_distance(train, queries, tile, whitener, i, j)
-                    total += math.exp(_LOG_2 * (nearest - square))
-            out[tile[0], i] = math.log(total) - _LOG_2 * nearest + offsets[tile[1]]
+                    total += math.exp(LOG_2 * (nearest - square))
+            out[tile[0], i] = math.log(total) - LOG_2 * nearest + offsets[tile[1]]
 
 
 @compiled()

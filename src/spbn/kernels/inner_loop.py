@@ -15,6 +15,7 @@ of whitened training rows, the sums of the queries (one row, or one for every sc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -24,7 +25,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import LOG_2, FloatArray
 from spbn._base.jit import CONTRACT, REORDER, compiled, compiled_address
 
 BLOCK = 256  # training rows of a block: with the queries, 32 KB in 8 dimensions
@@ -32,6 +33,7 @@ TILE = 256  # queries at most
 LANES = 4  # queries that share a load of a training row; up to that many extra ones are computed
 UNROLLED = 5  # dimensions up to which the loop is compiled for each
 WIDTH = BLOCK + LANES
+TO_BASE_2 = math.sqrt(0.5 / LOG_2)  # exp(-|z|²/2) = 2^-|z·TO_BASE_2|²
 LEAST = 2.0**-15.9  # what the widest kernel is raised to, before its powers: t⁶⁴ is then a normal number
 
 _NUMBERS: Any = types.CPointer(types.float64)  # type: ignore[no-untyped-call]

@@ -16,9 +16,10 @@ import math
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, frozen
+from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
 from spbn._base.jit import CONTRACT, REORDER, compiled
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
+from spbn.kernels.batching import Spans
 from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, add_block, exp2_negative, scales_adder, workspace
 
 #: What the bandwidth matrix is multiplied by. The kernel below is made for just these.
@@ -26,11 +27,10 @@ SCALES = (1.0 / 16.0, 1.0 / 4.0, 1.0, 4.0)
 
 SPARSE = 2.0**-20  # of a row's sum at scale 1 to the number of its training rows
 
-_TO_BASE_2 = math.sqrt(0.125 / math.log(2.0))  # exp(-|z|²/8) = 2^-|z·_TO_BASE_2|²
-_LOG_2PI = math.log(2.0 * math.pi)
+_TO_BASE_2 = math.sqrt(0.125 / LOG_2)  # exp(-|z|²/8) = 2^-|z·_TO_BASE_2|²
 
 
-def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: IntArray) -> FloatArray:
+def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans) -> FloatArray:
     """Return the log-density of rows under kernel density estimates made of other rows, at every scale.
 
     The arrays are those of `exact.log_density`.
@@ -40,16 +40,16 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     Sets × scales × rows. Rows that no span queries are NaN.
     """
     out = np.full((len(columns), len(SCALES), points.shape[1]), np.nan)
-    points, columns, whiteners, spans = map(frozen, (points, columns, whiteners, spans))
+    points, columns, whiteners, bounds = map(frozen, (points, columns, whiteners, spans.array))
     adder = scales_adder(columns.shape[1])
     tasks = [
-        (adder, points, columns[s], whiteners[s, span], spans[span], start, min(start + TILE, stop), out[s])
+        (adder, points, columns[s], whiteners[s, span], bounds[span], start, min(start + TILE, stop), out[s])
         for s in range(len(columns))
-        for span, (first, stop) in enumerate(spans[:, :2].tolist())
+        for span, (first, stop) in enumerate(spans.queries.tolist())
         for start in range(first, stop, TILE)
     ]
-    with started_threads() as threads:
-        threads.run(_add_up, tasks)
+    threads = available_threads()
+    threads.run(_add_up, tasks)
     return out
 
 
@@ -94,7 +94,7 @@ def _add_pairs(
             width = min(BLOCK, end - first)
             _whiten(points, columns, scaled, first, first + width, work[d:])
             add_block(adder, work, d, width, count)  # type: ignore[call-arg]
-    least = SPARSE * (span[3] - span[2] + span[5] - span[4])
+    least = SPARSE * _training_count(span)
     isolated = False
     for i in range(count):
         dense = work[2 * d + 2, i] > least
@@ -139,15 +139,21 @@ def _add_isolated(
         if out[0, i] == np.inf:
             factor = 64.0  # the power of t
             for scale in range(4):
-                out[scale, i] = math.log(sums[scale, i]) - nearest[i] * factor * math.log(2.0)
+                out[scale, i] = math.log(sums[scale, i]) - nearest[i] * factor * LOG_2
                 factor *= 0.25
+
+
+@compiled()
+def _training_count(span: IntArray) -> int:
+    count: int = span[3] - span[2] + span[5] - span[4]
+    return count
 
 
 @compiled()
 def _normalise(whitener: FloatArray, span: IntArray, out: FloatArray) -> None:
     """Make log-densities of the logarithms of sums."""
-    d, train = len(whitener), span[3] - span[2] + span[5] - span[4]
-    log_scale = -math.log(train) - 0.5 * d * _LOG_2PI if train > 0 else -np.inf
+    d, train = len(whitener), _training_count(span)
+    log_scale = -math.log(train) - 0.5 * d * LOG_2PI if train > 0 else -np.inf
     for k in range(d):
         log_scale += math.log(whitener[k, k])
     factor = 16.0  # 1 over the scale

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
+from spbn._base.arrays import LOG_2, BoolArray, FloatArray, IntArray, frozen
 from spbn._base.jit import REORDER, compiled
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 from spbn.kernels.batching import whitened
-from spbn.kernels.inner_loop import BLOCK, add_block, adder, exp2_negative, workspace
+from spbn.kernels.inner_loop import BLOCK, TO_BASE_2, add_block, adder, exp2_negative, workspace
 from spbn.kernels.pruned import sorted_into_leaves
 
 LEAF = 32  # rows
@@ -34,8 +34,6 @@ LONELY = 2.0**-20  # queries with a smaller sum are done one by one
 BEYOND = 45.0  # powers of two below a sum that are left out
 _FAR_AWAY = 1e140  # where rows are put that do not count
 _NOTHING = 1e300  # the squared distance of the nearest of no rows
-_LOG_2 = math.log(2.0)
-_TO_BASE_2 = math.sqrt(0.5 / _LOG_2)  # as in `exact`
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +58,7 @@ class Leaves:
         """Make leaves of points in the order of `arranged`, leaving out all that are not kept."""
         (d, count), leaves = points.shape, -(-points.shape[1] // LEAF)
         rows = np.full((d, leaves * LEAF), _FAR_AWAY)
-        rows[:, :count] = np.where(kept, whitened(points, whitener * _TO_BASE_2), _FAR_AWAY)
+        rows[:, :count] = np.where(kept, whitened(points, whitener * TO_BASE_2), _FAR_AWAY)
         by_leaf = rows.reshape(d, leaves, LEAF)
         by_leaf = by_leaf[:, by_leaf[0].min(axis=1) < _FAR_AWAY]
         low, high = by_leaf.min(axis=2), np.where(by_leaf < _FAR_AWAY, by_leaf, -_FAR_AWAY).max(axis=2)
@@ -92,18 +90,18 @@ class Sums:
     def logarithms(self) -> FloatArray:
         """The logarithms of the sums; -inf if no row was added."""
         with np.errstate(divide="ignore"):
-            return np.log(self.totals) - np.where(self.totals > 0.0, self.nearest, 0.0) * _LOG_2
+            return np.log(self.totals) - np.where(self.totals > 0.0, self.nearest, 0.0) * LOG_2
 
     def add(self, leaves: Leaves, points: FloatArray, whitener: FloatArray) -> None:
         """Add the kernels of some rows to the sums of queries, which are in the order of `arranged`."""
         if not len(leaves.rows):
             return
-        queries = frozen(whitened(points, whitener * _TO_BASE_2))
+        queries = frozen(whitened(points, whitener * TO_BASE_2))
         groups = -(-queries.shape[1] // QUERIES)
         arrays = (queries, leaves.rows, leaves.boxes, leaves.branches, self.nearest, self.totals)
         cuts = range(0, groups, GROUPS_A_TASK)
-        with started_threads() as threads:
-            threads.run(_add_groups, [(g, min(g + GROUPS_A_TASK, groups), *arrays) for g in cuts])
+        threads = available_threads()
+        threads.run(_add_groups, [(g, min(g + GROUPS_A_TASK, groups), *arrays) for g in cuts])
 
 
 def arranged(points: FloatArray, whitener: FloatArray, size: int) -> IntArray:

@@ -24,9 +24,10 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.jit import CONTRACT, REORDER, compiled
-from spbn._base.threads import Threads, started_threads
-from spbn.kernels.batching import Estimate, Group, exact_rows, grouped, training_rows, whitened
-from spbn.kernels.inner_loop import BLOCK, add_block, adder, exp2_negative, workspace
+from spbn._base.threads import Threads, available_threads
+from spbn.kernels.batching import Estimate, Group, Spans, grouped, whitened
+from spbn.kernels.exact import exact_rows
+from spbn.kernels.inner_loop import BLOCK, TO_BASE_2, add_block, adder, exp2_negative, workspace
 
 TOLERANCE = 5e-7  # of a sum, that need not be precise
 NEAR = 4.0  # widths: leaves that are added up first
@@ -34,7 +35,6 @@ SPARSE = 1e-3  # sums below this after that are left to the exact kernel
 LEAF = 64  # rows
 QUERIES = 16  # rows of a group
 GROUPS_A_TASK = 8
-_TO_BASE_2 = math.sqrt(0.5 / math.log(2.0))  # as in `exact`
 _BINS = 128  # of squared distance, the last of them open: 2^-92 is nothing
 _BINS_A_SQUARE = 1.0
 _BEYOND = 30.0  # of squared distance, added to the cutoff: what is farther away is left out
@@ -44,41 +44,37 @@ Boxes = tuple[FloatArray, FloatArray]
 Centres = tuple[FloatArray, FloatArray]
 
 
-def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: IntArray) -> FloatArray:
+def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans) -> FloatArray:
     """Return the log-density of rows under kernel density estimates made of other rows.
 
     The arrays are those of `exact.log_density`, with at most five variables to a set.
     """
     out = np.full((len(columns), points.shape[1]), np.nan)
-    with started_threads() as threads:
-        for number, variables in enumerate(columns):
-            rows = np.ascontiguousarray(points[variables])
-            estimates = [
-                Estimate(number, span, whiteners[number, span])
-                for span in np.flatnonzero(spans[:, 0] < spans[:, 1]).tolist()
-            ]
-            for group in grouped(estimates):
-                _evaluate(rows, spans, group, out[number], threads)
+    threads = available_threads()
+    for number, variables in enumerate(columns):
+        rows = np.ascontiguousarray(points[variables])
+        estimates = [Estimate(number, span, whiteners[number, span]) for span in spans.queried]
+        for group in grouped(estimates):
+            _evaluate(rows, spans, group, out[number], threads)
     return out
 
 
-def _evaluate(rows: FloatArray, spans: IntArray, group: Group, out: FloatArray, threads: Threads) -> None:
+def _evaluate(rows: FloatArray, spans: Spans, group: Group, out: FloatArray, threads: Threads) -> None:
     """Put the log-densities of a group's estimates into `out`."""
     coordinates = whitened(rows, group.whitener)
     used = np.zeros(rows.shape[1], dtype=bool)
     for estimate in group.estimates:
-        used |= _trains_on(spans[estimate.span], np.arange(len(used)))
+        used |= _trains_on(spans.training[estimate.span], np.arange(len(used)))
     train = sorted_into_leaves(coordinates, np.flatnonzero(used), LEAF)
     leaves = _boxes(coordinates[:, train], LEAF)
     isolated = []
     for estimate, covariance in zip(group.estimates, group.covariances, strict=True):
-        queries = sorted_into_leaves(coordinates, np.arange(*spans[estimate.span, :2]), QUERIES)
-        # exp(-|z|²/2) = 2^-|z · _TO_BASE_2|², as in the exact kernel.
-        sources = whitened(rows[:, train], estimate.whitener * _TO_BASE_2)
-        trained = _trains_on(spans[estimate.span], train)
+        queries = sorted_into_leaves(coordinates, np.arange(*spans.queries[estimate.span]), QUERIES)
+        sources = whitened(rows[:, train], estimate.whitener * TO_BASE_2)
+        trained = _trains_on(spans.training[estimate.span], train)
         centres = _centres(sources, trained)
         sources[0, ~trained] = _FAR_AWAY
-        targets = whitened(rows[:, queries], estimate.whitener * _TO_BASE_2)
+        targets = whitened(rows[:, queries], estimate.whitener * TO_BASE_2)
         nearness = 1.0 / float(np.linalg.eigvalsh(covariance).max())
         sums = np.empty(len(queries))
         boxes = _boxes(coordinates[:, queries], QUERIES)
@@ -88,14 +84,14 @@ def _evaluate(rows: FloatArray, spans: IntArray, group: Group, out: FloatArray, 
         threads.run(_add_groups, [(g, min(g + GROUPS_A_TASK, groups), *arguments) for g in cuts])
         alone = sums < SPARSE
         isolated.append(queries[alone])
-        heights = sums[~alone] / training_rows(spans)[estimate.span]
+        heights = sums[~alone] / spans.training_counts[estimate.span]
         out[queries[~alone]] = np.log(heights) + estimate.log_peak
     for numbers, values in zip(isolated, exact_rows(rows, spans, group.estimates, isolated), strict=True):
         out[numbers] = values
 
 
-def _trains_on(span: IntArray, rows: IntArray) -> BoolArray:
-    first, end, second, last = span[2:]
+def _trains_on(training: IntArray, rows: IntArray) -> BoolArray:
+    first, end, second, last = training
     trained: BoolArray = ((first <= rows) & (rows < end)) | ((second <= rows) & (rows < last))
     return trained
 

@@ -11,16 +11,14 @@ import math
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, frozen
+from spbn._base.arrays import LOG_2PI, FloatArray, frozen
 from spbn._base.jit import compiled
 from spbn.kernels.exact import FEWEST_PAIRS, UNDERFLOW
-from spbn.kernels.inner_loop import BLOCK, TILE, add_block, adder, scales_adder, workspace
+from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, scales_adder, workspace
 from spbn.kernels.multiscale import SCALES, SPARSE
 from spbn.kernels.spectral import DIMENSIONS
 
-_LOG_2PI = math.log(2.0 * math.pi)
-_UNIT = math.sqrt(0.5 / math.log(2.0))  # exp(-|z|²/2) = 2^-|z·_UNIT|²
-_WIDE_UNIT = 0.5 * _UNIT  # the same for the widest scale
+_WIDE_TO_BASE_2 = 0.5 * TO_BASE_2  # for the widest scale
 
 
 def is_few(shape: tuple[int, ...], asked: int, engine: str) -> bool:
@@ -46,7 +44,7 @@ def conditional_log_density(frame: FloatArray, train: FloatArray, queries: Float
     out = np.empty((1, queries.shape[1]))
     adders = (adder(d), adder(max(1, d - 1)))
     work = (workspace(d), workspace(max(1, d - 1)))
-    near = _quotients(*adders, frozen(queries), frame, train, _UNIT, UNDERFLOW, 0, offsets, *work, out)
+    near = _quotients(*adders, frozen(queries), frame, train, TO_BASE_2, UNDERFLOW, 0, offsets, *work, out)
     return out[0] if near else None
 
 
@@ -61,7 +59,7 @@ def conditional_log_density_by_scale(
     work = (workspace(d, sums=len(SCALES)), workspace(max(1, d - 1), sums=len(SCALES)))
     least = SPARSE * rows
     near = _quotients(
-        *adders, frozen(queries), frame, train, _WIDE_UNIT, least, SCALES.index(1.0), offsets, *work, out
+        *adders, frozen(queries), frame, train, _WIDE_TO_BASE_2, least, SCALES.index(1.0), offsets, *work, out
     )
     return out if near else None
 
@@ -69,7 +67,7 @@ def conditional_log_density_by_scale(
 def _offset(frame: FloatArray, rows: int) -> float:
     """Return what to add to the logarithm of a quotient of sums, or of a sum if there are no parents."""
     log_rows = math.log(rows) if len(frame) == 1 else 0.0
-    return math.log(frame[-1, -1]) - 0.5 * _LOG_2PI - log_rows
+    return math.log(frame[-1, -1]) - 0.5 * LOG_2PI - log_rows
 
 
 @compiled()

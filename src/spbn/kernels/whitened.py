@@ -11,6 +11,7 @@ import numpy as np
 from spbn import kernels
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.kernels import single_query
+from spbn.kernels.batching import Spans
 from spbn.kernels.conditional import (
     choose_rows,
     choose_rows_between,
@@ -149,12 +150,12 @@ class PreparedKernels:
     def _log_density(self, whitened: FloatArray) -> FloatArray:
         d, rows = len(whitened), self.rows.shape[1]
         log_volume = self._log_volumes[d - 1]
-        span = (rows, rows + whitened.shape[1], 0, rows, 0, 0)
-        if kernels.is_exact(d, span, self.engine):
+        if kernels.is_exact(d, whitened.shape[1], rows, self.engine):
             return log_density_of_whitened(self.rows[:d], whitened) + log_volume
         points = np.concatenate([self.rows[:d], whitened], axis=1)
+        spans = Spans(np.array([[rows, points.shape[1], 0, rows, 0, 0]]))
         density = kernels.log_density(
-            points, np.arange(d)[None], np.eye(d)[None, None], np.array([span]), engine=self.engine
+            points, np.arange(d)[None], np.eye(d)[None, None], spans, engine=self.engine
         )
         return density[0, rows:] + log_volume
 

@@ -252,7 +252,7 @@ class LinearScorer:
         """Families × queried rows; a family that cannot be fitted is -inf throughout."""
         partition = self._partition
         queries = partition.queried(partition.table.columns)
-        group = np.repeat(np.arange(partition.groups), np.diff(partition.spans[:, :2])[:, 0])
+        group = np.repeat(np.arange(partition.groups), partition.sizes)
         out = np.empty((len(families), partition.queries))
         for f, columns in enumerate(families.each):
             directions, variances, share = residual_directions(

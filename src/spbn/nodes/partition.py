@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn.kernels.batching import Spans
 from spbn.numerics.moments import Moments, centre_of, leave_one_out, moments_of_spans
 from spbn.numerics.regression import MomentStack
 from spbn.tables.splits import fold_labels
@@ -31,7 +32,7 @@ class Partition:
     table
         The rows, reordered so that a group is contiguous, and centred.
     spans
-        Groups × 6: query rows and twice training rows, see `kernels.exact.log_density`.
+        Query rows and training rows of every group.
     evaluated
         For every queried row of `table`, in their order there, its place in results by row.
     train, test
@@ -43,7 +44,7 @@ class Partition:
     """
 
     table: Table
-    spans: IntArray
+    spans: Spans
     evaluated: IntArray
     train: MomentStack
     test: MomentStack
@@ -60,7 +61,7 @@ class Partition:
         zeros = np.zeros(len(ends), dtype=np.int64)
         columns = np.take(table.columns, order, axis=1) - _centre(table)
         parts = [Moments.of(columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
-        spans = np.stack([starts, ends, zeros, starts, ends, rows], axis=1)
+        spans = Spans(np.stack([starts, ends, zeros, starts, ends, rows], axis=1))
         train = MomentStack.of(leave_one_out(parts))
         return cls(
             table.with_columns(columns),
@@ -77,7 +78,7 @@ class Partition:
         """Evaluate one table under parameters fitted to another."""
         columns = np.concatenate([train.columns, test.columns], axis=1) - _centre(train)
         moments = [Moments.of(columns[:, : train.rows]), Moments.of(columns[:, train.rows :])]
-        spans = np.array([[train.rows, columns.shape[1], 0, train.rows, 0, 0]])
+        spans = Spans(np.array([[train.rows, columns.shape[1], 0, train.rows, 0, 0]]))
         both, place = train.with_columns(columns), np.arange(test.rows)
         return cls(
             both,
@@ -100,7 +101,8 @@ class Partition:
         pieces = chain.from_iterable(zip(between[:0:-1], alone[::-1], strict=True))
         behind = list(accumulate(pieces))[::2][::-1]
         zeros = np.zeros_like(rows)
-        spans = np.stack([rows, rows + 1, zeros, rows, rows + 1, np.full_like(rows, table.rows)], axis=1)
+        last = np.full_like(rows, table.rows)
+        spans = Spans(np.stack([rows, rows + 1, zeros, rows, rows + 1, last], axis=1))
         train = MomentStack.of([a + b for a, b in zip(before, behind, strict=True)])
         place, test = np.arange(len(rows)), MomentStack.of(alone)
         return cls(
@@ -112,7 +114,7 @@ class Partition:
         """Evaluate all rows under parameters fitted to the same rows."""
         columns = table.columns - _centre(table)
         moments = MomentStack.of([Moments.of(columns)])
-        spans = np.array([[0, table.rows, 0, table.rows, 0, 0]])
+        spans = Spans(np.array([[0, table.rows, 0, table.rows, 0, 0]]))
         place = np.arange(table.rows)
         return cls(table.with_columns(columns), spans, place, moments, moments, lambda: table)
 
@@ -137,14 +139,13 @@ class Partition:
         number_of_query[self.queried(np.arange(self.table.rows))] = np.arange(self.queries)
         for place, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
             rows = order[start:end]
-            spans = np.searchsorted(rows, self.spans)
-            training = spans[:, 3] - spans[:, 2] + spans[:, 5] - spans[:, 4]
-            spans = spans[(spans[:, 1] > spans[:, 0]) & (training >= fewest)]
+            spans = Spans(np.searchsorted(rows, self.spans.array))
+            spans = spans.only((spans.query_counts > 0) & (spans.training_counts >= fewest))
             if not len(spans):
                 continue
             table = kept_columns.take(rows)
             columns = table.columns - _centre(table)
-            asked = number_of_query[np.concatenate([rows[a:b] for a, b in spans[:, :2].tolist()])]
+            asked = number_of_query[np.concatenate([rows[a:b] for a, b in spans.queries.tolist()])]
             part = Partition(
                 table.with_columns(columns),
                 spans,
@@ -160,20 +161,21 @@ class Partition:
 
         Within a group they come first, so that they are contiguous.
         """
-        order, spans, first = np.arange(self.table.rows), self.spans.copy(), 0
-        for group, (start, end) in enumerate(self.spans[:, :2].tolist()):
+        order, bounds, first = np.arange(self.table.rows), self.spans.array.copy(), 0
+        for group, (start, end) in enumerate(self.spans.queries.tolist()):
             mine = asked[first : first + end - start]
             first += end - start
             order[start:end] = start + np.argsort(~mine, kind="stable")
-            spans[group, 1] = start + int(mine.sum())
-        kept = np.flatnonzero(spans[:, 1] > spans[:, 0])
+            bounds[group, 1] = start + int(mine.sum())
+        kept = np.array(Spans(bounds).queried, dtype=np.int64)
+        spans = Spans(bounds[kept])
         table = self.table.take(order)
         return Partition(
             table,
-            spans[kept],
+            spans,
             np.arange(int(asked.sum())),
             self.train.only(kept),
-            _moments(table.columns, spans[kept])[1],
+            _moments(table.columns, spans)[1],
             lambda: self.original.take(order),
         )
 
@@ -182,7 +184,7 @@ class Partition:
         one = np.array([group])
         return replace(
             self,
-            spans=self.spans[one],
+            spans=self.spans.only(one),
             evaluated=np.arange(self.sizes[group]),
             train=self.train.only(one),
             test=self.test.only(one),
@@ -209,11 +211,11 @@ class Partition:
 
     def query_rows(self, group: int) -> IntArray:
         """Rows of the table that a group evaluates."""
-        return np.arange(*self.spans[group, :2])
+        return np.arange(*self.spans.queries[group])
 
     def training_rows(self, group: int) -> IntArray:
         """Rows of the table that a group's parameters are fitted to."""
-        a, b, c, d = self.spans[group, 2:].tolist()
+        a, b, c, d = self.spans.training[group].tolist()
         return np.r_[a:b, c:d]
 
     @property
@@ -223,14 +225,14 @@ class Partition:
 
     def queried(self, by_row: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Cut numbers for all rows of the table down to the queried ones."""
-        first, end = self.spans[0, 0], self.spans[-1, 1]
+        first, end = self.spans.queries[0, 0], self.spans.queries[-1, 1]
         if end - first == self.queries:
             return by_row[..., first:end]
         return by_row[..., self._query_rows]
 
     @cached_property
     def _query_rows(self) -> IntArray:
-        return np.concatenate([np.arange(start, end) for start, end in self.spans[:, :2]])
+        return np.concatenate([np.arange(start, end) for start, end in self.spans.queries])
 
     def counted(self, kinds: IntArray, number: int) -> tuple[IntArray, IntArray]:
         """Return how many training rows and queries of every group are of each of some kinds.
@@ -242,19 +244,18 @@ class Partition:
         number
             How many kinds there are.
         """
-        edges = np.unique(np.concatenate([[0, len(kinds)], self.spans.ravel()]))
+        edges = np.unique(np.concatenate([[0, len(kinds)], self.spans.array.ravel()]))
         pieces = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
         counts = np.bincount(pieces * number + kinds, minlength=(len(edges) - 1) * number)
         upto = np.zeros((len(edges), number), dtype=np.int64)
         np.cumsum(counts.reshape(-1, number), axis=0, out=upto[1:])
-        a, b, c, d, e, f = upto[np.searchsorted(edges, self.spans)].swapaxes(0, 1)
+        a, b, c, d, e, f = upto[np.searchsorted(edges, self.spans.array)].swapaxes(0, 1)
         return d - c + f - e, b - a
 
     @property
     def sizes(self) -> IntArray:
         """How many rows every group evaluates."""
-        sizes: IntArray = np.diff(self.spans[:, :2])[:, 0]
-        return sizes
+        return self.spans.query_counts
 
     def in_data_order(self, queried: FloatArray) -> FloatArray:
         """Put results for the queried rows, last axis, into the order of the data."""
@@ -268,9 +269,8 @@ def _centre(table: Table) -> FloatArray:
     return np.where(table.discrete[:, None], 0.0, centre_of(table.columns))
 
 
-def _moments(columns: FloatArray, spans: IntArray) -> tuple[MomentStack, MomentStack]:
+def _moments(columns: FloatArray, spans: Spans) -> tuple[MomentStack, MomentStack]:
     """Return the moments of the training rows, a beginning and an end of the table, and of the queries."""
-    edges = np.unique(np.concatenate([[0, columns.shape[1]], spans.ravel()]))
-    found = moments_of_spans(np.ascontiguousarray(columns), edges, np.searchsorted(edges, spans))
-    training = spans[:, 3] - spans[:, 2] + spans[:, 5] - spans[:, 4]
-    return MomentStack(training, *found[:2]), MomentStack(spans[:, 1] - spans[:, 0], *found[2:])
+    edges = np.unique(np.concatenate([[0, columns.shape[1]], spans.array.ravel()]))
+    found = moments_of_spans(np.ascontiguousarray(columns), edges, np.searchsorted(edges, spans.array))
+    return MomentStack(spans.training_counts, *found[:2]), MomentStack(spans.query_counts, *found[2:])

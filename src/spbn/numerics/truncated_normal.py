@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import LOG_2PI, FloatArray
 from spbn._base.jit import compiled
 
 FARTHEST = 38.0  # standard deviations, beyond which there is nothing left
@@ -72,4 +72,4 @@ def log_left_tail(z: float) -> float:
         return math.log(0.5 * math.erfc(-z * math.sqrt(0.5)))
     square = 1.0 / (z * z)
     series = 1.0 - square * (1.0 - square * (3.0 - square * (15.0 - square * (105.0 - 945.0 * square))))
-    return -0.5 * z * z - 0.5 * math.log(2.0 * math.pi) - math.log(-z) + math.log(series)
+    return -0.5 * z * z - 0.5 * LOG_2PI - math.log(-z) + math.log(series)

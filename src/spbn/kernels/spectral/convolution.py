@@ -14,6 +14,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.threads import Threads
+from spbn.kernels.batching import Spans
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.gridding import Binned, ComplexArray
@@ -46,17 +47,17 @@ class Field:
     threads: Threads
 
     @classmethod
-    def of(cls, coordinates: FloatArray, spans: IntArray, grid: Grid, threads: Threads) -> Field:
+    def of(cls, coordinates: FloatArray, spans: Spans, grid: Grid, threads: Threads) -> Field:
         """Put rows on a grid that some spans train on or query."""
         pieces = [
             (start, min(start + ROWS_A_SEGMENT, end))
-            for first, end in pairwise(np.unique(spans).tolist())
+            for first, end in pairwise(np.unique(spans.array).tolist())
             for start in range(first, end, ROWS_A_SEGMENT)
         ]
         segments = [
             Segment(first, end, _binned(coordinates[:, first:end], first, grid)) for first, end in pieces
         ]
-        training = [segment for segment in segments if segment.lies_in(spans[:, 2:].ravel())]
+        training = [segment for segment in segments if segment.lies_in(spans.training.ravel())]
         total = np.zeros(grid.shape)
         for segment in training:
             gridding.spread(segment.binned, gridding.coefficients(), total, threads)

@@ -53,8 +53,8 @@ from __future__ import annotations
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.threads import Threads, started_threads
-from spbn.kernels.batching import ALIKE, Estimate, Group, grouped, training_rows, whitened
+from spbn._base.threads import Threads, available_threads
+from spbn.kernels.batching import ALIKE, Estimate, Group, Spans, grouped, whitened
 from spbn.kernels.spectral import boxes
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.convolution import Field
@@ -73,7 +73,7 @@ def log_density(
     points: FloatArray,
     columns: IntArray,
     whiteners: FloatArray,
-    spans: IntArray,
+    spans: Spans,
     *,
     thrifty: bool = False,
     alike: float = ALIKE,
@@ -96,48 +96,48 @@ def log_density(
     Sets × rows. Rows that no span queries are NaN.
     """
     out = np.full((len(columns), points.shape[1]), np.nan)
-    with started_threads() as threads:
-        for variables in np.unique(columns, axis=0):
-            rows = np.ascontiguousarray(points[variables])
-            estimates = [
-                Estimate(number, span, whiteners[number, span])
-                for number in np.flatnonzero((columns == variables).all(axis=1)).tolist()
-                for span in np.flatnonzero(spans[:, 0] < spans[:, 1]).tolist()
-            ]
-            for group in grouped(estimates, alike):
-                heights = _heights(rows, spans, group, thrifty, threads)
-                complete(rows, spans, group.estimates, heights, THRESHOLD, out)
+    threads = available_threads()
+    for variables in np.unique(columns, axis=0):
+        rows = np.ascontiguousarray(points[variables])
+        estimates = [
+            Estimate(number, span, whiteners[number, span])
+            for number in np.flatnonzero((columns == variables).all(axis=1)).tolist()
+            for span in spans.queried
+        ]
+        for group in grouped(estimates, alike):
+            heights = _heights(rows, spans, group, thrifty, threads)
+            complete(rows, spans, group.estimates, heights, THRESHOLD, out)
     return out
 
 
 def _heights(
-    rows: FloatArray, spans: IntArray, group: Group, thrifty: bool, threads: Threads
+    rows: FloatArray, spans: Spans, group: Group, thrifty: bool, threads: Threads
 ) -> list[FloatArray]:
     """Return S / n for the query rows of every estimate; zero where the grid cannot tell."""
     coordinates = whitened(rows, group.whitener)
     grid = _grid(coordinates, spans, group, thrifty)
     if grid is None:
-        return [np.zeros(spans[estimate.span, 1] - spans[estimate.span, 0]) for estimate in group.estimates]
+        return [np.zeros(spans.query_counts[estimate.span]) for estimate in group.estimates]
     outside = ~grid.covers(coordinates)
-    field = Field.of(coordinates, spans[[estimate.span for estimate in group.estimates]], grid, threads)
+    field = Field.of(coordinates, spans.only([estimate.span for estimate in group.estimates]), grid, threads)
     heights: dict[int, FloatArray] = {}
     for span in sorted({estimate.span for estimate in group.estimates}):
-        first, end = spans[span, :2]
-        spectrum = field.spectrum(spans[span, 2:])
+        first, end = spans.queries[span]
+        spectrum = field.spectrum(spans.training[span])
         for number, estimate in enumerate(group.estimates):
             if estimate.span == span:
-                sums = field.sums(spans[span, :2], spectrum, group.covariances[number])
+                sums = field.sums(spans.queries[span], spectrum, group.covariances[number])
                 sums[outside[first:end]] = 0.0
-                heights[number] = sums / max(1, training_rows(spans)[span])
+                heights[number] = sums / max(1, spans.training_counts[span])
     return [heights[number] for number in range(len(group.estimates))]
 
 
-def _grid(coordinates: FloatArray, spans: IntArray, group: Group, thrifty: bool) -> Grid | None:
+def _grid(coordinates: FloatArray, spans: Spans, group: Group, thrifty: bool) -> Grid | None:
     """Choose a grid; None if none fits, or none pays."""
     numbers = np.array([estimate.span for estimate in group.estimates])
-    queries, train = spans[:, 1] - spans[:, 0], training_rows(spans)
+    queries, train = spans.query_counts, spans.training_counts
     different = np.unique(numbers)
-    queried = np.concatenate([np.arange(first, end) for first, end in spans[different, :2]])
+    queried = np.concatenate([np.arange(first, end) for first, end in spans.queries[different]])
     grid, cost = boxes.cheapest_grid(
         coordinates[:, queried],
         REACH * group.widest,

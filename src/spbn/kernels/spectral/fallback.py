@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.kernels.batching import Estimate, exact_rows
+from spbn.kernels.batching import Estimate, Spans
+from spbn.kernels.exact import exact_rows
 
 CHECKED = 5e-7  # what rows that are checked must keep, so that the others keep 1e-6
 CHECKS = 256  # rows to check, for every set
@@ -17,7 +18,7 @@ FEW = 0.25  # share of rows below a raised threshold; if there are more, the exa
 
 def complete(
     rows: FloatArray,
-    spans: IntArray,
+    spans: Spans,
     estimates: list[Estimate],
     heights: list[FloatArray],
     threshold: float,
@@ -40,7 +41,7 @@ def complete(
     """
     for estimate, found in zip(estimates, heights, strict=True):
         values = np.maximum(found, np.finfo(float).tiny)  # the rest is below the threshold
-        out[estimate.number, slice(*spans[estimate.span, :2])] = np.log(values) + estimate.log_peak
+        out[estimate.number, slice(*spans.queries[estimate.span])] = np.log(values) + estimate.log_peak
     known = -math.inf  # rows below this height are exact
     for attempt in range(ATTEMPTS + 1):
         if attempt == ATTEMPTS or (attempt > 0 and _share_below(threshold, heights) > FEW):
@@ -48,7 +49,7 @@ def complete(
         isolated = [np.flatnonzero((found < threshold) & (found >= known)) for found in heights]
         checks = _rows_to_check(estimates, heights, threshold)
         wanted = [
-            spans[estimate.span, 0] + np.concatenate(both)
+            spans.queries[estimate.span, 0] + np.concatenate(both)
             for estimate, *both in zip(estimates, isolated, checks, strict=True)
         ]
         worst = 0.0  # greatest height among rows that were checked and found wrong
@@ -56,7 +57,7 @@ def complete(
             estimates, heights, wanted, isolated, exact_rows(rows, spans, estimates, wanted), strict=True
         ):
             errors = np.abs(out[estimate.number, numbers] - values)[len(few) :]
-            wrong = found[numbers[len(few) :] - spans[estimate.span, 0]][~(errors <= CHECKED)]
+            wrong = found[numbers[len(few) :] - spans.queries[estimate.span, 0]][~(errors <= CHECKED)]
             worst = max(worst, wrong.max(initial=0.0))
             out[estimate.number, numbers] = values
         if worst == 0.0:

@@ -13,7 +13,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, frozen
 from spbn._base.jit import REORDER, compiled
-from spbn._base.threads import started_threads
+from spbn._base.threads import available_threads
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.gridding import DEGREE, WIDTH, stencil, wrapped
 from spbn.kernels.spectral.tables import TabledDensity
@@ -63,14 +63,14 @@ def _run(
     function: object, field: FloatArray, places: FloatArray, ends: FloatArray, *arrays: FloatArray
 ) -> None:
     queries = ends.shape[1]
-    with started_threads() as threads:
-        threads.run(
-            function,  # type: ignore[arg-type]
-            [
-                (first, min(first + LINES_A_CALL, queries), field, places, ends, *_polynomials(), *arrays)
-                for first in range(0, queries, LINES_A_CALL)
-            ],
-        )
+    threads = available_threads()
+    threads.run(
+        function,  # type: ignore[arg-type]
+        [
+            (first, min(first + LINES_A_CALL, queries), field, places, ends, *_polynomials(), *arrays)
+            for first in range(0, queries, LINES_A_CALL)
+        ],
+    )
 
 
 @cache

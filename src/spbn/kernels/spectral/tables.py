@@ -31,8 +31,8 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray
-from spbn._base.threads import started_threads
+from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray
+from spbn._base.threads import available_threads
 from spbn.errors import ArgumentError
 from spbn.kernels.batching import whitened
 from spbn.kernels.spectral import boxes, engine, gridding
@@ -157,12 +157,12 @@ class RowTable:
         """Put variables × rows on a lattice."""
         grid, rows = lattice.grid, points.shape[1]
         windows = np.zeros(grid.shape)
-        with started_threads() as threads:
-            for first in range(0, rows, ROWS_AT_A_TIME):
-                coordinates = lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
-                near = coordinates[:, grid.covers(coordinates, rim=True)]
-                binned = gridding.bin_rows(np.arange(near.shape[1]), grid.positions(near), grid.shape)
-                gridding.spread(binned, gridding.coefficients(), windows, threads)
+        threads = available_threads()
+        for first in range(0, rows, ROWS_AT_A_TIME):
+            coordinates = lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
+            near = coordinates[:, grid.covers(coordinates, rim=True)]
+            binned = gridding.bin_rows(np.arange(near.shape[1]), grid.positions(near), grid.shape)
+            gridding.spread(binned, gridding.coefficients(), windows, threads)
         return cls(lattice, rows, windows)
 
     @classmethod
@@ -196,9 +196,9 @@ class RowTable:
         grid, covariance = self.lattice.grid, self._covariance(whitener)
         matrix = np.zeros((3, 3))
         matrix[np.ix_(grid.axes, grid.axes)] = covariance
-        with started_threads() as threads:
-            transformed: ComplexArray = rfftn(self.windows, workers=threads.count)
-            out = gridding.filtered(transformed, grid.frequencies, grid.gains_at_nodes, matrix, threads)
+        threads = available_threads()
+        transformed: ComplexArray = rfftn(self.windows, workers=threads.count)
+        out = gridding.filtered(transformed, grid.frequencies, grid.gains_at_nodes, matrix, threads)
         out *= math.sqrt(np.linalg.det(covariance))  # of the Gaussian's transform
         return out
 
@@ -228,8 +228,8 @@ def readable(spectrum: ComplexArray, grid: Grid) -> FloatArray:
 def _back(spectrum: ComplexArray, grid: Grid) -> FloatArray:
     from scipy.fft import irfftn
 
-    with started_threads() as threads:
-        field: FloatArray = irfftn(spectrum, grid.shape, workers=threads.count)
+    threads = available_threads()
+    field: FloatArray = irfftn(spectrum, grid.shape, workers=threads.count)
     return field
 
 
@@ -258,7 +258,7 @@ class TabledDensity:
     def log_peak(self) -> float:
         """Log-density at the peak if all rows lie at one place."""
         diagonal = np.diag(self.whitener)
-        return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * math.log(2.0 * math.pi))
+        return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * LOG_2PI)
 
     def heights(self, points: FloatArray) -> FloatArray:
         """Return the density of variables × rows divided by its peak if all rows lie at one place.
@@ -267,14 +267,14 @@ class TabledDensity:
         """
         grid, rows = self.lattice.grid, points.shape[1]
         out = np.zeros(rows)
-        with started_threads() as threads:
-            for first in range(0, rows, ROWS_AT_A_TIME):
-                coordinates = self.lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
-                inside = np.flatnonzero(grid.covers(coordinates))
-                places = grid.positions(coordinates[:, inside])
-                binned = gridding.bin_rows(first + inside, places, grid.shape)
-                read = gridding.interpolate(binned, gridding.coefficients(), self.field, threads)
-                out[binned.rows] = read
+        threads = available_threads()
+        for first in range(0, rows, ROWS_AT_A_TIME):
+            coordinates = self.lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
+            inside = np.flatnonzero(grid.covers(coordinates))
+            places = grid.positions(coordinates[:, inside])
+            binned = gridding.bin_rows(first + inside, places, grid.shape)
+            read = gridding.interpolate(binned, gridding.coefficients(), self.field, threads)
+            out[binned.rows] = read
         out /= max(1, self.rows)
         return out
 
