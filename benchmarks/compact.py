@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import spbn
-from spbn._base import records
+from spbn._base import files
 from spbn.datasets import synthetic
 
 from timing import best, heading, machine
@@ -168,7 +168,7 @@ def size_of(cpd: spbn.CompactCKDE | spbn.CompactBlend) -> str:
 
 def deflated(numbers: np.ndarray) -> float:
     """Return the megabytes that whole numbers take in a file."""
-    return len(zlib.compress(records.to_bytes(numbers))) / 1e6
+    return len(zlib.compress(files.to_bytes(numbers))) / 1e6
 
 
 def values_in(network: spbn.BayesianNetwork, frame: pd.DataFrame) -> int:

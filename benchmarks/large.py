@@ -24,9 +24,9 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.kernels import exact, pruned
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import engine as spectral
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 from spbn.numerics.moments import Moments, leave_one_out
 
 from timing import best, heading, machine
@@ -67,7 +67,7 @@ def cross_validation(x: FloatArray) -> Arrays:
     x = np.ascontiguousarray(x - x.mean(axis=1)[:, None])
     cuts = np.linspace(0, rows, FOLDS + 1).astype(int)
     moments = leave_one_out([Moments.of(x[:, a:b]) for a, b in pairwise(cuts)])
-    whiteners = [cholesky.whitener(m.count ** (-2 / (d + 4)) * m.covariance) for m in moments]
+    whiteners = [gaussian.whitener(m.count ** (-2 / (d + 4)) * m.covariance) for m in moments]
     spans = Spans(np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)]))
     return x, np.arange(d)[None], np.array(whiteners)[None], spans
 
@@ -166,7 +166,7 @@ def plain(x: FloatArray, train: int) -> Arrays:
     """What the engines take for the rows after the first `train`, under a KDE of those."""
     d, rows = x.shape
     points = np.ascontiguousarray(x - x[:, :train].mean(axis=1)[:, None])
-    whitener = cholesky.whitener(train ** (-2 / (d + 4)) * np.atleast_2d(np.cov(x[:, :train])))
+    whitener = gaussian.whitener(train ** (-2 / (d + 4)) * np.atleast_2d(np.cov(x[:, :train])))
     return points, np.arange(d)[None], np.array([[whitener]]), np.array([[train, rows, 0, train, 0, 0]])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.kernels import exact
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import engine as spectral
 from spbn.kernels.spectral.engine import REACH, THRESHOLD
 

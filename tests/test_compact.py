@@ -13,7 +13,7 @@ from scipy import stats
 import spbn
 from mixed import mixed_frame, mixed_network
 from spbn import ArgumentError, BayesianNetwork, FitError, ModelFileError, Structure
-from spbn._base.records import ArrayReader, ArrayWriter
+from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.io import model
 from spbn.kernels import compressed
 from spbn.kernels.spectral import boxes, truncation

@@ -90,7 +90,7 @@ def test_works_where_nothing_can_be_written():
     code = """
 import numba.core.caching as caching
 caching.CacheImpl._locator_classes = []
-from spbn.numerics.cholesky import whitener
+from spbn.numerics.gaussian import whitener
 import numpy as np
 print(whitener(np.eye(1))[0, 0])
 """

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn._base.random import generator
+from spbn._base.arrays import generator
 from spbn.learning import structural_em
 from spbn.tables.frames import training_table_with_holes
 

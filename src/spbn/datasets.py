@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator, require_count
+from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn.errors import ArgumentError
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import FloatArray, Seed, generator
 from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.nodes.admission import refusal
 from spbn.nodes.base import CPD, NodeType

@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from spbn._base import display
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed
+from spbn._base.arrays import FloatArray, Seed
 from spbn.errors import ArgumentError, FitError
 from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import impute, log_density_of_observed, predict
 from spbn.inference.posterior import Posterior
 from spbn.inference.query import query
 from spbn.joint import Joint
-from spbn.kernels.bandwidth import BandwidthRule
 from spbn.kernels.compression import require_tolerance
+from spbn.kernels.estimates import BandwidthRule
 from spbn.nodes.base import FitSettings
 from spbn.nodes.by_configuration import compact_cpd
 from spbn.record import Record, current_versions, plain_settings

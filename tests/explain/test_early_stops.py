@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn._base.random import generator
+from spbn._base.arrays import generator
 from spbn.diagnostics import early_stop
 from spbn.search import AddArc, ChangeType, SearchResult, Step
 from spbn.search.hill_climbing import NO_IMPROVEMENT, OUT_OF_PATIENCE, OUT_OF_STEPS, Trail

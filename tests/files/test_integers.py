@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn._base.records import ArrayWriter, from_bytes, to_bytes
+from spbn._base.files import ArrayWriter, from_bytes, to_bytes
 
 WHOLE = st.integers(-(2**53), 2**53) | st.sampled_from([0, 1, -1, 2**60, -(2**61)])
 

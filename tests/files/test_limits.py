@@ -10,7 +10,7 @@ import pytest
 
 import spbn
 from spbn import BayesianNetwork, ModelFileError, Structure
-from spbn._base import records
+from spbn._base import files
 from spbn._base.files import replacing
 from spbn.io import model
 
@@ -46,11 +46,11 @@ def test_a_network_with_too_many_nodes_is_refused(path, monkeypatch):
 
 
 def test_columns_that_are_used_too_often_are_refused(path, monkeypatch):
-    monkeypatch.setattr(records, "SMALL", 0)
-    monkeypatch.setattr(records, "MOST_USES", 1)
+    monkeypatch.setattr(files, "SMALL", 0)
+    monkeypatch.setattr(files, "MOST_USES", 1)
     with pytest.raises(ModelFileError, match="use their columns more than 1 times"):
         BayesianNetwork.load(path)  # a is a node and a parent
-    monkeypatch.setattr(records, "MOST_USES", 2)
+    monkeypatch.setattr(files, "MOST_USES", 2)
     BayesianNetwork.load(path)
 
 

@@ -3,7 +3,13 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from spbn.independence import small_matrices
-from spbn.independence.fourier import Projections, fill_features, median_distance, project_one, project_set
+from spbn.independence.rcot_kernel import (
+    Projections,
+    fill_features,
+    median_distance,
+    project_one,
+    project_set,
+)
 
 
 def features_of(columns, members, weights, phases):

@@ -8,7 +8,7 @@ from scipy import stats
 from spbn._base.threads import available_threads
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import RCoT
-from spbn.independence.weighted_chi_square import upper_tail
+from spbn.independence.rcot import upper_tail
 
 from strategies import nonlinear_frame
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from spbn.independence.weighted_chi_square import upper_tail
+from spbn.independence.rcot import upper_tail
 
 
 def tail(weights, at):

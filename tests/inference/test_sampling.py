@@ -9,7 +9,7 @@ import spbn
 from inference.questions import blended, chain, mixed, semiparametric
 from inference.test_exact import conditioned
 from spbn import ArgumentError, BayesianNetwork
-from spbn._base.random import generator
+from spbn._base.arrays import generator
 from spbn.inference.problem import Cases, components
 
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 
 from spbn import kernels
-from spbn.kernels.batching import Spans
-from spbn.numerics import cholesky
+from spbn.kernels.estimates import Spans
+from spbn.numerics import gaussian
 
 SHAPES = [
     "normal",
@@ -45,7 +45,7 @@ def scott(x, *, widened=1.0):
     """The whitener of a table."""
     rows, d = x.shape
     factor = rows ** (-2 / (d + 4)) * widened**2
-    return cholesky.whitener(np.ascontiguousarray(factor * np.atleast_2d(np.cov(x.T))))
+    return gaussian.whitener(np.ascontiguousarray(factor * np.atleast_2d(np.cov(x.T))))
 
 
 def cross_validation(x, folds=10, *, widened=(1.0,)):

@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from kernels.large import SHAPES, table
-from spbn._base import records
+from spbn._base import files
 from spbn.errors import ArgumentError
 from spbn.kernels import compressed, compression
 from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.compression import extent_of
 from spbn.kernels.spectral import boxes, engine, truncation
 from spbn.kernels.spectral.coefficients import Coefficients, Rings
-from spbn.kernels.spectral.outposts import least_around
 from spbn.kernels.spectral.tables import Lattice, RowTable
+from spbn.kernels.spectral.truncation import least_around
 from spbn.kernels.whitened import PreparedKernels
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 
 from naive import kde_logpdf, scott
 
@@ -31,7 +31,7 @@ def always_tabled(monkeypatch):
 
 
 def prepared(points):
-    return PreparedKernels.of(points, cholesky.whitener(scott(points.T)), "exact")
+    return PreparedKernels.of(points, gaussian.whitener(scott(points.T)), "exact")
 
 
 def curve(rng, d, rows):
@@ -248,7 +248,7 @@ def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
         monkeypatch.setattr(truncation, "BYTES_AN_OUTPOST", cost)
         monkeypatch.setattr(truncation, "MORE_OUTPOSTS", more)
         made = CompactKernels.of(kernels, TOLERANCE)
-        sizes.append(len(zlib.compress(records.to_bytes(made.joint.integers))))
+        sizes.append(len(zlib.compress(files.to_bytes(made.joint.integers))))
         kept.append(made.outposts.shape[1])
         thresholds.append(made.joint.threshold)
         queries = np.concatenate([points[:, :300], 2.0 * points[:, 300:600]], axis=1)
@@ -297,7 +297,7 @@ def test_what_a_table_will_cost_is_known_beforehand(rng, d):
     box = extent.box
     part = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
     error = 0.4 * TOLERANCE
-    made = len(zlib.compress(records.to_bytes(Coefficients.of(part, extent.threshold, error).integers)))
+    made = len(zlib.compress(files.to_bytes(Coefficients.of(part, extent.threshold, error).integers)))
     rings = Rings.of(whole.spectrum(np.eye(d)), whole.lattice.grid)
     share = box.cells / whole.lattice.grid.cells
     assert rings.bytes(error * extent.threshold, share) == pytest.approx(made, rel=0.25, abs=100)

@@ -6,7 +6,7 @@ import pytest
 from kernels.large import cross_validation, exactly, plain, require_promise, table
 from spbn import kernels
 from spbn.errors import ArgumentError
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 
 
 def folds(rows, k=10):

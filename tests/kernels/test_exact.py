@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spbn import kernels
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.kernels.inner_loop import LIMIT, exp2_negative
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 
 from naive import kde_logpdf
 
@@ -26,7 +26,7 @@ def plain(train, queries, bandwidth, engine="exact"):
     """Log-density of queries (rows × d) under kernels on train (rows × d)."""
     points = np.ascontiguousarray(np.concatenate([train, queries]).T)
     span = Spans(np.array([[len(train), points.shape[1], 0, len(train), 0, 0]]))
-    whiteners = cholesky.whitener(bandwidth)[None, None]
+    whiteners = gaussian.whitener(bandwidth)[None, None]
     columns = np.arange(len(points))[None]
     return kernels.log_density(points, columns, whiteners, span, engine=engine)[0, len(train) :]
 
@@ -93,7 +93,7 @@ def test_many_sets_and_folds_in_one_call(rng):
     ends = np.array([0, 100, 230, 500])
     spans = Spans(np.array([[a, b, 0, a, b, 500] for a, b in itertools.pairwise(ends)]))
     bandwidths = np.array([[spread(rng, 2) for _ in ends[1:]] for _ in columns])
-    whiteners = np.array([[cholesky.whitener(h) for h in row] for row in bandwidths])
+    whiteners = np.array([[gaussian.whitener(h) for h in row] for row in bandwidths])
     out = kernels.log_density(points, columns, whiteners, spans, engine="exact")
     for s, pair in enumerate(columns):
         for m, (first, end) in enumerate(spans.queries):

@@ -5,10 +5,9 @@ import pytest
 from scipy import special
 
 from spbn._base.threads import available_threads
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import gridding
-from spbn.kernels.spectral.boxes import Grid
-from spbn.kernels.spectral.convolution import Field
+from spbn.kernels.spectral.boxes import Field, Grid
 
 
 def bump(distances):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kernels.large import SHAPES, cross_validation, table
 from spbn import kernels
 from spbn.kernels import exact, multiscale, pruned
-from spbn.kernels.batching import Spans
-from spbn.numerics import cholesky
+from spbn.kernels.estimates import Spans
+from spbn.numerics import gaussian
 
 
 def problem(d, rows, seed, folds=4):
@@ -21,7 +21,7 @@ def problem(d, rows, seed, folds=4):
     cuts = np.linspace(0, rows, folds + 1).astype(int)
     spans = Spans(np.array([[a, b, 0, a, b, rows] for a, b in pairwise(cuts)]))
     matrices = [np.atleast_2d(np.cov(rng.normal(size=(d, 30)))) * rng.uniform(0.05, 2.0) for _ in cuts[1:]]
-    whiteners = np.stack([cholesky.whitener(matrix) for matrix in matrices])[None]
+    whiteners = np.stack([gaussian.whitener(matrix) for matrix in matrices])[None]
     return points, np.arange(d)[None], whiteners, spans
 
 

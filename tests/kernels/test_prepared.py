@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from spbn import kernels
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.kernels.whitened import PreparedKernels
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 
 from naive import kde_logpdf
 
@@ -13,7 +13,7 @@ def prepared(rng, d, rows=300, engine="auto"):
     root = rng.normal(size=(d, d)) + 2 * np.eye(d)
     points = root @ rng.normal(size=(d, rows)) + 1e3
     bandwidth = 0.1 * root @ root.T
-    return points, bandwidth, PreparedKernels.of(points, cholesky.whitener(bandwidth), engine)
+    return points, bandwidth, PreparedKernels.of(points, gaussian.whitener(bandwidth), engine)
 
 
 @pytest.mark.parametrize("d", range(1, 8))

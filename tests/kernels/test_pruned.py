@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
 from spbn._base.threads import available_threads
 from spbn.kernels import pruned
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 
 
 @pytest.mark.parametrize("d", [4, 5])

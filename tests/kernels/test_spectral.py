@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
 from spbn._base.threads import available_threads
-from spbn.kernels.batching import Spans
-from spbn.kernels.spectral import boxes, fallback
+from spbn.kernels.estimates import Spans
+from spbn.kernels.spectral import boxes, engine
 from spbn.kernels.spectral import engine as spectral
-from spbn.kernels.spectral.convolution import Field
-from spbn.numerics import cholesky
+from spbn.kernels.spectral.boxes import Field
+from spbn.numerics import gaussian
 
 from naive import kde_logpdf
 
@@ -22,20 +22,20 @@ ROWS = 20_000
 def exact_rows(monkeypatch):
     """How many rows were left to the exact kernel."""
     counts = []
-    original = fallback.exact_rows
+    original = engine.exact_rows
 
     def spy(rows, spans, estimates, wanted):
         counts.append(sum(map(len, wanted)))
         return original(rows, spans, estimates, wanted)
 
-    monkeypatch.setattr(fallback, "exact_rows", spy)
+    monkeypatch.setattr(engine, "exact_rows", spy)
     return counts
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cross_validation_keeps_the_promise(shape, d, exact_rows, monkeypatch):
-    monkeypatch.setattr(fallback, "CHECKED", np.inf)  # even if it does not check itself
+    monkeypatch.setattr(engine, "CHECKED", np.inf)  # even if it does not check itself
     arrays = cross_validation(table(shape, d, ROWS))
     require_promise(spectral.log_density(*arrays), exactly(arrays))
     assert sum(exact_rows) < 0.2 * ROWS
@@ -57,7 +57,7 @@ def test_agrees_with_the_definition(rng, d):
     bandwidth = 0.05 * (root @ root.T + 0.1 * np.eye(d))
     train, queries = rng.normal(size=(3000, d)), rng.normal(size=(200, d)) * 1.5
     points = np.ascontiguousarray(np.concatenate([train, queries]).T)
-    whitener = cholesky.whitener(bandwidth)[None, None]
+    whitener = gaussian.whitener(bandwidth)[None, None]
     out = spectral.log_density(
         points, np.arange(d)[None], whitener, Spans(np.array([[3000, 3200, 0, 3000, 0, 0]]))
     )
@@ -84,7 +84,7 @@ def test_small_tables_of_all_shapes(d, rows, folds, shape, width, offset, seed):
 @pytest.mark.parametrize("near", [0, 3, 4.5, 5.5, 6.5, 7, 8])
 def test_the_worst_case_of_the_error_analysis(rng, monkeypatch, d, near):
     """All rows lie at one distance from the queries. Nor may the engine check itself."""
-    monkeypatch.setattr(fallback, "CHECKED", np.inf)
+    monkeypatch.setattr(engine, "CHECKED", np.inf)
     direction = rng.normal(size=(300, d))
     queries = direction / np.linalg.norm(direction, axis=1)[:, None] * rng.normal(near, 0.1, size=(300, 1))
     arrays = plain(np.zeros((50_000, d)), queries, np.eye(d))

@@ -9,7 +9,7 @@ from kernels.large import SHAPES, exactly, plain, table
 from spbn.errors import ArgumentError
 from spbn.kernels.spectral import boxes
 from spbn.kernels.spectral.tables import Lattice, RowTable, extent
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 
 from naive import kde_logpdf, scott
 
@@ -20,7 +20,7 @@ def bandwidth_of(rows):
 
 def tabled(rows, bandwidth=None, widest=1.0):
     bandwidth = bandwidth_of(rows) if bandwidth is None else bandwidth
-    lattice = Lattice.around(rows, cholesky.whitener(bandwidth), widest=widest)
+    lattice = Lattice.around(rows, gaussian.whitener(bandwidth), widest=widest)
     return RowTable.of(rows, lattice)
 
 
@@ -35,7 +35,7 @@ def tabled(rows, bandwidth=None, widest=1.0):
 )
 def test_tables_of_parts_add_up_to_the_density_of_all_rows(d, rows, shape, offset, parts, seed):
     points = np.ascontiguousarray(table(shape, d, rows, seed).T) + offset
-    whitener = cholesky.whitener(bandwidth_of(points))
+    whitener = gaussian.whitener(bandwidth_of(points))
     try:
         lattice = Lattice.around(points, whitener)
     except ArgumentError:  # tails so long that no grid is large enough
@@ -59,7 +59,7 @@ def test_a_fold_is_taken_out_by_subtraction(rng, d):
     bandwidth = 1.3 * bandwidth_of(points)
     widened = tabled(points, widest=1.5)
     left = widened - RowTable.of(points[:, :1000], widened.lattice)
-    values, answered = left.density(cholesky.whitener(bandwidth)).log_density(points[:, :1000])
+    values, answered = left.density(gaussian.whitener(bandwidth)).log_density(points[:, :1000])
     truth = kde_logpdf(points[:, :1000].T, rest.T, bandwidth)
     assert answered.mean() > 0.9
     np.testing.assert_allclose(values[answered], truth[answered], rtol=0, atol=1e-6)
@@ -70,7 +70,7 @@ def test_a_fold_is_taken_out_by_subtraction(rng, d):
 def test_says_which_queries_it_cannot_answer(rng, d):
     points, queries = rng.normal(size=(d, 500)), 4.0 * rng.normal(size=(d, 400))
     bandwidth = bandwidth_of(points)
-    density = tabled(points).density(cholesky.whitener(bandwidth))
+    density = tabled(points).density(gaussian.whitener(bandwidth))
     values, answered = density.log_density(queries)
     truth = kde_logpdf(queries.T, points.T, bandwidth)
     assert 0.02 < answered.mean() < 0.9
@@ -85,7 +85,7 @@ def test_says_which_queries_it_cannot_answer(rng, d):
 def test_rows_beyond_the_box_still_count(rng, d):
     points = rng.normal(size=(d, 2000))
     bandwidth = bandwidth_of(points)
-    whitener = cholesky.whitener(bandwidth)
+    whitener = gaussian.whitener(bandwidth)
     low, high = extent(points, np.zeros(d), whitener)
     lattice = Lattice(np.zeros(d), whitener, 0.3 * low, 0.3 * high)
     values, answered = RowTable.of(points, lattice).density(whitener).log_density(points)
@@ -99,7 +99,7 @@ def test_rows_beyond_the_box_still_count(rng, d):
 def test_sums_at_the_nodes(rng, d):
     points = rng.normal(size=(d, 300))
     bandwidth = bandwidth_of(points)
-    whitener = cholesky.whitener(bandwidth)
+    whitener = gaussian.whitener(bandwidth)
     whole = tabled(points)
     sums, nodes = whole.sums(whitener), whole.lattice.nodes
     assert sums.shape == whole.windows.shape

@@ -194,7 +194,7 @@ def test_files(tmp_path):
     ],
 )
 def test_changed_entries_of_a_file_are_refused(change):
-    from spbn._base.records import ArrayReader, ArrayWriter
+    from spbn._base.files import ArrayReader, ArrayWriter
     from spbn.nodes.blend import NODE_TYPE
 
     cpd, arrays = Blend.fit(HEAVY, "a", []), ArrayWriter()

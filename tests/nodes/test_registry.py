@@ -9,7 +9,7 @@ from scipy import stats
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, NodeType, Structure
-from spbn._base.records import family_of, numbers
+from spbn._base.files import family_of, numbers
 from spbn.nodes import base
 from spbn.nodes.base import Description, parent_columns, place_of, register, registered
 from spbn.tables.frames import as_table

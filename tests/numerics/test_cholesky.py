@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn.numerics.cholesky import whitener
+from spbn.numerics.gaussian import whitener
 
 
 @given(d=st.integers(1, 8), seed=st.integers(0, 999))

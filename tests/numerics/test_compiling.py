@@ -69,7 +69,7 @@ def test_each_kernel_is_compiled_once_and_only_in_the_dimensions_asked_for(tmp_p
 import numpy as np
 from numba.core import event
 from spbn import kernels
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 
 class Listener(event.Listener):
     names = []

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spbn.numerics import gaussian_em
-from spbn.numerics.gaussian_em import Normal, normal_of
+from spbn.numerics import gaussian
+from spbn.numerics.gaussian import Normal, normal_of
 
 
 def example(rows, seed=0):
@@ -21,9 +21,9 @@ def test_without_holes_it_is_the_moments():
 
 
 def test_the_likelihood_of_what_is_there_has_its_maximum_there(monkeypatch):
-    monkeypatch.setattr(gaussian_em, "SETTLED", 1e-12)
-    monkeypatch.setattr(gaussian_em, "ADDED_ROWS", 0.0)
-    monkeypatch.setattr(gaussian_em, "MOST_ROUNDS", 5_000)
+    monkeypatch.setattr(gaussian, "SETTLED", 1e-12)
+    monkeypatch.setattr(gaussian, "ADDED_ROWS", 0.0)
+    monkeypatch.setattr(gaussian, "MOST_ROUNDS", 5_000)
     rng, _, columns = example(60)
     columns[rng.random(columns.shape) < 0.25] = np.nan
     found = normal_of(columns)

@@ -6,7 +6,7 @@ import pytest
 
 import spbn
 from reading import Page
-from spbn._base.random import generator
+from spbn._base.arrays import generator
 from spbn.diagnostics import leave_one_out
 from spbn.plots.markup import clean
 from spbn.report import render, write_report

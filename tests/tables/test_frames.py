@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from spbn._base.random import generator
+from spbn._base.arrays import generator
 from spbn.errors import ArgumentError, DataError
 from spbn.tables.frames import (
     as_table,

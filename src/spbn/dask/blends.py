@@ -36,10 +36,9 @@ from spbn.dask.row_cache import (
 from spbn.dask.tables import worst_height
 from spbn.errors import ClusterError, quoted
 from spbn.kernels import SHARED_GRID
-from spbn.kernels.batching import Estimate
+from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
-from spbn.kernels.spectral.engine import DIMENSIONS
-from spbn.kernels.spectral.fallback import ATTEMPTS
+from spbn.kernels.spectral.engine import ATTEMPTS, DIMENSIONS
 from spbn.nodes.densities import VariableSet
 from spbn.nodes.families import FamilyBatch
 from spbn.nodes.mixtures import COMPONENTS

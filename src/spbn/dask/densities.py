@@ -29,13 +29,13 @@ from spbn.dask.mapreduce import (
 )
 from spbn.dask.rowstore import Holdings
 from spbn.errors import ArgumentError
-from spbn.kernels import bandwidth as bandwidths
-from spbn.kernels.batching import ALIKE, Estimate, grouped
+from spbn.kernels import estimates as bandwidths
+from spbn.kernels.estimates import ALIKE, Estimate, grouped
 from spbn.kernels.spectral import boxes
 from spbn.kernels.spectral.engine import REACH, SECONDS_A_CELL, SECONDS_A_PAIR, THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.densities import VariableSet
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 
 MIDDLE = 28  # times `TAIL`: so few rows that no face of a box is moved beyond the tails
 
@@ -125,7 +125,7 @@ class HeldDensities:
             return None
         factor = bandwidths.factor(self.rule, count, variables.dimension)
         block = training.scatters[label][np.ix_(columns, columns)]
-        return cholesky.whitener(factor * (block / (count - 1)))
+        return gaussian.whitener(factor * (block / (count - 1)))
 
     def _with_lattices(self, groups: Sequence[tuple[tuple[int, ...], object]]) -> list[Job]:
         """Choose a grid for each group of densities by where the rows are; None if none fits."""

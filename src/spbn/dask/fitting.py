@@ -17,7 +17,7 @@ from spbn.dask.mapreduce import Keeping, Spreading, Tails, joined_tails, outpost
 from spbn.dask.rowstore import Holdings
 from spbn.errors import FitError, quoted
 from spbn.graphs.dag import Arc
-from spbn.kernels import bandwidth as bandwidths
+from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import FEW_ROWS, CompactKernels
 from spbn.kernels.compression import (
     LEAST_TOLERANCE,
@@ -40,7 +40,7 @@ from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.families import Family
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.nodes.mixtures import COMPONENTS, in_words
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 from spbn.numerics.regression import residual_directions
 from spbn.structure import Structure
 
@@ -205,7 +205,7 @@ def kernels(
     columns = tuple(holdings.names.index(name) for name in (*family.parents, family.node))
     moments = holdings.every
     factor = scale * bandwidths.factor(bandwidth, moments.count, len(columns))
-    whitener = cholesky.whitener(factor * moments.covariance[np.ix_(columns, columns)])
+    whitener = gaussian.whitener(factor * moments.covariance[np.ix_(columns, columns)])
     if whitener is None:
         raise FitError(
             f"the bandwidth matrix of {family.node!r} given {quoted(family.parents) or 'nothing'} is "

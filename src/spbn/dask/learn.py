@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.arrays import Seed, generator
 from spbn._base.progress import search_progress
-from spbn._base.random import Seed, generator
 from spbn.dask.client import require_client
 from spbn.dask.fitting import HeldFits, fitted
 from spbn.dask.levels import with_levels
@@ -32,7 +32,7 @@ from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.record import Record, current_versions, plain_settings
 from spbn.scores import BGe, Score
 from spbn.search import SearchInterrupted, SearchResult, hill_climb
-from spbn.search.constraints import require_seconds
+from spbn.search.operators import require_seconds
 from spbn.structure import Structure
 from spbn.transforms import require_kind
 

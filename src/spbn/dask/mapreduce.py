@@ -22,10 +22,10 @@ from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
 from spbn.errors import DataError
 from spbn.kernels import exact
-from spbn.kernels.batching import whitened
+from spbn.kernels.estimates import whitened
 from spbn.kernels.spectral import gridding
-from spbn.kernels.spectral.outposts import Outskirts
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
+from spbn.kernels.spectral.truncation import Outskirts
 from spbn.numerics.moments import Moments
 from spbn.transforms import YeoJohnson
 

@@ -20,8 +20,8 @@ from spbn.dask.densities import HeldDensities, Unit
 from spbn.dask.mapreduce import Read, Reading, joined_readings, read_tables
 from spbn.dask.rowstore import Holdings
 from spbn.errors import quoted
-from spbn.kernels.batching import Estimate
-from spbn.kernels.spectral.fallback import ATTEMPTS, CHECKED
+from spbn.kernels.estimates import Estimate
+from spbn.kernels.spectral.engine import ATTEMPTS, CHECKED
 from spbn.nodes.densities import VariableSet
 
 

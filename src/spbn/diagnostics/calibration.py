@@ -11,8 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import same_uniforms
+from spbn._base.arrays import FloatArray, same_uniforms
 from spbn.diagnostics.evidence import Evidence
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, HasSteps

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.diagnostics.settings import settings_of
 from spbn.errors import ArgumentError
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import FitSettings
 from spbn.nodes.families import Family, FamilyBatch

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spbn.errors import ArgumentError
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule
 from spbn.learning.learn import learn
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import FitSettings

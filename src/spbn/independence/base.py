@@ -18,8 +18,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.graphs.dag import DAG
 from spbn.structure import Structure

@@ -7,9 +7,8 @@ from typing import Any, Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import FloatArray, IntArray, Seed
 from spbn._base.jit import compiled
-from spbn._base.random import Seed
 from spbn._base.threads import available_threads
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_numbers, stream

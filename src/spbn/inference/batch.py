@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact
 from spbn.inference.importance import Part, Particles, draw_rest, weighted

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base import display
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator, require_count
+from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn.errors import ArgumentError, quoted
 from spbn.inference.exact import NormalMixture
 from spbn.inference.problem import Cases, read_evidence

@@ -14,7 +14,7 @@ import numpy as np
 
 from spbn._base.arrays import LOG_2PI, FloatArray
 from spbn.nodes.regions import Interval
-from spbn.numerics.truncated_normal import draw_between, log_mass_between
+from spbn.numerics.gaussian import draw_between, log_mass_between
 
 WIDER = 2.0  # than what forward samples show: weights must not grow in the tails
 FEWEST = 10  # forward samples to learn from

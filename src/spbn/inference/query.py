@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator, require_count
+from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn.errors import ArgumentError, quoted
 from spbn.inference import exact
 from spbn.inference.factors import log_density, log_mass_in

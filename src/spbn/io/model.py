@@ -16,10 +16,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from spbn import transforms as margins_records
-from spbn._base import records
+from spbn._base import files
 from spbn._base.arrays import FloatArray
-from spbn._base.files import replacing
-from spbn._base.records import ArrayReader, ArrayWriter, list_of, refuse
+from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse, replacing
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, NodeType
@@ -69,7 +68,7 @@ def save(network: BayesianNetwork | DynamicNetwork, path: str | os.PathLike[str]
         for i, column in enumerate(arrays.columns):
             if i in arrays.integers:
                 member = zipfile.ZipInfo(_integer_file(i), _EPOCH)
-                archive.writestr(member, records.to_bytes(column), zipfile.ZIP_DEFLATED)
+                archive.writestr(member, files.to_bytes(column), zipfile.ZIP_DEFLATED)
             else:
                 archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
 
@@ -240,7 +239,7 @@ def _read_integers(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray
     allowed = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
     if info.compress_type not in allowed or info.file_size != 8 * rows:
         refuse(f"{file} must hold {rows} integers, deflated or not. It has {info.file_size} bytes.")
-    return records.from_bytes(archive.read(file))
+    return files.from_bytes(archive.read(file))
 
 
 def _require_room(archive: zipfile.ZipFile, files: Sequence[str]) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import ArgumentError
 from spbn.kernels import exact, multiscale, pruned
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import engine as spectral
 
 ENGINES = ("auto", "exact", "spectral")

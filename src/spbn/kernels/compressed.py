@@ -34,13 +34,13 @@ from spbn.kernels.compression import (
 )
 from spbn.kernels.conditional import choose_rows_between, in_parts
 from spbn.kernels.exact import log_density_of_whitened
-from spbn.kernels.spectral import gridding, integrals
+from spbn.kernels.spectral import gridding, tables
 from spbn.kernels.spectral.coefficients import Coefficients
 from spbn.kernels.spectral.gridding import WIDTH
 from spbn.kernels.spectral.tables import RowTable
 from spbn.kernels.spectral.truncation import Extent
 from spbn.kernels.whitened import PreparedKernels
-from spbn.numerics.truncated_normal import draw_between
+from spbn.numerics.gaussian import draw_between
 
 FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
@@ -260,7 +260,7 @@ class CompactKernels:
         if len(drawn):
             start, end = np.maximum(lows[drawn], bottom), np.minimum(highs[drawn], top)
             wanted = (targets - bounds[0])[part == 1] * _ROOT_2PI
-            z[drawn] = integrals.inverses(self.joint.density, points[:, drawn], start, end, wanted)
+            z[drawn] = tables.inverses(self.joint.density, points[:, drawn], start, end, wanted)
         for number in (0, 2):
             beside = part == number
             before = bounds[number - 1][beside] if number else 0.0
@@ -283,7 +283,7 @@ class CompactKernels:
         crossing = np.flatnonzero((lows < top) & (highs > bottom))
         if len(crossing):
             start, end = np.maximum(lows[crossing], bottom), np.minimum(highs[crossing], top)
-            found = integrals.integrals(self.joint.density, points[:, crossing], start, end)
+            found = tables.integrals(self.joint.density, points[:, crossing], start, end)
             out[1, crossing] = np.maximum(found, 0.0) / _ROOT_2PI
         return out
 

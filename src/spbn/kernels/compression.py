@@ -13,10 +13,9 @@ from spbn.errors import ArgumentError
 from spbn.kernels.spectral import boxes, engine
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.gridding import interpolate_at
-from spbn.kernels.spectral.outposts import Outskirts
 from spbn.kernels.spectral.tables import Lattice, RowTable
-from spbn.kernels.spectral.truncation import Extent
-from spbn.numerics.truncated_normal import mass as mass_of
+from spbn.kernels.spectral.truncation import Extent, Outskirts
+from spbn.numerics.gaussian import mass as mass_of
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 

@@ -21,8 +21,8 @@ import numpy as np
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, frozen
 from spbn._base.jit import compiled
 from spbn._base.threads import available_threads
-from spbn.numerics.truncated_normal import log_mass as log_mass_of
-from spbn.numerics.truncated_normal import mass as mass_of
+from spbn.numerics.gaussian import log_mass as log_mass_of
+from spbn.numerics.gaussian import mass as mass_of
 
 #: Below this log-density of the parents, the difference of two log-densities loses
 #: digits that matter, and `conditional_log_density` has to be used.

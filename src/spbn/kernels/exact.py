@@ -22,7 +22,7 @@ import numpy as np
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
 from spbn._base.jit import CONTRACT, compiled
 from spbn._base.threads import available_threads
-from spbn.kernels.batching import Estimate, Spans
+from spbn.kernels.estimates import Estimate, Spans
 from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, workspace
 
 UNDERFLOW = 2.0**-900  # below this a sum may consist of clipped terms

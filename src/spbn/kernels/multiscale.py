@@ -19,7 +19,7 @@ import numpy as np
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
 from spbn._base.jit import CONTRACT, REORDER, compiled
 from spbn._base.threads import available_threads
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, add_block, exp2_negative, scales_adder, workspace
 
 #: What the bandwidth matrix is multiplied by. The kernel below is made for just these.

@@ -11,7 +11,6 @@ import numpy as np
 from spbn import kernels
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.kernels import single_query
-from spbn.kernels.batching import Spans
 from spbn.kernels.conditional import (
     choose_rows,
     choose_rows_between,
@@ -20,6 +19,7 @@ from spbn.kernels.conditional import (
     conditional_log_density,
     quotient,
 )
+from spbn.kernels.estimates import Spans
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.multiscale import SCALES
 from spbn.numerics.moments import centre_of

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base import display
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.progress import counting_progress
-from spbn._base.random import Seed, generator
 from spbn.dask.client import require_client
 from spbn.dask.executor import crew_of
 from spbn.errors import ArgumentError

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spbn._base.arrays import Seed, generator
 from spbn._base.progress import search_progress
-from spbn._base.random import Seed, generator
 from spbn.errors import ArgumentError
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.graphs.dag import Arc
 from spbn.io.checkpoint import Notes, noted_steps
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule
 from spbn.learning.task import (
     Task,
     chosen_score,
@@ -38,7 +38,7 @@ from spbn.record import Record, current_versions
 from spbn.scores import Score
 from spbn.scores.base import Averaged
 from spbn.search import SearchInterrupted, SearchResult, Step, hill_climb
-from spbn.search.constraints import arcs_into, require_seconds
+from spbn.search.operators import arcs_into, require_seconds
 from spbn.structure import Structure
 from spbn.tables.frames import training_table_with_holes
 from spbn.tables.splits import Split

@@ -266,7 +266,7 @@ class LearnSettings:
     bandwidth: Bandwidth | BandwidthFunction = option(
         "scott",
         'Rule for the bandwidths of CKDE nodes: "scott", "silverman", "cv", which chooses their scale by '
-        "cross-validation, or a function (see `spbn.kernels.bandwidth`).",
+        "cross-validation, or a function (see `spbn.kernels.estimates`).",
         "Rule for the bandwidths of CKDE nodes.",
     )
     margins: MarginsName = option(
@@ -411,7 +411,7 @@ class LearnSettings:
     def _require_values(self) -> None:
         """Refuse values that make no sense by themselves."""
         from spbn._base import checks
-        from spbn._base.random import generator
+        from spbn._base.arrays import generator
         from spbn.nodes.base import FitSettings
         from spbn.transforms import require_kind
 

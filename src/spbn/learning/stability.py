@@ -32,9 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base import display
-from spbn._base.arrays import IntArray
+from spbn._base.arrays import IntArray, Seed, generator
 from spbn._base.progress import counting_progress
-from spbn._base.random import Seed, generator
 from spbn.errors import ArgumentError, SpbnError
 from spbn.graphs.dag import DAG, Arc
 from spbn.io.checkpoint import Checkpoint, work_of

@@ -25,7 +25,7 @@ from spbn.inference.batch import imputed
 from spbn.inference.gibbs import refreshed
 from spbn.inference.left_out import without_themselves
 from spbn.network import BayesianNetwork
-from spbn.numerics.gaussian_em import normal_of
+from spbn.numerics.gaussian import normal_of
 from spbn.structure import Structure
 from spbn.tables.completions import Completions
 from spbn.tables.table import Table

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import Seed, generator
 from spbn.errors import ArgumentError, quoted
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule
 from spbn.nodes.admission import impossible_arcs, refuse_impossible
 from spbn.nodes.base import FitSettings, NodeType
 from spbn.record import plain_settings
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
-from spbn.search.constraints import require_seconds
+from spbn.search.operators import require_seconds
 from spbn.structure import Structure
 from spbn.tables.completions import Completions
 from spbn.tables.frames import Missing, require_distinct, training_table

@@ -19,8 +19,7 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import same_uniforms
+from spbn._base.arrays import FloatArray, IntArray, same_uniforms
 from spbn.diagnostics.out_of_sample import leave_one_out, out_of_fold
 from spbn.diagnostics.settings import settings_of
 from spbn.diagnostics.unusual import ONE_BY_ONE

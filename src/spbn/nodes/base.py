@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from spbn import kernels
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, require_count
-from spbn._base.records import ArrayReader, ArrayWriter
+from spbn._base.arrays import FloatArray, Seed, require_count
+from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError, argument, in_python
-from spbn.kernels import bandwidth as bandwidths
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels import estimates as bandwidths
+from spbn.kernels.estimates import BandwidthRule
 from spbn.nodes.fold_by_fold import FoldByFold
 from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
 from spbn.tables.frames import as_table
@@ -39,7 +38,7 @@ class FitSettings:
     Attributes
     ----------
     bandwidth
-        "scott", "silverman", or a function (see `spbn.kernels.bandwidth`).
+        "scott", "silverman", or a function (see `spbn.kernels.estimates`).
     engine
         How Gaussian sums are computed (see `spbn.kernels`).
     smoothing

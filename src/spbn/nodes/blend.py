@@ -19,11 +19,10 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, relative_weights
-from spbn._base.random import Seed
-from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn._base.arrays import FloatArray, IntArray, Seed, relative_weights
+from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, quoted
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes import compact_blend
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import Seed, generator, require_count
-from spbn._base.records import ArrayReader, ArrayWriter, family_of, refuse
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator, require_count
+from spbn._base.files import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.errors import ArgumentError, FitError
 from spbn.nodes.admission import refusal
 from spbn.nodes.base import CPD, Description, FitSettings, NodeType, logpdf_of_columns

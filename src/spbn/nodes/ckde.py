@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import Seed, generator
-from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, ModelFileError, SpbnError
-from spbn.kernels import bandwidth as bandwidths
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels import estimates as bandwidths
+from spbn.kernels.estimates import BandwidthRule
 from spbn.nodes import compact
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
 from spbn.nodes.compact import CompactCKDE, require_few_dimensions
@@ -21,7 +20,7 @@ from spbn.nodes.copies import agreeing
 from spbn.nodes.kde import KDE
 from spbn.nodes.kernel_scorers import KernelScorer, ScaledKernelScorer, best_scale
 from spbn.nodes.regions import Region, require_interval
-from spbn.numerics.truncated_normal import draw_between
+from spbn.numerics.gaussian import draw_between
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.table import Table
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator
-from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn._base.arrays import FloatArray, Seed, generator
+from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, SpbnError
 from spbn.kernels.compressed import CompactKernels, compact_scales
 from spbn.kernels.spectral import DIMENSIONS, THRESHOLD

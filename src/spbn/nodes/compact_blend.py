@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, frozen
-from spbn._base.random import Seed
-from spbn._base.records import ArrayReader, refuse
+from spbn._base.arrays import FloatArray, Seed, frozen
+from spbn._base.files import ArrayReader, refuse
 from spbn.errors import FitError
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import Description, NodeType, ParameterTable

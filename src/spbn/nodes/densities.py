@@ -22,11 +22,11 @@ import numpy as np
 from spbn import kernels
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half
 from spbn._base.jit import compiled
-from spbn.kernels import bandwidth as bandwidths
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels import estimates as bandwidths
 from spbn.kernels.conditional import FAR, conditional_log_density, quotient
+from spbn.kernels.estimates import BandwidthRule
 from spbn.nodes.partition import Partition
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 
 LARGEST_OUTPUT = 1 << 23  # log-densities that are computed at a time: 64 MB
 MOST_TOTALS = 1 << 20  # that are remembered
@@ -155,7 +155,7 @@ class SetDensities:
         found = []
         for group in range(self._partition.groups):
             train = self._partition.table.columns[members][:, self._partition.training_rows(group)]
-            whitener = cholesky.whitener(bandwidths.family_matrix(self._rule, train))
+            whitener = gaussian.whitener(bandwidths.family_matrix(self._rule, train))
             if whitener is None:
                 return None
             found.append(whitener)
@@ -212,7 +212,7 @@ def _whiteners(
             for i in range(d):
                 for j in range(i + 1):
                     matrix[i, j] = factor * scatters[g, columns[s, i], columns[s, j]]
-            if not cholesky.factorise(matrix, d, lower):
+            if not gaussian.factorise(matrix, d, lower):
                 regular[s] = False
                 break
-            cholesky.invert(lower, whiteners[s, g])
+            gaussian.invert(lower, whiteners[s, g])

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, frozen
-from spbn._base.random import Seed, generator, require_count
-from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn._base.arrays import FloatArray, IntArray, Seed, frozen, generator, require_count
+from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, require_smoothing
 from spbn.nodes.configurations import MOST, Configurations, number_possible

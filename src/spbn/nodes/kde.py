@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn import kernels
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator, require_count
+from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.kernels import bandwidth as bandwidths
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels import estimates as bandwidths
+from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.whitened import PreparedKernels
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 from spbn.tables.frames import Missing, as_table
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class KDE:
     @cached_property
     def whitener(self) -> FloatArray:
         """The W with W H Wᵀ = 1, lower triangular."""
-        whitener = cholesky.whitener(self.bandwidth)
+        whitener = gaussian.whitener(self.bandwidth)
         if whitener is None:
             raise FitError(
                 f"the bandwidth matrix of {quoted(self.names)} is singular or not positive definite. Under a "

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed, generator
-from spbn._base.records import ArrayReader, ArrayWriter, family_of, numbers, refuse
+from spbn._base.arrays import FloatArray, Seed, generator
+from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.base import Description, FitSettings, NodeType, parent_columns
 from spbn.nodes.fold_by_fold import FoldByFold
 from spbn.nodes.regions import Region, require_interval
-from spbn.numerics.cholesky import SINGULAR
+from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
 from spbn.numerics.regression import ILL_CONDITIONED, log_likelihoods, residual_directions
-from spbn.numerics.truncated_normal import draw_between, log_mass_between
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.table import Table
 

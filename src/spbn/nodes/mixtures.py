@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, frozen
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import FloatArray, Seed, frozen, generator
 from spbn.nodes.base import parent_columns
 from spbn.nodes.regions import Region
 from spbn.numerics.mixture_weights import mix_logs

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.kernels.batching import Spans
+from spbn.kernels.estimates import Spans
 from spbn.numerics.moments import Moments, centre_of, leave_one_out, moments_of_spans
 from spbn.numerics.regression import MomentStack
 from spbn.tables.splits import fold_labels

@@ -15,7 +15,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.jit import compiled
-from spbn.numerics import cholesky
+from spbn.numerics import gaussian
 from spbn.numerics.moments import Moments
 
 #: If less than this share of a variable's variance is left unexplained, sums of squares have
@@ -98,7 +98,7 @@ def _log_likelihoods(
             for i in range(d):
                 for j in range(i + 1):
                     scatter[i, j] = train_scatters[g, columns[i], columns[j]]
-            if freedom <= 0 or not cholesky.factorise(scatter, d, lower):
+            if freedom <= 0 or not gaussian.factorise(scatter, d, lower):
                 total = -np.inf
                 break
             for i in range(d):
@@ -154,7 +154,7 @@ def residual_directions(
         for i in range(d):
             for j in range(i + 1):
                 block[i, j] = scatters[g, columns[i], columns[j]]
-        if counts[g] <= d or not cholesky.factorise(block, d, lower):
+        if counts[g] <= d or not gaussian.factorise(block, d, lower):
             return directions, variances, 0.0
         for i in range(d):
             share = min(share, lower[i, i] ** 2 / block[i, i])
@@ -175,7 +175,7 @@ def log_pivots(matrix: FloatArray, members: IntArray, sizes: IntArray) -> FloatA
         for i in range(d):
             for j in range(i + 1):
                 block[i, j] = matrix[members[f, i], members[f, j]]
-        if not cholesky.factorise(block, d, lower):
+        if not gaussian.factorise(block, d, lower):
             out[f] = -np.inf
             continue
         for i in range(d):

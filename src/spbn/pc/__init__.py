@@ -12,6 +12,6 @@ Internally, nodes are numbered alphabetically (``test.names``), so ties are brok
 by name, and the order of the columns makes no difference.
 """
 
-from spbn.search.pc import PCResult, pc
+from spbn.search.pc_stable import PCResult, pc
 
 __all__ = ["PCResult", "pc"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from spbn._base.arrays import Seed
 from spbn._base.files import replacing
-from spbn._base.random import Seed
 from spbn.network import BayesianNetwork
 from spbn.plots.markup import tag
 from spbn.report.content import model_name

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed
+from spbn._base.arrays import FloatArray, Seed
 from spbn.errors import ArgumentError
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import lag_name

@@ -9,9 +9,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import Seed, generator
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn.kernels.estimates import BandwidthRule
 from spbn.nodes.base import FitSettings, NodeType, registered
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
@@ -35,7 +34,7 @@ class CVLikelihood(Score):
     seed
         Decides which row goes into which fold.
     bandwidth
-        "scott", "silverman", or a function (see `spbn.kernels.bandwidth`).
+        "scott", "silverman", or a function (see `spbn.kernels.estimates`).
     engine
         How Gaussian sums are computed (see `spbn.kernels`).
     smoothing

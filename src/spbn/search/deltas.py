@@ -17,8 +17,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.nodes.base import place_of, registered
 from spbn.nodes.families import FamilyBatch
 from spbn.scores.base import Score
-from spbn.search.constraints import Constraints
-from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
+from spbn.search.operators import AddArc, ChangeType, Constraints, Operator, RemoveArc, ReverseArc
 from spbn.structure import Structure
 
 #: Rounding may change a delta by this share of the local scores that it is made of.

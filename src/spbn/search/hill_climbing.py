@@ -12,9 +12,8 @@ from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
-from spbn.search.constraints import constrain, require_seconds, require_whole
 from spbn.search.deltas import Deltas
-from spbn.search.operators import Operator
+from spbn.search.operators import Operator, constrain, require_seconds, require_whole
 from spbn.structure import Structure
 
 NO_IMPROVEMENT = "no operator improves the score"

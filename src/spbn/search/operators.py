@@ -5,10 +5,20 @@ Applied to a structure, an operator gives a new one; its inverse undoes that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+
+from spbn._base.arrays import BoolArray
+from spbn.errors import ArgumentError, KnowledgeError, quoted
+from spbn.graphs.dag import DAG, Arc
+from spbn.graphs.knowledge import Knowledge
+from spbn.nodes.admission import impossible_arcs, refusal, refuse_impossible
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
+from spbn.tables.table import Variable
 
 
 @dataclass(frozen=True)
@@ -113,3 +123,127 @@ class ChangeType:
 
 
 Operator = AddArc | RemoveArc | ReverseArc | ChangeType
+
+
+# ----------------------------------------------------------------------------------------------------
+# What a search may and may not do, checked before it starts.
+
+
+KINDS = ("arcs", "types")
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Which operators are allowed; matrices are by column order of the structure."""
+
+    arcs: bool
+    types: BoolArray  # nodes × choices: the types that nodes may change to
+    choices: tuple[NodeType, ...]
+    knowledge: Knowledge
+    max_parents: int
+
+    def addable(self, dag: DAG) -> BoolArray:
+        """``[i, j]``: an arc i → j may be added."""
+        return dag.addable() & ~self.knowledge.forbidden_arcs & self._room(dag)[None, :] & self.arcs
+
+    def removable(self, dag: DAG) -> BoolArray:
+        """``[i, j]``: the arc i → j may be removed."""
+        return dag.matrix & ~self.knowledge.required_arcs & self.arcs
+
+    def reversible(self, dag: DAG) -> BoolArray:
+        """``[i, j]``: the arc i → j may be reversed."""
+        return dag.reversible() & self._turnable & self._room(dag)[:, None] & self.arcs
+
+    @cached_property
+    def _turnable(self) -> BoolArray:
+        """``[i, j]``: background knowledge allows an arc i → j to be reversed."""
+        turnable: BoolArray = ~self.knowledge.forbidden_arcs.T  # required arcs forbid their opposites
+        return turnable
+
+    def _room(self, dag: DAG) -> BoolArray:
+        room: BoolArray = dag.matrix.sum(axis=0) < self.max_parents
+        return room
+
+
+def constrain(
+    start: Structure,
+    variables: Mapping[str, Variable],
+    *,
+    operators: Iterable[str],
+    types: Iterable[NodeType],
+    max_parents: int | None,
+    required_arcs: Iterable[Arc],
+    forbidden_arcs: Iterable[Arc],
+    fixed_types: Iterable[str] | Mapping[str, NodeType | str],
+) -> tuple[Structure, Constraints]:
+    """Check the constraints against each other; return a start that meets them, with the required arcs.
+
+    Arcs that no node type admits are forbidden.
+    """
+    kinds = (operators,) if isinstance(operators, str) else tuple(operators)
+    if not kinds or not set(kinds) <= set(KINDS):
+        raise ArgumentError(
+            f"operators must be some of {', '.join(map(repr, KINDS))}. Got {kinds!r} instead."
+        )
+    require_whole("max_parents", max_parents, least=0, optional=True)
+    choices, required = tuple(types), list(required_arcs)
+    names = start.dag.nodes
+    impossible = impossible_arcs([variables[node] for node in names])
+    refuse_impossible(impossible, [*start.arcs, *required])
+    into_inputs = arcs_into(start.inputs, names)
+    knowledge = Knowledge.of(
+        names, required_arcs=required, forbidden_arcs=[*forbidden_arcs, *impossible, *into_inputs]
+    )
+    wrong = np.argwhere(start.dag.matrix & knowledge.forbidden_arcs).tolist()
+    if wrong:
+        named = ", ".join(f"{names[i]} → {names[j]}" for i, j in wrong)
+        raise KnowledgeError(f"start has forbidden arcs: {named}.")
+    dag = DAG.checked(names, start.dag.matrix | knowledge.required_arcs)
+    limit = len(names) if max_parents is None else max_parents
+    crowded = [node for node in dag.nodes if len(dag.parents(node)) > limit]
+    if crowded:
+        raise ArgumentError(f"start gives more than max_parents={max_parents} parents to {quoted(crowded)}.")
+    given = dict(start.types)
+    fixed = {fixed_types} if isinstance(fixed_types, str) else set(fixed_types)
+    for node in fixed:
+        start.type(node)  # refuses what is not a node
+        if isinstance(fixed_types, Mapping):
+            given[node] = NodeType.parse(fixed_types[node])
+    for node, node_type in given.items():
+        if not node_type.admits(variables[node], ()):
+            raise ArgumentError(refusal(node_type, variables[node], ()))
+    changeable = [
+        [
+            "types" in kinds and node in given and node not in fixed and choice.admits(variables[node], ())
+            for choice in choices
+        ]
+        for node in dag.nodes
+    ]
+    allowed = np.array(changeable, dtype=bool).reshape(len(dag.nodes), len(choices))
+    constraints = Constraints("arcs" in kinds, allowed, choices, knowledge, limit)
+    return Structure(start.nodes, dag.arcs, given, inputs=start.inputs), constraints
+
+
+def arcs_into(inputs: Iterable[str], names: Iterable[str]) -> list[Arc]:
+    """Return all arcs that would point into inputs, which have no parents."""
+    everything = list(names)
+    return [(source, name) for name in inputs for source in everything if source != name]
+
+
+def require_whole(name: str, value: object, *, least: int, optional: bool = False) -> None:
+    """Refuse a value that is not a whole number of at least `least`."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        alternative = ", or None" if optional else ""
+        raise ArgumentError(
+            f"{name} must be a whole number, {least} or more{alternative}. Got {value!r} instead."
+        )
+
+
+def require_seconds(value: object) -> None:
+    """Refuse anything that is not a time, or None."""
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0
+    ):
+        raise ArgumentError(f"max_seconds must be a number, 0 or more, or None. Got {value!r} instead.")

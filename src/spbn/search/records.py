@@ -10,7 +10,7 @@ from spbn.graphs.dag import PDAG
 from spbn.nodes.base import NodeType
 from spbn.search.hill_climbing import SearchResult, Step, Trail
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
-from spbn.search.pc import PCResult
+from spbn.search.pc_stable import PCResult
 from spbn.structure import Structure
 
 #: How many arcs all steps together may look at when a search is replayed: a minute's work.

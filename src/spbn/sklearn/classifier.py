@@ -13,11 +13,10 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.graphs.dag import Arc
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
 from spbn.sklearn.calibration import Calibration

@@ -9,11 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
-from spbn._base.arrays import FloatArray
-from spbn._base.random import Seed
+from spbn._base.arrays import FloatArray, Seed
 from spbn.errors import ArgumentError
 from spbn.graphs.dag import Arc
-from spbn.kernels.bandwidth import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule
 from spbn.learning.learn import learn
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType

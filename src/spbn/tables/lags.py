@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.tables.columns import columns_of
 from spbn.tables.levels import as_text, is_series

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn.errors import ArgumentError, DataError
 
 

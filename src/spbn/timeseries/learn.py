@@ -18,7 +18,7 @@ from spbn.graphs.dag import Arc
 from spbn.io.checkpoint import Checkpoint, Notes, work_of
 from spbn.learning.learn import LearningInterrupted, learn, learn_with
 from spbn.network import BayesianNetwork
-from spbn.search.constraints import require_seconds
+from spbn.search.operators import require_seconds
 from spbn.structure import Structure
 from spbn.tables.columns import columns_of
 from spbn.tables.frames import require_distinct, require_variation, training_table, training_table_with_holes

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from spbn._base import display
-from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.random import Seed, generator
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.network import BayesianNetwork
 from spbn.tables.frames import as_table, frame_index, table_with_holes
