@@ -6,9 +6,8 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.diagnostics.calibration import FitCheck
-from spbn.diagnostics.evidence import Evidence, Source, gather
-from spbn.diagnostics.importance import Loss, measure
+from spbn.diagnostics.importance import Loss, measure_importance
+from spbn.diagnostics.validation import Evidence, FitCheck, Source, gather_rows
 from spbn.report.charts import binned
 from spbn.report.content import describe, model_name
 
@@ -44,7 +43,7 @@ def test_the_error_of_a_loss_is_that_of_a_sum_of_rows():
         a = rng.normal(size=200)
         frame = pd.DataFrame({"a": a, "b": 0.5 * a + rng.normal(size=200)})
         network = spbn.BayesianNetwork.fit(structure, frame)
-        losses.append(measure(network, gather(network, frame)).arcs["a", "b"])
+        losses.append(measure_importance(network, gather_rows(network, frame)).arcs["a", "b"])
     spread = np.std([loss.total for loss in losses])
     assert 0.6 < np.mean([loss.error for loss in losses]) / spread < 1.6
 
@@ -57,7 +56,7 @@ def test_what_cannot_be_fitted_is_lost_without_end():
     both = spbn.Structure("abc", [("a", "c"), ("b", "c")])
     cpds = {**network.cpds, "c": spbn.LinearGaussian("c", ("a", "b"), 0.0, (1.0, 0.0), 1.0)}
     network = spbn.BayesianNetwork(both, cpds)
-    importance = measure(network, gather(network, frame))
+    importance = measure_importance(network, gather_rows(network, frame))
     assert importance.arcs["a", "c"].total == -math.inf
     assert importance.arcs["a", "c"].is_gain
 
@@ -66,7 +65,7 @@ def test_what_cannot_be_fitted_is_lost_without_end():
 def test_scores_use_the_bandwidth_of_the_network(plain_frame, rule):
     structure = spbn.Structure("abc", [("a", "b")], "ckde")
     network = spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)
-    importance = measure(network, gather(network, plain_frame))
+    importance = measure_importance(network, gather_rows(network, plain_frame))
     score = spbn.CVLikelihood(plain_frame, folds=10, seed=0, bandwidth=rule)
     assert importance.bandwidth == rule
     assert importance.scores["b"] == pytest.approx(score.local("b", ["a"], "ckde") / 120)
@@ -77,7 +76,7 @@ def test_a_bandwidth_function_is_replaced_by_scotts_rule(plain_frame):
         return 0.1 * np.atleast_2d(np.cov(rows.T))
 
     network = spbn.BayesianNetwork.fit(spbn.Structure("ab", types="ckde"), plain_frame, bandwidth=narrow)
-    assert measure(network, gather(network, plain_frame)).bandwidth == "scott"
+    assert measure_importance(network, gather_rows(network, plain_frame)).bandwidth == "scott"
 
 
 def test_fit_checks_agree_with_scipy(content, plain_network, plain_frame):
@@ -159,7 +158,7 @@ def test_a_few_rows_far_away_do_not_squeeze_the_histogram():
 
 
 def test_without_data_the_rows_of_ckde_nodes_are_used(plain_network, plain_frame):
-    evidence = gather(plain_network, None)
+    evidence = gather_rows(plain_network, None)
     assert evidence.source is Source.TRAINING
     assert evidence.absent == ("c",)
     np.testing.assert_array_equal(evidence.table.column("b"), plain_frame["b"])
@@ -176,7 +175,7 @@ def test_rows_of_different_fits_are_not_mixed(plain_frame):
         "a": spbn.CKDE.fit(plain_frame[:60], "a"),
         "b": spbn.CKDE.fit(plain_frame[60:], "b", ["a"]),
     }
-    assert gather(spbn.BayesianNetwork(structure, cpds), None).source is Source.NONE
+    assert gather_rows(spbn.BayesianNetwork(structure, cpds), None).source is Source.NONE
 
 
 def test_a_network_without_rows(plain_frame):
@@ -230,7 +229,7 @@ def test_scores_are_computed_with_the_networks_bandwidth(plain_frame):
     for rule in ("scott", "silverman"):
         structure = spbn.Structure(list(plain_frame.columns), types="ckde")
         network = spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)
-        found = measure(network, gather(network, plain_frame)).scores["a"]
+        found = measure_importance(network, gather_rows(network, plain_frame)).scores["a"]
         expected = spbn.CVLikelihood(plain_frame, folds=labels, bandwidth=rule).local("a", [], "ckde")
         assert found == pytest.approx(expected / len(plain_frame), rel=1e-9)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spbn.diagnostics.columns import few_valued, identifiers, missing_codes
+from spbn.diagnostics.data_check import few_valued, identifiers, missing_codes
 from spbn.tables.frames import as_table
 
 ROWS = 20

@@ -169,7 +169,7 @@ def frame_with_holes(
 
 def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
     """Mention columns that can be learned from, but may not be what they seem."""
-    from spbn.diagnostics.columns import few_valued, identifiers, missing_codes
+    from spbn.diagnostics.data_check import few_valued, identifiers, missing_codes
     from spbn.tables.frames import mixed_table
 
     table = mixed_table(frame, discrete=discrete)

@@ -114,7 +114,7 @@ def _rows(network: BayesianNetwork | DynamicNetwork, data: Source, missing: str)
 
 def _unusual(network: BayesianNetwork | DynamicNetwork, frame: pd.DataFrame, top: int) -> UnusualRows:
     from spbn.diagnostics import unusual_rows
-    from spbn.diagnostics.series import unusual_in_time
+    from spbn.diagnostics.unusual import unusual_in_time
     from spbn.timeseries.network import DynamicNetwork
 
     with busy("scoring the rows"):

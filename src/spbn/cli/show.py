@@ -20,7 +20,7 @@ from spbn.cli.terminal import show_network
 from spbn.errors import ArgumentError, require_plot_packages
 
 if TYPE_CHECKING:
-    from spbn.diagnostics.strengths import Strengths
+    from spbn.diagnostics.importance import Strengths
     from spbn.network import BayesianNetwork
     from spbn.timeseries.network import DynamicNetwork
 
@@ -143,7 +143,7 @@ def _rows(network: BayesianNetwork | DynamicNetwork, data: Source | None) -> Any
 
 def _strengths(network: BayesianNetwork | DynamicNetwork, source: Source) -> Strengths:
     from spbn.cli.files import read_as_written
-    from spbn.diagnostics.strengths import Strengths
+    from spbn.diagnostics.importance import Strengths
     from spbn.errors import DataError
     from spbn.timeseries.network import DynamicNetwork
 

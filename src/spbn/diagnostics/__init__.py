@@ -13,10 +13,10 @@
 """
 
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck, check_data
-from spbn.diagnostics.out_of_sample import leave_one_out, out_of_fold
+from spbn.diagnostics.importance import Strengths
 from spbn.diagnostics.search import EarlyStop, FarRow, early_stop
-from spbn.diagnostics.strengths import Strengths
 from spbn.diagnostics.unusual import Reason, Scoring, UnusualRow, UnusualRows, reasons, typical, unusual_rows
+from spbn.diagnostics.validation import leave_one_out, out_of_fold
 
 __all__ = [
     "ColumnCheck",

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spbn.diagnostics.settings import default_settings
 from spbn.diagnostics.unusual import reasons
+from spbn.diagnostics.validation import default_settings
 from spbn.errors import ArgumentError, SpbnError
 from spbn.learning.task import MODELS
 from spbn.nodes.base import NodeType

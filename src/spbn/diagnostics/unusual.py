@@ -15,12 +15,20 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray
-from spbn.diagnostics.evidence import Evidence, gather
-from spbn.diagnostics.out_of_sample import FEWEST_ROWS, leave_one_out, out_of_fold
-from spbn.diagnostics.settings import settings_of
+from spbn.diagnostics.validation import (
+    FEWEST_ROWS,
+    Evidence,
+    gather_rows,
+    leave_one_out,
+    out_of_fold,
+    settings_of,
+)
 from spbn.errors import ArgumentError, quoted
 from spbn.network import BayesianNetwork
+from spbn.tables.frames import frame_index
+from spbn.tables.lags import lag_name
 from spbn.tables.table import Table, Variable
+from spbn.timeseries.network import DynamicNetwork
 
 SHOWN_ROWS = 10
 SHOWN_NODES = 3
@@ -184,10 +192,10 @@ def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) 
     >>> print(found.rows[0].label, found.rows[0].reasons[0].node)
     7 D
     """
-    return find(network, gather(network, data), top=top)
+    return find_unusual(network, gather_rows(network, data), top=top)
 
 
-def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS) -> UnusualRows:
+def find_unusual(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS) -> UnusualRows:
     """Do what `unusual_rows` says for rows that have been read already."""
     require_top(top)
     table = evidence.table
@@ -198,13 +206,50 @@ def find(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS)
     contributions = np.clip(_contributions(network, table, scoring), -1e300, 1e300)
     usual = typical(network)
     rows = []
-    total = contributions.sum(axis=0)
-    for i in np.argsort(total, kind="stable")[:top].tolist():
-        by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
-        values = {v.name: value_of(v, x) for v, x in zip(table.variables, table.columns[:, i], strict=True)}
+    for i, total in _least_likely(contributions, top):
         label = evidence.labels[i] if evidence.labels else str(i)
-        rows.append(UnusualRow(i, label, float(total[i]), reasons(values, by_node, usual)))
+        by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
+        rows.append(UnusualRow(i, label, total, reasons(_values(table, i), by_node, usual)))
     return UnusualRows(tuple(rows), network.nodes, contributions, usual, scoring)
+
+
+def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
+    """Score rows given those before them in their series, and say which are the least likely and why.
+
+    Rows that the network was fitted to are left out of the fit when they are scored, as by `unusual_rows`;
+    but for the first ones of a series, which the static network scores as it is.
+    """
+    require_top(top)
+    table, runs = network.read(data)
+    contributions = np.clip(network.contributions(data), -1e300, 1e300)
+    found = find_unusual(network.transition, gather_rows(network.transition, network.lagged(data)), top=0)
+    windows = runs.windows(network.lags + 1)
+    contributions[:, windows[:, 0]] = found.contributions
+    place_in_run = np.empty(table.rows, dtype=np.int64)
+    for start, end in zip(runs.starts, runs.ends, strict=True):
+        place_in_run[runs.order[start:end]] = np.arange(end - start)
+    first = typical(network.static)
+    index = frame_index(data)
+    rows = []
+    for i, total in _least_likely(contributions, top):
+        usual = dict(found.typical)
+        if (place := int(place_in_run[i])) < network.lags:
+            usual = {node: first[lag_name(node, network.lags - 1 - place)] for node in network.nodes}
+        label = str(i if index is None else index[i])
+        by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
+        rows.append(UnusualRow(i, label, total, reasons(_values(table, i), by_node, usual)))
+    return UnusualRows(tuple(rows), network.nodes, contributions, found.typical, found.scoring)
+
+
+def _least_likely(contributions: FloatArray, top: int) -> list[tuple[int, float]]:
+    """Return the numbers and log-densities of the least likely rows, the most unusual first."""
+    total = contributions.sum(axis=0)
+    rows = np.argsort(total, kind="stable")[:top]
+    return list(zip(rows.tolist(), total[rows].tolist(), strict=True))
+
+
+def _values(table: Table, row: int) -> dict[str, float | str]:
+    return {v.name: value_of(v, x) for v, x in zip(table.variables, table.columns[:, row], strict=True)}
 
 
 def require_top(top: object) -> None:

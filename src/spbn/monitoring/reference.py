@@ -20,9 +20,8 @@ from typing import Any, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, same_uniforms
-from spbn.diagnostics.out_of_sample import leave_one_out, out_of_fold
-from spbn.diagnostics.settings import settings_of
 from spbn.diagnostics.unusual import ONE_BY_ONE
+from spbn.diagnostics.validation import leave_one_out, out_of_fold, settings_of
 from spbn.errors import DataError, FitError
 from spbn.fitting import fitted
 from spbn.monitoring.drift import counted

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from spbn._base.files import replacing
-from spbn.diagnostics.strengths import Strengths
+from spbn.diagnostics.importance import Strengths
 from spbn.errors import require_plot_packages
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork

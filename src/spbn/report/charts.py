@@ -10,10 +10,10 @@ from types import MappingProxyType
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.diagnostics.calibration import FitCheck
 from spbn.diagnostics.classification import BINS as RANGES
 from spbn.diagnostics.classification import Assessment
 from spbn.diagnostics.unusual import UnusualRows
+from spbn.diagnostics.validation import FitCheck
 from spbn.plots.markup import Html, tag
 from spbn.report.format import MINUS, number
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spbn.diagnostics import calibration as fit
 from spbn.diagnostics import importance, unusual
-from spbn.diagnostics.calibration import FitCheck
+from spbn.diagnostics import validation as fit
 from spbn.diagnostics.data_check import DataCheck, check_data
-from spbn.diagnostics.evidence import Evidence, Source, gather
-from spbn.diagnostics.importance import Importance
+from spbn.diagnostics.importance import Importance, Strengths
 from spbn.diagnostics.search import EarlyStop, early_stop
-from spbn.diagnostics.strengths import Strengths
 from spbn.diagnostics.unusual import UnusualRows
+from spbn.diagnostics.validation import Evidence, FitCheck, Source, gather_rows
 from spbn.errors import ArgumentError, quoted
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
@@ -92,7 +90,7 @@ def describe(
     checked = None if data is None else check_data(data, network.variables)
     if checked is not None and checked.missing:
         data = network.impute(data, seed=0)
-    evidence = gather(network, data)
+    evidence = gather_rows(network, data)
     if checked is None and evidence.table is not None:
         kept = [v for v in network.variables if v.name in evidence.table.names]
         checked = check_data(evidence.table, kept)
@@ -103,9 +101,9 @@ def describe(
         model=model,
         evidence=evidence,
         training_rows=_training_rows(network),
-        importance=importance.measure(network, evidence),
-        checks=fit.check(network, evidence),
-        unusual=unusual.find(network, evidence) if evidence.source is Source.GIVEN else None,
+        importance=importance.measure_importance(network, evidence),
+        checks=fit.check_fit(network, evidence),
+        unusual=unusual.find_unusual(network, evidence) if evidence.source is Source.GIVEN else None,
         early_stop=_early_stop(network, evidence),
         sample=None if network.structure.inputs else joint_sample(network),
         data=checked,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from spbn.diagnostics.evidence import Source
+from spbn.diagnostics.validation import Source
 from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
 from spbn.report.format import count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spbn.diagnostics.strengths import Strengths
+from spbn.diagnostics.importance import Strengths
 from spbn.graphs.dag import Arc
 from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, EQUIVALENT
 from spbn.plots.markup import Html, join, tag

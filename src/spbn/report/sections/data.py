@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck
-from spbn.diagnostics.evidence import Source
+from spbn.diagnostics.validation import Source
 from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
 from spbn.report.format import MINUS, count, number, plural

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spbn.diagnostics.calibration import GOOD, FitCheck
+from spbn.diagnostics.validation import GOOD, FitCheck
 from spbn.plots.markup import Html, join, tag
 from spbn.report.charts import uniform_histogram
 from spbn.report.content import Content

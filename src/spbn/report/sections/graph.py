@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from math import exp, inf
 
-from spbn.diagnostics.evidence import Source
 from spbn.diagnostics.importance import FEWEST_ROWS, Importance, Loss, other_type
+from spbn.diagnostics.validation import Source
 from spbn.nodes.base import Description, ParameterTable
 from spbn.plots.graph_svg import graph_svg, legend, type_class
 from spbn.plots.markup import Html, join, tag

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spbn.diagnostics.settings import default_settings
+from spbn.diagnostics.validation import default_settings
 from spbn.plots.layout import shortened
 from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content

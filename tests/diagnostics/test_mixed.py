@@ -8,9 +8,8 @@ from scipy import stats
 import spbn
 from mixed import MODELS, STRUCTURE, mixed_frame, mixed_network
 from spbn.diagnostics import early_stop, leave_one_out, out_of_fold, unusual_rows
-from spbn.diagnostics.calibration import check
-from spbn.diagnostics.evidence import gather
-from spbn.diagnostics.importance import measure
+from spbn.diagnostics.importance import measure_importance
+from spbn.diagnostics.validation import check_fit, gather_rows
 from spbn.tables.frames import as_table
 from spbn.tables.splits import fold_labels
 
@@ -45,7 +44,9 @@ def test_smoothing_is_that_of_the_network():
     others = spbn.BayesianNetwork.fit(STRUCTURE, FRAME.drop(index=3), smoothing=40.0)
     found = leave_one_out(network, FRAME, [3])[:, 0]
     np.testing.assert_allclose(found, others.logpdf_by_node(FRAME.iloc[[3]]).iloc[0], rtol=1e-7)
-    wide, narrow = (measure(made, gather(made, FRAME)).scores for made in (network, mixed_network()))
+    wide, narrow = (
+        measure_importance(made, gather_rows(made, FRAME)).scores for made in (network, mixed_network())
+    )
     assert wide["size"] != narrow["size"]
     assert wide["z"] == narrow["z"]
 
@@ -60,12 +61,12 @@ def test_a_rare_level_is_a_reason():
 
 def test_right_probabilities_pass_the_check_and_wrong_ones_do_not():
     network = mixed_network()
-    right = check(network, gather(network, network.sample(2_000, seed=1)))
+    right = check_fit(network, gather_rows(network, network.sample(2_000, seed=1)))
     assert set(right) == set(network.nodes)
     assert all(found.verdict == "good" for found in right.values())
     swapped = network.sample(2_000, seed=1)
     swapped["size"] = swapped["size"].map({"small": "large", "large": "small"})
-    assert check(network, gather(network, swapped))["size"].verdict == "poor"
+    assert check_fit(network, gather_rows(network, swapped))["size"].verdict == "poor"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,7 +74,7 @@ def test_the_check_does_not_share_its_random_numbers_with_simulated_data(seed):
     """A level drawn with the first numbers of a small seed, as many people draw them."""
     data = pd.DataFrame({"a": np.where(np.random.default_rng(seed).random(2_000) < 0.6, "yes", "no")})
     network = spbn.BayesianNetwork.fit(spbn.Structure(["a"], types="discrete"), data)
-    assert check(network, gather(network, data))["a"].verdict == "good"
+    assert check_fit(network, gather_rows(network, data))["a"].verdict == "good"
 
 
 def test_points_on_steps_are_uniform():
@@ -86,7 +87,7 @@ def test_points_on_steps_are_uniform():
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_importance_of_every_arc_is_measured(kind):
     network = mixed_network(kind)
-    found = measure(network, gather(network, FRAME))
+    found = measure_importance(network, gather_rows(network, FRAME))
     assert set(found.arcs) == set(STRUCTURE.arcs)
     assert set(found.types) == {"x", "y", "z"}  # nothing else than discrete can be discrete
     assert found.arcs["size", "y"].total > found.arcs["size", "y"].error
