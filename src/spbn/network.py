@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed
-from spbn.errors import ArgumentError, FitError
+from spbn._base.files import ArrayReader, ArrayWriter
+from spbn.errors import ArgumentError, FitError, ModelFileError
 from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import impute, log_density_of_observed, predict
 from spbn.inference.posterior import Posterior
 from spbn.inference.query import query
+from spbn.io import model
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule
@@ -29,6 +31,32 @@ from spbn.transforms import require_kind
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+
+class Network(Protocol):
+    """What networks of all kinds have in common, whether rows depend on those before them or not."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes."""
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables that rows must have, with the levels of the discrete ones."""
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether rows depend on those before them."""
+
+    @property
+    def row_network(self) -> BayesianNetwork:
+        """The network that gives the density of a row."""
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Return the log-density of every row."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to a ``.spbn`` file."""
 
 
 @final
@@ -235,18 +263,38 @@ class BayesianNetwork(Joint):
             )
         return self.with_cpds(cpds)
 
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether rows depend on those before them: they do not."""
+        return False
+
+    @property
+    def row_network(self) -> BayesianNetwork:
+        """The network that gives the density of a row: this one."""
+        return self
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the network as plain data, apart from its arrays, for a file."""
+        return model.to_record(self, arrays)
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any], version: int, arrays: ArrayReader) -> BayesianNetwork:
+        """Read what `to_record` wrote; anything else is a `ModelFileError`."""
+        return model.from_record(cls, record, version, arrays)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
-        from spbn.io import model
-
         model.save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> BayesianNetwork:
         """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
-        from spbn.io import model
-
-        return model.load(path)
+        network = model.load(path)
+        if not isinstance(network, BayesianNetwork):
+            raise ModelFileError(
+                f"{os.fspath(path)} holds a dynamic network: read it with spbn.DynamicNetwork.load."
+            )
+        return network
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph; see `spbn.plots.plot_structure`."""
@@ -279,3 +327,6 @@ class BayesianNetwork(Joint):
 
     def __str__(self) -> str:
         return "\n".join(str(self.cpds[node]) for node in self.order if node in self._cpds)
+
+
+model.register(None, BayesianNetwork.from_record)

@@ -18,13 +18,12 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.diagnostics.unusual import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
-from spbn.io.model import load_any
-from spbn.network import BayesianNetwork
+from spbn.io.model import load
+from spbn.network import Network
 from spbn.nodes.base import logpdf_of_columns
 from spbn.nodes.by_configuration import parts_of
 from spbn.tables.rows import RowParser
 from spbn.tables.table import Variable
-from spbn.timeseries.network import DynamicNetwork
 from spbn.transforms import StackedMargins
 
 LOWEST, HIGHEST = -1e300, 1e300  # log-densities that can be added and compared
@@ -99,14 +98,13 @@ class RowScorer:
     #: Names of the nodes, which are scored.
     nodes: tuple[str, ...]
 
-    def __init__(self, network: BayesianNetwork | DynamicNetwork) -> None:
-        if isinstance(network, DynamicNetwork):
-            network = network.transition
-        if not isinstance(network, BayesianNetwork):
+    def __init__(self, network: Network) -> None:
+        if not hasattr(network, "row_network"):
             raise ArgumentError(
                 f"a scorer needs a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}: "
                 f"spbn.load_scorer reads a file."
             )
+        network = network.row_network
         self.variables, self.nodes = network.variables, network.nodes
         self._network = network
         self._parser = RowParser(self.variables)
@@ -207,4 +205,4 @@ def load_scorer(path: str | os.PathLike[str]) -> RowScorer:
     >>> scorer.score(row).blame[0].node
     'E'
     """
-    return RowScorer(load_any(path))
+    return RowScorer(load(path))

@@ -42,14 +42,15 @@ def load_model(path: Path) -> BayesianNetwork:
 
 def load_any_model(path: Path) -> BayesianNetwork | DynamicNetwork:
     """Read a network, of single rows or over time."""
-    from spbn.io.model import load_any
+    from spbn.io.model import load
 
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model.")
     with busy("reading the model"):
-        return load_any(path)
+        network: BayesianNetwork | DynamicNetwork = load(path)
+    return network
 
 
 def training_frame(

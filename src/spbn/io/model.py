@@ -10,8 +10,8 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from spbn._base import files
 from spbn._base.arrays import FloatArray
 from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse, replacing
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
-from spbn.network import BayesianNetwork
+from spbn.joint import Joint
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.by_configuration import read_cpd, write_cpd
 from spbn.pc import PCResult
@@ -29,8 +29,6 @@ from spbn.search import SearchResult
 from spbn.search import records as pc_records
 from spbn.search import records as search_records
 from spbn.structure import Structure
-from spbn.timeseries import records as dynamic_records
-from spbn.timeseries.network import DynamicNetwork
 
 VERSION = 2
 READABLE = (1, 2)  # version 1 has no record of learning
@@ -44,18 +42,29 @@ SMALL_INFLATED, MOST_INFLATED = 1 << 26, 64  # bytes of integers, always, and fo
 INTEGERS = ".integers"
 
 
-def save(network: BayesianNetwork | DynamicNetwork, path: str | os.PathLike[str]) -> None:
+class Storable(Protocol):
+    """A network that can be written to a file."""
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the network as plain data, apart from its arrays."""
+
+
+AnyJoint = TypeVar("AnyJoint", bound=Joint)
+#: Makes a network of a record, of the version of its file, and of the arrays of the file.
+Reader = Callable[[Any, int, ArrayReader], Storable]
+#: How networks of every kind are read, by the key of a document that holds them; None: the document itself.
+_READERS: dict[str | None, Reader] = {}
+
+
+def register(key: str | None, read: Reader) -> None:
+    """Say how networks of some kind are read."""
+    _READERS[key] = read
+
+
+def save(network: Storable, path: str | os.PathLike[str]) -> None:
     """Write a network; the file is written completely or not at all."""
     arrays = ArrayWriter()
-    document: dict[str, Any] = {"format": "spbn", "version": VERSION}
-    if isinstance(network, DynamicNetwork):
-        document["dynamic"] = {
-            **dynamic_records.to_plain(network),
-            "static": _network_record(network.static, arrays),
-            "transition": _network_record(network.transition, arrays),
-        }
-    else:
-        document |= _network_record(network, arrays)
+    document = {"format": "spbn", "version": VERSION, **network.to_record(arrays)}
     document["columns"] = [
         {"file": _integer_file(i) if i in arrays.integers else _column_file(i), "rows": len(column)}
         for i, column in enumerate(arrays.columns)
@@ -73,18 +82,8 @@ def save(network: BayesianNetwork | DynamicNetwork, path: str | os.PathLike[str]
                 archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
 
 
-def load(path: str | os.PathLike[str]) -> BayesianNetwork:
-    """Read a network that is not dynamic."""
-    network = load_any(path)
-    if isinstance(network, DynamicNetwork):
-        raise ModelFileError(
-            f"{os.fspath(path)} holds a dynamic network: read it with spbn.DynamicNetwork.load."
-        )
-    return network
-
-
-def load_any(path: str | os.PathLike[str]) -> BayesianNetwork | DynamicNetwork:
-    """Read a network, dynamic or not."""
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a network of any kind."""
     with open(path, "rb") as stream:  # errors about the path itself are raised as they are
         try:
             length = stream.seek(0, os.SEEK_END)
@@ -102,23 +101,15 @@ def load_any(path: str | os.PathLike[str]) -> BayesianNetwork | DynamicNetwork:
             ) from error
 
 
-def _read(archive: zipfile.ZipFile) -> BayesianNetwork | DynamicNetwork:
+def _read(archive: zipfile.ZipFile) -> Storable:
     document = _read_document(archive)
     arrays = ArrayReader(_read_columns(archive, document))
-    dynamic = document.get("dynamic")
-    if dynamic is None:
-        return _network_of(document, document["version"], arrays)
-    networks: list[BayesianNetwork] = []
-    for name in ("static", "transition"):
-        part = dynamic.get(name) if isinstance(dynamic, dict) else None
-        if not isinstance(part, dict):
-            refuse(f"its dynamic network must have a {name} network.")
-        networks.append(_network_of(part, document["version"], arrays))
-    return dynamic_records.from_plain(dynamic, *networks)
+    key = next((key for key in _READERS if key is not None and document.get(key) is not None), None)
+    return _READERS[key](document if key is None else document[key], document["version"], arrays)
 
 
-def _network_record(network: BayesianNetwork, arrays: ArrayWriter) -> dict[str, Any]:
-    """Describe a network as plain data, apart from its arrays."""
+def to_record(network: Joint, arrays: ArrayWriter) -> dict[str, Any]:
+    """Describe a structure and its densities as plain data, apart from their arrays."""
     record: dict[str, Any] = {
         "nodes": list(network.nodes),
         **({"inputs": list(network.structure.inputs)} if network.structure.inputs else {}),
@@ -137,8 +128,10 @@ def _network_record(network: BayesianNetwork, arrays: ArrayWriter) -> dict[str, 
     return record
 
 
-def _network_of(document: Mapping[str, Any], version: int, arrays: ArrayReader) -> BayesianNetwork:
-    """Read what `_network_record` wrote."""
+def from_record(
+    make: Callable[..., AnyJoint], document: Mapping[str, Any], version: int, arrays: ArrayReader
+) -> AnyJoint:
+    """Make a network of what `to_record` wrote."""
     nodes = list_of(document, "nodes", str)
     inputs = list_of(document, "inputs", str) if "inputs" in document else []
     if len(nodes) + len(inputs) > MOST_NODES:
@@ -164,12 +157,12 @@ def _network_of(document: Mapping[str, Any], version: int, arrays: ArrayReader) 
     else:
         made = from_plain(document.get("record"), search=search, type_search=type_search)
     try:
-        network = BayesianNetwork(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
+        network = make(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
         if "margins" not in document:
             return network
         continuous = [variable.name for variable in network.variables if not variable.is_discrete]
         margins = margins_records.from_plain(document["margins"], continuous)
-        return BayesianNetwork(network.structure, cpds, margins=margins, record=made)
+        return make(network.structure, cpds, margins=margins, record=made)
     except ModelFileError:
         raise
     except SpbnError as error:

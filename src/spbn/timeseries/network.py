@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any, final
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
-from spbn.errors import ArgumentError, DataError, GraphError, quoted
+from spbn._base.files import ArrayReader, ArrayWriter, refuse
+from spbn.errors import ArgumentError, DataError, GraphError, ModelFileError, SpbnError, quoted
+from spbn.io import model
 from spbn.network import BayesianNetwork
 from spbn.tables.frames import as_table, frame_index, table_with_holes
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+MOST_LAGS = 1 << 12  # in a file
 SHOWN_HISTORY = 200  # rows before a forecast that its picture may show
 
 
@@ -261,19 +265,61 @@ class DynamicNetwork:
             static, transition, self.lags, series=self.series, time=self.time, step=self.step
         )
 
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether rows depend on those before them: they do."""
+        return True
+
+    @property
+    def row_network(self) -> BayesianNetwork:
+        """The network that gives the density of a row: the transition network."""
+        return self.transition
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the network as plain data, apart from its arrays, for a file."""
+        own = {"lags": self.lags, "series": self.series, "time": self.time, "step": self.step}
+        return {
+            "dynamic": {
+                **own,
+                "static": self.static.to_record(arrays),
+                "transition": self.transition.to_record(arrays),
+            }
+        }
+
+    @classmethod
+    def from_record(cls, record: Any, version: int, arrays: ArrayReader) -> DynamicNetwork:
+        """Read what `to_record` wrote below "dynamic"; anything else is a `ModelFileError`."""
+        for name in ("static", "transition"):
+            if not isinstance(record, dict) or not isinstance(record.get(name), dict):
+                refuse(f"its dynamic network must have a {name} network.")
+        static, transition = (
+            BayesianNetwork.from_record(record[name], version, arrays) for name in ("static", "transition")
+        )
+        lags, step = record.get("lags"), record.get("step")
+        if isinstance(lags, bool) or not isinstance(lags, int) or not 1 <= lags <= MOST_LAGS:
+            refuse(f"its number of lags makes no sense. Got {lags!r:.100}.")
+        for key in ("series", "time"):
+            if not (record.get(key) is None or isinstance(record[key], str)):
+                refuse(f"{key!r} must be the name of a column. Got {record[key]!r:.100}.")
+        is_number = isinstance(step, int | float) and not isinstance(step, bool)
+        if step is not None and not (is_number and 0 < step < math.inf):
+            refuse(f"its step of time must be a number greater than 0. Got {step!r:.100}.")
+        step = None if step is None else float(step)
+        try:
+            return cls(
+                static, transition, lags, series=record.get("series"), time=record.get("time"), step=step
+            )
+        except SpbnError as error:
+            raise ModelFileError(f"its dynamic network makes no sense: {error}") from error
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
-        from spbn.io import model
-
         model.save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> DynamicNetwork:
         """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
-        from spbn.errors import ModelFileError
-        from spbn.io import model
-
-        network = model.load_any(path)
+        network = model.load(path)
         if not isinstance(network, DynamicNetwork):
             raise ModelFileError(
                 f"{os.fspath(path)} holds a network that is not dynamic: read it with "
@@ -345,6 +391,9 @@ class DynamicNetwork:
             return display.svg(self)
         except ImportError:
             return None
+
+
+model.register("dynamic", DynamicNetwork.from_record)
 
 
 def require_lags(lags: object) -> None:
