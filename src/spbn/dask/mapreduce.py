@@ -22,7 +22,7 @@ from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
 from spbn.errors import DataError
 from spbn.kernels import exact
-from spbn.kernels.estimates import whitened
+from spbn.kernels.estimates import Spans, whitened
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
 from spbn.kernels.spectral.truncation import Outskirts
@@ -409,7 +409,7 @@ def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[Adding]) -> li
                 np.ascontiguousarray(points),
                 np.arange(len(rows))[None],
                 one.whitener[None, None],
-                np.array([span]),
+                Spans(np.array([span])),
             )[0, training:]
             out[number] = np.logaddexp(out[number], values + math.log(count))
     return out

@@ -108,7 +108,7 @@ class PreparedKernels:
     def _log_density_by_scale(self, whitened: FloatArray) -> FloatArray:
         d, rows = len(whitened), self.rows.shape[1]
         points = np.concatenate([self.rows[:d], whitened], axis=1)
-        span = np.array([[rows, points.shape[1], 0, rows, 0, 0]])
+        span = Spans(np.array([[rows, points.shape[1], 0, rows, 0, 0]]))
         columns, whiteners = np.arange(d)[None], np.eye(d)[None, None]
         density = kernels.log_density_by_scale(points, columns, whiteners, span, engine=self.engine)
         return density[0, :, rows:] + self._log_volumes[d - 1]
