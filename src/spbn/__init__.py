@@ -37,10 +37,9 @@ if "_SPBN_COMPLETE" not in environ:
         NodeType,
         ProbabilityTable,
     )
-    from spbn.pc import PCResult, pc
     from spbn.record import Record
     from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
-    from spbn.search import SearchResult, hill_climb
+    from spbn.search import PCResult, SearchResult, hill_climb, pc
     from spbn.structure import Structure
     from spbn.tables.lags import resample
     from spbn.tables.table import Variable

@@ -76,6 +76,16 @@ def test_a_notebook_shows_the_steps_of_a_search(notebook):
     assert notebook[-1] == ""
 
 
+def test_a_notebook_shows_the_stages_of_pc(notebook, shown):
+    import spbn
+
+    spbn.learn(spbn.datasets.synthetic(60, seed=0), algorithm="pc", test="plc", progress=True)
+    stages = [html for html in notebook if "PC: " in html]
+    assert any("conditions of 1" in html and 'max="' in html for html in stages)
+    assert notebook[-1] == ""
+    assert shown == []
+
+
 def test_a_notebook_is_left_clean_after_an_error(notebook):
     with pytest.raises(ZeroDivisionError), working(True, "dividing"):
         1 / 0  # noqa: B018

@@ -13,7 +13,7 @@ from spbn.errors import ArgumentError, DataError, GraphError
 from spbn.graphs.dag import DAG
 from spbn.independence import IndependenceTest, Oracle, PartialCorrelation, RCoT
 from spbn.metrics import hmd
-from spbn.pc import pc
+from spbn.search import pc
 from spbn.search.pc_skeleton import Conditions
 
 from strategies import NAMES, arcs_of_dag, nonlinear_frame

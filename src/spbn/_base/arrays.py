@@ -1,4 +1,4 @@
-"""The kinds of arrays that the package works on."""
+"""Arrays: their types, caches of them, log-weights, and random generators."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ BoolArray = npt.NDArray[np.bool_]
 LOG_2 = math.log(2.0)
 LOG_2PI = math.log(2.0 * math.pi)
 
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+LEAST = -1e300  # stands for -inf, which cannot be subtracted from itself
+Seed = int | np.random.Generator | None
+
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array if it is read-only and in C order, else a view or a copy that is.
@@ -31,14 +36,6 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
-
-
-# ----------------------------------------------------------------------------------------------------
-# Caches that know their limits.
-
-
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
 
 
 def forget_older_half(cache: dict[Key, Any], *, limit: int, keep: Set[Key]) -> None:
@@ -59,13 +56,6 @@ def remembered(cache: OrderedDict[Key, Value], key: Key, found: Callable[[], Val
     return cache[key]
 
 
-# ----------------------------------------------------------------------------------------------------
-# Weights of which the logarithms are known.
-
-
-LEAST = -1e300  # stands for -inf, which cannot be subtracted from itself
-
-
 def relative_weights(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
     """Return weights relative to the greatest along an axis; all are 0 where all logarithms are -inf."""
     weights: FloatArray = np.exp(log_weights - greatest(log_weights, axis=axis))
@@ -76,13 +66,6 @@ def greatest(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
     """Return the greatest logarithm along an axis, which is kept; a finite number, even if all are -inf."""
     top: FloatArray = np.maximum(log_weights.max(axis=axis, keepdims=True), LEAST)
     return top
-
-
-# ----------------------------------------------------------------------------------------------------
-# Random generators, and checks of how much to draw from them.
-
-
-Seed = int | np.random.Generator | None
 
 
 def generator(seed: Seed) -> np.random.Generator:

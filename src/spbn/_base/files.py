@@ -1,4 +1,22 @@
-"""Files that are written completely or not at all."""
+"""Files that are written completely or not at all, and what node types write to model files.
+
+Node types write plain data and columns of numbers. Files come from anywhere, so whatever is read is checked
+here; what is wrong raises a `ModelFileError`.
+
+Columns of whole numbers, most of them small, take few bytes. A number is written as 8 bytes, with its sign in
+the lowest bit, and the highest bytes of all numbers come first, then the next ones, and so on. What is small
+has zeros in all but the last of these, and deflate makes them vanish; floating-point numbers have no such
+bytes.
+
+>>> import zlib
+>>> import numpy as np
+>>> from spbn._base.files import from_bytes, to_bytes
+>>> numbers = np.round(100 * np.random.default_rng(0).normal(size=1000))
+>>> bool((from_bytes(to_bytes(numbers)) == numbers).all())
+True
+>>> len(zlib.compress(to_bytes(numbers))) < 1400
+True
+"""
 
 from __future__ import annotations
 
@@ -18,6 +36,10 @@ from spbn._base.arrays import FloatArray
 from spbn.errors import ModelFileError
 
 NEW_FILE = 0o666  # what `open` requests; the umask takes bits away
+#: How many numbers nodes may always have in total, and how often they may use a column on average:
+#: nodes that share columns must not turn a small file into gigabytes.
+SMALL, MOST_USES = 1 << 24, 256
+LARGEST_INTEGER = 2.0**62
 
 
 @contextmanager
@@ -77,18 +99,6 @@ def _create(target: Path, mode: int) -> Path:
             # Nobody who may not read the target may read this.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode | stat.S_IWUSR))
             return path
-
-
-# ----------------------------------------------------------------------------------------------------
-# What node types write to model files, and how they read it back: plain data and columns of numbers.
-#
-# Files come from anywhere, so whatever is read is checked here; what is wrong raises a `ModelFileError`.
-
-
-#: How many numbers nodes may always have in total, and how often they may use a column on average:
-#: nodes that share columns must not turn a small file into gigabytes.
-SMALL, MOST_USES = 1 << 24, 256
-LARGEST_INTEGER = 2.0**62
 
 
 @final
@@ -179,23 +189,6 @@ def refuse(reason: str) -> NoReturn:
 
 def _is_index(value: Any, length: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < length
-
-
-# ----------------------------------------------------------------------------------------------------
-# Columns of whole numbers, most of them small, in few bytes.
-#
-# A number is written as 8 bytes, with its sign in the lowest bit, and the highest bytes of all numbers come
-# first, then the next ones, and so on. What is small has zeros in all but the last of these, and deflate
-# makes them vanish; floating-point numbers have no such bytes.
-#
-# >>> import zlib
-# >>> import numpy as np
-# >>> from spbn._base.files import from_bytes, to_bytes
-# >>> numbers = np.round(100 * np.random.default_rng(0).normal(size=1000))
-# >>> bool((from_bytes(to_bytes(numbers)) == numbers).all())
-# True
-# >>> len(zlib.compress(to_bytes(numbers))) < 1400
-# True
 
 
 def to_bytes(numbers: FloatArray) -> bytes:

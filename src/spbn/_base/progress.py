@@ -1,4 +1,4 @@
-"""Text from anywhere, made fit for a terminal."""
+"""Lines in a terminal or a notebook that show how far long work is."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from spbn.search import Step
-
+from typing import Any, Protocol
 
 # Control characters (C0, DEL, C1), marks that turn the direction of text, line separators, and half
 # characters that cannot be encoded. Names in a file may hold any of these, and a terminal obeys them.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+COMPILING = "compiling, on the first run only"
+NOTHING = {"text/html": "", "text/plain": ""}
+PAUSE = 0.1  # seconds between two changes of what a notebook shows
 
 
 def printable(text: str) -> str:
@@ -24,13 +23,28 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-# ----------------------------------------------------------------------------------------------------
-# A line in the terminal, or in a notebook, that shows how far long work is.
+class Step(Protocol):
+    """What is shown of a step of a search."""
 
+    @property
+    def number(self) -> int:
+        """Its number."""
 
-COMPILING = "compiling, on the first run only"
-NOTHING = {"text/html": "", "text/plain": ""}
-PAUSE = 0.1  # seconds between two changes of what a notebook shows
+    @property
+    def operator(self) -> object:
+        """What it changed."""
+
+    @property
+    def score(self) -> float:
+        """The score after it."""
+
+    @property
+    def validation_score(self) -> float:
+        """The score of validation rows after it."""
+
+    @property
+    def misses(self) -> int:
+        """How many steps in a row have not improved that."""
 
 
 def in_notebook() -> bool:
@@ -42,27 +56,27 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[str, int], None]]:
-    """Give a function that shows a text and how much is done in a notebook; nothing of it stays."""
+def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Give a function that shows a text and how much is done of how much, in a notebook; nothing stays."""
     from IPython.display import display
 
     put: Any = display  # it has no types
     start, last = time.monotonic(), 0.0
 
-    def both(text: str, done: int) -> dict[str, str]:
+    def both(text: str, done: int, total: int | None) -> dict[str, str]:
         """Return what is shown as HTML, and as text where there is none."""
         extent = "" if total is None else f' value="{done}" max="{total}"'
         bar = f"<progress{extent}></progress>"
         html = f"<div>{bar} {escape(text)} <small>{time.monotonic() - start:.0f} s</small></div>"
         return {"text/html": html, "text/plain": text}
 
-    handle = put(both(title, 0), raw=True, display_id=True)
+    handle = put(both(title, 0, total), raw=True, display_id=True)
 
-    def show(text: str, done: int) -> None:
+    def show(text: str, done: int, total: int | None) -> None:
         nonlocal last
         if time.monotonic() - last >= PAUSE:
             last = time.monotonic()
-            handle.update(both(text, done), raw=True)
+            handle.update(both(text, done, total), raw=True)
 
     try:
         yield show
@@ -81,9 +95,9 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], Non
     if in_notebook():
         with (
             notebook_line("scoring the first candidates") as show,
-            watching_compilation(lambda under_way: show(COMPILING, 0) if under_way else None),
+            watching_compilation(lambda under_way: show(COMPILING, 0, None) if under_way else None),
         ):
-            yield lambda step: show(_described(step, patience), 0)
+            yield lambda step: show(_described(step, patience), 0, None)
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -120,7 +134,7 @@ def counting_progress(shown: bool, title: str, total: int) -> Iterator[Callable[
     if in_notebook():
         with notebook_line(title, total) as show:
             done = iter(range(1, total + 1))
-            yield lambda: show(title, next(done, total))
+            yield lambda: show(title, next(done, total), total)
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -128,6 +142,26 @@ def counting_progress(shown: bool, title: str, total: int) -> Iterator[Callable[
     with Progress(console=Console(stderr=True), transient=True) as display:
         task = display.add_task(title, total=total)
         yield lambda: display.advance(task)
+
+
+@contextmanager
+def stage_progress(shown: bool, title: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that shows what is being done, how much of it is done, and how much there is."""
+    if not shown:
+        yield lambda what, done, total: None
+        return
+    if in_notebook():
+        with notebook_line(title) as show:
+            yield lambda what, done, total: show(f"{title}: {what}", done, total)
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as display:
+        task = display.add_task(title)
+        yield lambda what, done, total: display.update(
+            task, description=f"{title}: {what}", completed=done, total=total
+        )
 
 
 @contextmanager

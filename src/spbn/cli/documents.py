@@ -75,8 +75,7 @@ def _of_description(description: Description) -> dict[str, Any]:
 
 
 def _of_search(search: Any) -> dict[str, Any] | None:
-    from spbn.pc import PCResult
-    from spbn.search import SearchResult
+    from spbn.search import PCResult, SearchResult
 
     if isinstance(search, PCResult):
         pdag = search.pdag

@@ -59,8 +59,7 @@ def note(message: str) -> None:
 
 def show_network(network: BayesianNetwork | DynamicNetwork, *, details: bool = False) -> None:
     """Print the nodes, parents first, with their types and densities; and how they were found."""
-    from spbn.pc import PCResult
-    from spbn.search import SearchResult
+    from spbn.search import PCResult, SearchResult
     from spbn.timeseries.network import DynamicNetwork
 
     if isinstance(network, DynamicNetwork):

@@ -6,6 +6,8 @@ order of the condition or of the columns, nor on what was asked before. So the
 variables are numbered alphabetically, not by column, the numbers in a question
 are sorted before a test sees it, and a test draws its random numbers
 from a `stream` named after the question.
+
+`Oracle` is the test that knows the answer: d-separation in a given DAG.
 """
 
 from __future__ import annotations
@@ -141,10 +143,6 @@ def require_rows(rows: int, needed: int, size: int) -> None:
             f"a condition of {size} variable{'s' if size != 1 else ''} needs at least {needed} rows. "
             f"Got {rows}: add rows, or limit the condition (max_conditioning in pc)."
         )
-
-
-# ----------------------------------------------------------------------------------------------------
-# The test that knows the answer: d-separation in a given DAG.
 
 
 @final

@@ -1,4 +1,10 @@
-"""CMIknn: conditional mutual information by nearest neighbours, tested by local permutation."""
+"""CMIknn: conditional mutual information by nearest neighbours, tested by local permutation.
+
+Neighbours are counted in compiled loops. Columns are integers, ranks or points of a fine grid, so that
+distances are exact and a neighbour's distance is found by counting, in ever smaller intervals: a loop without
+branches, which the compiler turns into vector instructions. With k a share of the rows, any search visits
+O(rows²) pairs; this one visits several per nanosecond.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +27,10 @@ ROWS_A_TASK = 8
 GRID = 2.0**30
 #: Ties are broken by noise with this share of the standard deviation.
 JITTER = 1e-6
+#: Columns of integers.
+Grid = npt.NDArray[np.int32]
+
+ONE, NONE = np.uint32(1), np.uint32(0)
 
 
 @final
@@ -161,22 +171,6 @@ def _standardised(table: Table, noise: FloatArray) -> Grid:
     columns = columns / table.columns.std(axis=1, keepdims=True) + JITTER * noise
     grid: Grid = np.rint(columns * (GRID / columns.max())).astype(np.int32)
     return grid
-
-
-# ----------------------------------------------------------------------------------------------------
-# Counting neighbours, compiled.
-#
-# Columns are integers, ranks or points of a fine grid, so that distances are
-# exact and a neighbour's distance is found by counting, in ever smaller intervals:
-# a loop without branches, which the compiler turns into vector instructions. With
-# k a share of the rows, any search visits O(rows²) pairs; this one visits
-# several per nanosecond.
-
-
-#: Columns of integers.
-Grid = npt.NDArray[np.int32]
-
-ONE, NONE = np.uint32(1), np.uint32(0)
 
 
 @compiled()

@@ -1,4 +1,8 @@
-"""Partial correlation: the exact test for jointly Gaussian variables."""
+"""Partial correlation: the exact test for jointly Gaussian variables.
+
+The regression on a condition is a Gaussian elimination in the correlation matrix. It costs O(k³) for k
+variables in the condition, whatever the number of rows.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,10 @@ from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, sorted_numbers
 from spbn.numerics.moments import Moments
 from spbn.tables.frames import Missing
+
+#: If the condition leaves a smaller share than this of a variable's variance, the variable is a
+#: linear function of the condition: what is left is rounding.
+REDUNDANT = 1e-12
 
 
 @final
@@ -77,17 +85,6 @@ class PartialCorrelation(IndependenceTest):
 
         pvalues: FloatArray = betainc((self.rows - lost - rank) / 2, 0.5, unexplained)
         return pvalues
-
-
-# ----------------------------------------------------------------------------------------------------
-# Linear regression on a condition, by Gaussian elimination in the correlation matrix.
-#
-# It costs O(k³) for k variables in the condition, whatever the number of rows.
-
-
-#: If the condition leaves a smaller share than this of a variable's variance, the variable is a
-#: linear function of the condition: what is left is rounding.
-REDUNDANT = 1e-12
 
 
 def correlations_of(columns: FloatArray) -> FloatArray:

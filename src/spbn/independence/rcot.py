@@ -1,4 +1,16 @@
-"""RCoT: the randomised conditional correlation test, nonparametric and linear in the rows."""
+"""RCoT: the randomised conditional correlation test, nonparametric and linear in the rows.
+
+Under independence the statistic is a weighted sum of chi-square variables. Its upper tail is computed from
+the power sums of its weights. Lindsay, Pilla and Basak (2000) take a mixture of four gamma distributions with
+a common shape that has the first eight moments of the sum. A gamma variable of mean μ and shape 1/s has the
+moments μ^r (1 + s)(1 + 2s)···(1 + (r-1)s). So, divided by those products, the moments of the sum must be the
+moments of the *means* of the mixture, and a distribution on four points is given by its moments: its points
+and weights are those of Gauss quadrature. That fixes all but s, the inverse of the shape: it is the one for
+which four points suffice, that is, for which the matrix of moments becomes singular.
+
+Where rounding leaves no room for four points, the mixture has three, two, or
+one. One is the approximation of Satterthwaite and Welch.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +52,12 @@ NOTHING_LEFT = 1e-18
 
 Key = tuple[int, ...]
 _remembering = threading.Lock()  # a test may be asked by several threads
+
+#: Number of gamma distributions, and of power sums that it takes.
+POINTS = 4
+POWERS = 2 * POINTS
+
+_BISECTIONS = 50
 
 
 @final
@@ -228,29 +246,6 @@ def _tasks(given: IntArray) -> Iterator[tuple[Key, slice]]:
         key = tuple(given[start].tolist())
         for first in range(start, end, QUESTIONS_A_TASK):
             yield key, slice(first, min(first + QUESTIONS_A_TASK, end))
-
-
-# ----------------------------------------------------------------------------------------------------
-# The upper tail of a weighted sum of chi-square variables, from the power sums of its weights.
-#
-# Lindsay, Pilla and Basak (2000) take a mixture of four gamma distributions with
-# a common shape that has the first eight moments of the sum. A gamma variable
-# of mean μ and shape 1/s has the moments μ^r (1 + s)(1 + 2s)···(1 + (r-1)s). So,
-# divided by those products, the moments of the sum must be the moments of the
-# *means* of the mixture, and a distribution on four points is given by its
-# moments: its points and weights are those of Gauss quadrature. That fixes all
-# but s, the inverse of the shape: it is the one for which four points suffice,
-# that is, for which the matrix of moments becomes singular.
-#
-# Where rounding leaves no room for four points, the mixture has three, two, or
-# one. One is the approximation of Satterthwaite and Welch.
-
-
-#: Number of gamma distributions, and of power sums that it takes.
-POINTS = 4
-POWERS = 2 * POINTS
-
-_BISECTIONS = 50
 
 
 def upper_tail(statistics: FloatArray, power_sums: FloatArray) -> FloatArray:

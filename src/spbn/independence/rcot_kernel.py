@@ -6,6 +6,11 @@ memory, and no array grows with the rows. Every step has the same shape
 whatever else is asked in the same call, and every sum is made by one thread in a
 fixed order, so not even the last bit of an answer depends on its batch or
 on the number of threads. The lock of the interpreter is released meanwhile.
+
+The features are cosines of random projections, whose inner products approximate a Gaussian kernel. For
+weights w ~ N(0, 1/width²) and phases b uniform on a circle, the average of 2 cos(w·x + b) cos(w·y + b) is
+exp(-|x - y|² / (2 width²)) (Rahimi and Recht, 2007). The width is the median distance between rows. Weights
+and phases are kept in turns, not radians, because whole turns can then be removed exactly.
 """
 
 from __future__ import annotations
@@ -25,6 +30,14 @@ BLOCK = 128
 RIDGE = 1e-10
 #: A feature with less variance than this is constant.
 CONSTANT = 1e-30
+#: Rows from which the median distance is taken.
+WIDTH_ROWS = 500
+
+_TURN = 2.0 * math.pi
+# Taylor series of the sine, which is exact to 3e-16 up to a quarter turn.
+_S3, _S5, _S7, _S9, _S11, _S13, _S15, _S17, _S19 = (
+    (-1.0) ** k / math.factorial(2 * k + 1) for k in range(1, 10)
+)
 
 
 @compiled()
@@ -196,25 +209,6 @@ def _multiply(a: FloatArray, b: FloatArray, width: int, products: FloatArray, su
                 row[j] = of_a[j] * of_b[j]
                 total += row[j]
             sums[f * len(b) + g] += total
-
-
-# ----------------------------------------------------------------------------------------------------
-# Random Fourier features: cosines of random projections, whose inner products approximate a Gaussian kernel.
-#
-# For weights w ~ N(0, 1/width²) and phases b uniform on a circle, the average of
-# 2 cos(w·x + b) cos(w·y + b) is exp(-|x - y|² / (2 width²)) (Rahimi and Recht, 2007).
-# The width is the median distance between rows. Weights and phases are kept in
-# turns, not radians, because whole turns can then be removed exactly.
-
-
-#: Rows from which the median distance is taken.
-WIDTH_ROWS = 500
-
-_TURN = 2.0 * math.pi
-# Taylor series of the sine, which is exact to 3e-16 up to a quarter turn.
-_S3, _S5, _S7, _S9, _S11, _S13, _S15, _S17, _S19 = (
-    (-1.0) ** k / math.factorial(2 * k + 1) for k in range(1, 10)
-)
 
 
 class Projections(NamedTuple):

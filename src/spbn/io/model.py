@@ -23,9 +23,8 @@ from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.joint import Joint
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.by_configuration import read_cpd, write_cpd
-from spbn.pc import PCResult
 from spbn.record import Record, from_plain, to_plain
-from spbn.search import SearchResult
+from spbn.search import PCResult, SearchResult
 from spbn.search import records as pc_records
 from spbn.search import records as search_records
 from spbn.structure import Structure

@@ -1,6 +1,6 @@
-"""From data to the bandwidth matrix of a kernel density estimate.
+"""Kernel density estimates: their bandwidths, the spans of rows they are made of, and groups of similar ones.
 
-A rule is a name or a function. The named rules multiply the unbiased sample
+A bandwidth rule is a name or a function. The named rules multiply the unbiased sample
 covariance Σ̂ by a factor that depends only on the number of rows N and the dimension d:
 
 =============  ========================================
@@ -31,6 +31,7 @@ from spbn.numerics.moments import Moments
 
 BandwidthRule = str | Callable[[FloatArray], FloatArray]
 RULES = ("scott", "silverman", "cv")
+ALIKE = 2.0  # ratio of the widest to the narrowest bandwidth of a group
 
 
 def require_rule(rule: BandwidthRule) -> None:
@@ -66,13 +67,6 @@ def family_matrix(rule: BandwidthRule, columns: FloatArray) -> FloatArray:
     if not callable(rule):
         return matrix(rule, columns)
     return np.roll(matrix(rule, np.roll(columns, 1, axis=0)), -1, axis=(0, 1))
-
-
-# ----------------------------------------------------------------------------------------------------
-# What the engines work on: spans of rows, and density estimates grouped by similar bandwidths.
-
-
-ALIKE = 2.0  # ratio of the widest to the narrowest bandwidth of a group
 
 
 @dataclass(frozen=True, eq=False)

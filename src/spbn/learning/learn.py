@@ -33,11 +33,10 @@ from spbn.learning.task import (
 )
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
-from spbn.pc import PCResult, pc
 from spbn.record import Record, current_versions
 from spbn.scores import Score
 from spbn.scores.base import Averaged
-from spbn.search import SearchInterrupted, SearchResult, Step, hill_climb
+from spbn.search import PCResult, SearchInterrupted, SearchResult, Step, hill_climb, pc
 from spbn.search.operators import arcs_into, require_seconds
 from spbn.structure import Structure
 from spbn.tables.frames import training_table_with_holes

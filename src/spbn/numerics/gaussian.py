@@ -1,7 +1,13 @@
-"""Cholesky factors of small covariance matrices, in compiled code, with a rule for when one is singular.
+"""Gaussian vectors: Cholesky factors, mass between two bounds, and estimates from columns with holes.
 
-A matrix counts as singular if a variable is determined by those before it
-up to `SINGULAR` of its own variance. Below that, rounding decides.
+Cholesky factors are for small covariance matrices, in compiled code. A matrix counts as singular if a
+variable is determined by those before it up to `SINGULAR` of its own variance. Below that, rounding decides.
+
+Bounds of a normal distribution may be however far out.
+
+A normal distribution of columns with holes is estimated by EM. Given the observed values of a row, its holes
+are normal too. EM replaces them by their means, adds their covariance
+to that of the rows, and estimates anew, until the likelihood settles. No row has to be complete.
 """
 
 from __future__ import annotations
@@ -17,6 +23,12 @@ from spbn._base.jit import compiled
 
 #: Smallest share of a variable's variance that the variables before it must leave unexplained.
 SINGULAR = 1e-12
+FARTHEST = 38.0  # standard deviations, beyond which there is nothing left
+ASYMPTOTIC = 8.0  # from here on the tail is a series, since erfc would lose its digits
+MOST_ROUNDS = 200
+SETTLED = 1e-3  # nats that a round changes the log-volume of the distribution by, per column
+#: Rows of uncorrelated columns that are added, so that no direction is without variance.
+ADDED_ROWS = 0.1
 
 
 @compiled()
@@ -67,14 +79,6 @@ def whitener(matrix: FloatArray) -> FloatArray | None:
         return None
     invert(lower, inverse)
     return inverse
-
-
-# ----------------------------------------------------------------------------------------------------
-# The normal distribution between two bounds, however far out they are.
-
-
-FARTHEST = 38.0  # standard deviations, beyond which there is nothing left
-ASYMPTOTIC = 8.0  # from here on the tail is a series, since erfc would lose its digits
 
 
 def log_mass_between(low: FloatArray, high: FloatArray) -> FloatArray:
@@ -137,19 +141,6 @@ def log_left_tail(z: float) -> float:
     square = 1.0 / (z * z)
     series = 1.0 - square * (1.0 - square * (3.0 - square * (15.0 - square * (105.0 - 945.0 * square))))
     return -0.5 * z * z - 0.5 * LOG_2PI - math.log(-z) + math.log(series)
-
-
-# ----------------------------------------------------------------------------------------------------
-# A normal distribution of columns with holes: estimated by EM, and asked for what is missing.
-#
-# Given what is there of a row, its holes are normal too. EM replaces them by their means, adds their covariance
-# to that of the rows, and estimates anew, until the likelihood settles. No row has to be complete.
-
-
-MOST_ROUNDS = 200
-SETTLED = 1e-3  # nats that a round changes the log-volume of the distribution by, per column
-#: Rows of uncorrelated columns that are added, so that no direction is without variance.
-ADDED_ROWS = 0.1
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,19 @@
-"""Searching for a structure that scores well."""
+"""Searching for a structure: hill climbing on a score, and PC from tests of independence."""
 
 from spbn.search.hill_climbing import SearchInterrupted, SearchResult, Step, hill_climb
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
+from spbn.search.pc_stable import PCResult, pc
 
 __all__ = [
     "AddArc",
     "ChangeType",
     "Operator",
+    "PCResult",
     "RemoveArc",
     "ReverseArc",
     "SearchInterrupted",
     "SearchResult",
     "Step",
     "hill_climb",
+    "pc",
 ]

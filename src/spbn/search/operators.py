@@ -1,6 +1,9 @@
-"""The moves of a structure search: small frozen values.
+"""The moves of a structure search, and which of them are allowed.
 
-Applied to a structure, an operator gives a new one; its inverse undoes that.
+Operators are small frozen values. Applied to a structure, an operator gives a new one; its inverse undoes
+that.
+
+`Constraints` say what a search may and may not do. They are checked before it starts.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from spbn.nodes.admission import impossible_arcs, refusal, refuse_impossible
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
 from spbn.tables.table import Variable
+
+KINDS = ("arcs", "types")
 
 
 @dataclass(frozen=True)
@@ -123,13 +128,6 @@ class ChangeType:
 
 
 Operator = AddArc | RemoveArc | ReverseArc | ChangeType
-
-
-# ----------------------------------------------------------------------------------------------------
-# What a search may and may not do, checked before it starts.
-
-
-KINDS = ("arcs", "types")
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,9 @@ condition of each edge that is still open into one batch, and an edge leaves at
 its first separating set. No test is run needlessly, unless the test gains from
 larger batches than that gives (`IndependenceTest.batch_size` and `ask_ahead`);
 the answers are the same.
+
+The conditions under which a pair is tested are sets of neighbours of its ends. Questions are put to the test
+in batches, counted, and with reports of progress.
 """
 
 from __future__ import annotations
@@ -24,6 +27,16 @@ from spbn._base.jit import compiled
 from spbn.independence.base import IndependenceTest
 
 Pair = tuple[int, int]
+#: More conditions than will ever be needed; larger counts would overflow.
+ENDLESS = 1 << 48
+#: Called with what is being done, how much of it is done, and how much there is.
+Report = Callable[[str, int, int], None]
+
+#: Questions are put to the test in parts that take about this long, so that there is something to report.
+SECONDS_A_PART = 1.0
+FIRST_PART = 64
+#: How many questions are in memory at once: many, because different pairs share conditions.
+MOST_QUESTIONS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -95,14 +108,6 @@ def _separate(inquiry: Inquiry, level: list[Conditions]) -> dict[Pair, Separatio
 def _first_above(values: np.ndarray, bound: float) -> int | None:
     above = values > bound
     return int(above.argmax()) if above.any() else None
-
-
-# ----------------------------------------------------------------------------------------------------
-# The conditions under which PC tests a pair: sets of neighbours of its ends.
-
-
-#: More conditions than will ever be needed; larger counts would overflow.
-ENDLESS = 1 << 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,20 +204,6 @@ def _combinations(n: int, size: int, start: int, stop: int) -> IntArray:
         for i in range(k + 1, size):
             rows[row, i] = rows[row, i - 1] + 1
     return rows
-
-
-# ----------------------------------------------------------------------------------------------------
-# How PC puts its questions to a test: in batches, counted, and with reports of progress.
-
-
-#: Called with what is being done, how much of it is done, and how much there is.
-Report = Callable[[str, int, int], None]
-
-#: Questions are put to the test in parts that take about this long, so that there is something to report.
-SECONDS_A_PART = 1.0
-FIRST_PART = 64
-#: How many questions are in memory at once: many, because different pairs share conditions.
-MOST_QUESTIONS = 1 << 18
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,41 @@
-"""The three steps of PC, one after the other, and their result."""
+"""PC-stable: a partially directed graph from tests of conditional independence.
+
+Three steps (Colombo and Maathuis, 2014):
+
+1. *Skeleton.* Start with every pair joined, and remove an edge once a
+   condition is found that makes its ends independent. Conditions grow level by
+   level, and within a level the adjacencies are frozen (`pc_skeleton`).
+2. *Colliders.* Decide for every unshielded triple whether it is x → z ← y.
+3. *Meek's rules* orient what follows from those (`spbn.graphs.orientation`).
+
+Internally, nodes are numbered alphabetically (``test.names``), so ties are broken
+by name, and the order of the columns makes no difference.
+
+Colliders
+---------
+In a triple x - z - y, z is a collider if it plays no part in separating x and y. There are three rules:
+
+- ``"sepset"``: z is not in the set that separated x and y. It costs
+  nothing, and is the most easily misled.
+- ``"majority"``: of all separating sets among the neighbours of x and among those
+  of y, fewer than half contain z. Any other triple is taken as a non-collider.
+- ``"conservative"``: none of them contains z. A triple is a non-collider if all
+  of them do; otherwise it is ambiguous, and Meek's first rule does not build on it.
+
+Where there is no separating set to judge by, z is not called a collider.
+
+With finite data, colliders may contradict each other. They are oriented from
+the most to the least certain, and one that would reverse an existing arc, or
+close a cycle, is skipped as a whole. The most certain is the one with the
+greatest p-value of a separating set of x and y (Ramsey, 2016), then the one
+with the smallest share of sets that contain z; names break ties. So the
+outcome does not depend on the order of the columns.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
@@ -13,13 +44,16 @@ from typing import Any, Literal
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.progress import stage_progress
 from spbn.errors import ArgumentError
 from spbn.graphs.dag import PDAG, Arc
 from spbn.graphs.knowledge import Knowledge
 from spbn.graphs.orientation import Triple, meek, reaches, unshielded_triples
 from spbn.independence.base import IndependenceTest
 from spbn.nodes.admission import impossible_arcs, refuse_impossible
-from spbn.search.pc_skeleton import MOST_QUESTIONS, Conditions, Inquiry, Pair, Report, Skeleton, find_skeleton
+from spbn.search.pc_skeleton import MOST_QUESTIONS, Conditions, Inquiry, Pair, Skeleton, find_skeleton
+
+ColliderRule = Literal["majority", "conservative", "sepset"]
 
 
 @dataclass(frozen=True)
@@ -107,7 +141,7 @@ def pc(
         required_arcs=required,
         forbidden_arcs=[*forbidden_arcs, *impossible],
     )
-    with _reporting(progress) as report:
+    with stage_progress(progress, "PC") as report:
         inquiry = Inquiry(test, alpha, max_conditioning, report)
         allowed = ~(knowledge.forbidden_edges | np.eye(len(test.names), dtype=bool))
         skeleton = find_skeleton(inquiry, adjacent=allowed, required=knowledge.required_edges)
@@ -151,47 +185,6 @@ def _check(test: IndependenceTest, alpha: float, max_conditioning: int | None, o
         raise ArgumentError(
             f"orientation must be 'majority', 'conservative' or 'sepset'. Got {orientation!r} instead."
         )
-
-
-@contextmanager
-def _reporting(progress: bool) -> Iterator[Report]:
-    """Give the function that the algorithm reports to: it does nothing, or moves a progress bar."""
-    if not progress:
-        yield lambda what, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("PC")
-        yield lambda what, done, total: bar.update(
-            task, description=f"PC: {what}", completed=done, total=total
-        )
-
-
-# ----------------------------------------------------------------------------------------------------
-# The second step of PC: which unshielded triples x - z - y are colliders x → z ← y.
-#
-# z is a collider if it plays no part in separating x and y. There are three rules:
-#
-# - ``"sepset"``: z is not in the set that separated x and y. It costs
-#   nothing, and is the most easily misled.
-# - ``"majority"``: of all separating sets among the neighbours of x and among those
-#   of y, fewer than half contain z. Any other triple is taken as a non-collider.
-# - ``"conservative"``: none of them contains z. A triple is a non-collider if all
-#   of them do; otherwise it is ambiguous, and Meek's first rule does not build on it.
-#
-# Where there is no separating set to judge by, z is not called a collider.
-#
-# With finite data, colliders may contradict each other. They are oriented from
-# the most to the least certain, and one that would reverse an existing arc, or
-# close a cycle, is skipped as a whole. The most certain is the one with the
-# greatest p-value of a separating set of x and y (Ramsey, 2016), then the one
-# with the smallest share of sets that contain z; names break ties. So the
-# outcome does not depend on the order of the columns.
-
-
-ColliderRule = Literal["majority", "conservative", "sepset"]
 
 
 @dataclass(frozen=True)

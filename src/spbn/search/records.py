@@ -1,4 +1,4 @@
-"""Searches as plain data, for model files: what was done from which start, step by step."""
+"""Searches as plain data, for model files: the steps of a hill climbing and its start, and what PC found."""
 
 from __future__ import annotations
 
@@ -114,10 +114,6 @@ def _number(value: Any) -> float:
     if not number and value not in ("inf", "-inf"):
         raise ValueError(f"{value!r} is not a number")
     return float(value)
-
-
-# ----------------------------------------------------------------------------------------------------
-# What PC found as plain data, for model files.
 
 
 def pc_to_record(result: PCResult) -> dict[str, Any]:

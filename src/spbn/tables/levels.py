@@ -1,18 +1,15 @@
-"""Columns of data frames, told apart from plain arrays without importing narwhals.
+"""Columns of categories: which levels they have, and their rows as positions among these.
 
-Arrays and dicts need no data frames, and scoring them in production should not have to import any.
+Levels are text. A truth value is "False" or "True", and a number is written as short as possible, so
+that 1 and 1.0 are the same level, whatever kind of column it comes from.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any, TypeGuard
-
-if TYPE_CHECKING:
-    import narwhals as nw
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -23,20 +20,6 @@ from spbn.errors import DataError, quoted
 if TYPE_CHECKING:
     import narwhals as nw
     import pandas as pd
-
-
-def is_series(values: object) -> TypeGuard[nw.Series[Any]]:
-    """Tell whether a column is a narwhals Series: it cannot be one if narwhals has not been imported."""
-    narwhals = sys.modules.get("narwhals")
-    return narwhals is not None and isinstance(values, narwhals.Series)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Columns of categories: which levels they have, and their rows as places among these.
-#
-# Levels are text. A truth value is "False" or "True", and a number is written as short as possible, so
-# that 1 and 1.0 are the same level, whatever kind of column it comes from.
-
 
 #: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
 MOST_LEVELS, LARGEST_SHARE = 50, 0.2
@@ -49,6 +32,15 @@ _DRESSED = re.compile(
     r"(?P<before>[^\d\s.,+-]{0,3})\s*[-+]?\d[\d.,\s\u00a0\u202f']*(?P<after>([^\d\s.,][^\d]{0,7})?)"
 )
 _SPACED = re.compile(r"\d[\s\u00a0\u202f']\d{3}\b")
+
+
+def is_series(values: object) -> TypeGuard[nw.Series[Any]]:
+    """Tell whether a column is a narwhals Series: it cannot be one if narwhals has not been imported.
+
+    Arrays and dicts need no data frames, and scoring them in production should not have to import any.
+    """
+    narwhals = sys.modules.get("narwhals")
+    return narwhals is not None and isinstance(values, narwhals.Series)
 
 
 class Categories(NamedTuple):

@@ -1,4 +1,4 @@
-"""Where the grid of the spectral engine lies, and how much of the data it leaves out.
+"""Where the grid of the spectral engine lies, and the rows on it.
 
 A grid over all rows is wasteful when tails are long: a few distant rows would make
 it cover mostly empty space. So the box of rows that are looked up in the grid
@@ -8,6 +8,10 @@ The box is chosen so that the grid and the rows cut off cost least together.
 Around the box the grid has a rim as wide as a Gaussian reaches. Rows in the rim
 are spread on the grid, rows beyond it cannot matter inside the box, and
 nothing reaches the box around the periodic end of the grid either.
+
+A `Field` is prepared once, and asked for the sums over many ranges of rows and bandwidths. Every row is
+spread once into the grid of all training rows. The grid of some of
+them is that of all, minus the others: in cross-validation, minus one fold.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from spbn.kernels.spectral.gridding import WIDTH, Binned, ComplexArray, Shape
 SECONDS_A_RANK = 40e-9  # to find the order statistics, per point and axis
 GRAIN = 0.25  # to which boxes that are kept are rounded, in widths of a Gaussian
 MAX_CELLS = 16_000_000  # some 700 MB, with all that comes with a cell
+ROWS_A_SEGMENT = 1 << 18  # at most, so that no loop keeps an interrupt waiting for long
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,16 +161,6 @@ def cheapest_grid(
                 if (found := cost(trial)) < best:
                     best, chosen, moved = found, trial, True
     return grid(chosen), best
-
-
-# ----------------------------------------------------------------------------------------------------
-# Sums of Gaussians over ranges of rows, by way of a grid: prepared once, asked for many ranges and widths.
-#
-# Every row is spread once into the grid of all training rows. The grid of some of
-# them is that of all, minus the others: in cross-validation, minus one fold.
-
-
-ROWS_A_SEGMENT = 1 << 18  # at most, so that no loop keeps an interrupt waiting for long
 
 
 @dataclass(frozen=True, eq=False)

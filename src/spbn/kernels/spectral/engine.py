@@ -1,7 +1,7 @@
 """Gaussian sums through Fourier space, in one to three dimensions: time N log N instead of N².
 
 A sum of Gaussians is a convolution, and smooth. So the training rows are spread on
-a regular grid (`window`, `gridding`), the grid is multiplied in Fourier space by
+a regular grid (`gridding`), the grid is multiplied in Fourier space by
 the Gaussian's transform, and the result is read off at the query rows:
 
 - Coordinates are whitened once for all spans (folds) whose bandwidths are alike.
@@ -9,7 +9,7 @@ the Gaussian's transform, and the result is read off at the query rows:
   exp(-ωᵀ A_m ω / 2). Spans with very different bandwidths, such as the one fold
   whose queries hold the outlier that widens all others, get a grid of their own.
 - Every row is spread once into the grid of all rows. The training rows of a span are
-  that grid minus the rows that it does not train on (`fields`). Sets of the same
+  that grid minus the rows that it does not train on (`boxes.Field`). Sets of the same
   variables with similar bandwidths share all of this: in the scores' terms, J and M.
 - The grid covers a box that leaves out long tails, chosen by cost (`boxes`). Rows outside
   the box go to the exact kernel. As training rows they matter in the box only if
@@ -21,7 +21,7 @@ Log-densities within 1e-6 of the exact kernel's, row by row. Let S be the sum of
 a row's n Gaussians, each of height 1, and G(r) = exp(-r²/2). There are three errors:
 
 1. *Aliasing.* A source at distance r contributes G(r) with an error of at most
-   1.7e-7 · max(G(r), 1e-7), the constants of `window`. Over all sources that is at most
+   1.7e-7 · max(G(r), 1e-7), the constants of `gridding`. Over all sources that is at most
    1.7e-7 · (S + 1e-7 n).
 2. *Reach.* Sources farther away than `REACH` = 8.03 widths may be lost or may be seen
    around the end of the grid: at most n G(8.03) = 1e-14 n.
@@ -35,7 +35,7 @@ million of a three-dimensional normal sample. They go to the exact kernel.
 
 The bound leaves out what rounding does to the rows themselves when they are
 whitened, which is harmless unless the bandwidth matrix is nearly singular. So the
-engine checks itself (`completing`) on about a hundred rows, including the least dense ones
+engine checks itself (`complete`) on about a hundred rows, including the least dense ones
 above the threshold, and raises the threshold or gives all rows to the exact
 kernel if it does not keep its promise.
 
@@ -43,7 +43,7 @@ Results do not depend on the number of threads: cells are summed in a fixed orde
 (`gridding`), and the transforms treat every line of the grid alike.
 
 Why not a library for non-uniform FFTs? FINUFFT computes every Fourier mode to the same
-precision, from complex numbers; see `window` for what a Gaussian filter allows instead.
+precision, from complex numbers; see `gridding` for what a Gaussian filter allows instead.
 That is what makes three dimensions affordable, and errors are smaller
 (`benchmarks/nonuniform.py`; the table is in docs/large-data.md).
 """
@@ -68,6 +68,11 @@ REACH = 8.03  # widths of a Gaussian
 # Seconds on two cores of 3 GHz, to weigh a larger grid against rows that are computed directly.
 SECONDS_A_CELL = 10e-9  # for one transform
 SECONDS_A_PAIR = 0.33e-9
+
+CHECKED = 5e-7  # what rows that are checked must keep, so that the others keep 1e-6
+CHECKS = 256  # rows to check, for every set
+ATTEMPTS = 3  # to find a threshold that keeps the promise
+FEW = 0.25  # share of rows below a raised threshold; if there are more, the exact kernel takes all
 
 
 def log_density(
@@ -150,16 +155,6 @@ def _grid(coordinates: FloatArray, spans: Spans, group: Group, thrifty: bool) ->
     if thrifty and cost > float((queries * train)[numbers].sum()) * SECONDS_A_PAIR:
         return None
     return grid
-
-
-# ----------------------------------------------------------------------------------------------------
-# What the spectral engine leaves to the exact kernel: isolated rows, and rows that check its promise.
-
-
-CHECKED = 5e-7  # what rows that are checked must keep, so that the others keep 1e-6
-CHECKS = 256  # rows to check, for every set
-ATTEMPTS = 3  # to find a threshold that keeps the promise
-FEW = 0.25  # share of rows below a raised threshold; if there are more, the exact kernel takes all
 
 
 def complete(

@@ -1,13 +1,25 @@
 """Rows to a regular grid and back, in one to three dimensions: the loops of the spectral engine.
 
 Grids have three axes; one that is not needed has one cell. A row reaches `WIDTH`
-cells along every other axis, with weights that `window` gives.
+cells along every other axis, with the weights of a window.
 
 Rows are sorted into tiles of the grid, so that neighbours meet the same cells in
 the cache. To spread them, the planes of the grid are divided among threads. Each
 thread goes through the rows that reach its planes, in their order, and adds what
 falls on them: every cell is summed in the order of the rows, whatever the number
 of threads.
+
+The window that carries rows to a regular grid and back: a Kaiser-Bessel bump, `WIDTH` cells wide.
+
+    ψ(z) = I₀(β √(1 - (2z/w)²)) / I₀(β),    |z| ≤ w/2,    z in cells of the grid.
+
+Rows are spread with ψ, the grid is filtered in Fourier space, and the result is
+read off through ψ again. Dividing the spectrum by the transform of ψ twice takes
+the window out, except for aliases: a grid of spacing Δ cannot tell a frequency ω
+from ω + 2πm/Δ. Here the filter is a Gaussian, which damps high frequencies
+afterwards and their aliases with them. So the spacing can be about twice that of
+a non-uniform FFT, which has to be right at every frequency: in three dimensions
+an eighth of the cells.
 """
 
 from __future__ import annotations
@@ -29,11 +41,16 @@ from spbn.kernels.inner_loop import exp2_negative
 ComplexArray = npt.NDArray[np.complex128]
 Shape = tuple[int, int, int]
 
-# Compiled into the loops below, so not in `window`: numba would not notice a change there.
+# Compiled into the loops below.
 WIDTH = 12  # cells that a row reaches
 DEGREE = 15  # of the polynomials that give the weights
 TILE = 16  # cells along a side, at least: with its surroundings a tile stays in the L2 cache
 _HALF_IN_BASE_2 = 0.5 / math.log(2.0)  # exp(-q/2) = 2^(-q · _HALF_IN_BASE_2)
+#: Cells to a standard deviation of the narrowest Gaussian, and the window's shape β that suits them.
+#: Of a single source's value at distance r, exp(-r²/2), all but 1.7e-7 is right where that value
+#: exceeds 1e-7, and the error is below 1.7e-14 farther out (a test measures it). Wider Gaussians fare better.
+SPACING = 0.35
+SHAPE = 31.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,27 +278,6 @@ def _filter(
             for k in range(len(w)):
                 q = max(0.0, constant + (linear + a[2, 2] * w[k]) * w[k])
                 out[i, j, k] = spectrum[i, j, k] * (gain * gain_w[k] * exp2_negative(q))
-
-
-# ----------------------------------------------------------------------------------------------------
-# The window that carries rows to a regular grid and back: a Kaiser-Bessel bump, `WIDTH` cells wide.
-#
-#     ψ(z) = I₀(β √(1 - (2z/w)²)) / I₀(β),    |z| ≤ w/2,    z in cells of the grid.
-#
-# Rows are spread with ψ, the grid is filtered in Fourier space, and the result is
-# read off through ψ again. Dividing the spectrum by the transform of ψ twice takes
-# the window out, except for aliases: a grid of spacing Δ cannot tell a frequency ω
-# from ω + 2πm/Δ. Here the filter is a Gaussian, which damps high frequencies
-# afterwards and their aliases with them. So the spacing can be about twice that of
-# a non-uniform FFT, which has to be right at every frequency: in three dimensions
-# an eighth of the cells.
-
-
-#: Cells to a standard deviation of the narrowest Gaussian, and the window's shape β that suits them.
-#: Of a single source's value at distance r, exp(-r²/2), all but 1.7e-7 is right where that value
-#: exceeds 1e-7, and the error is below 1.7e-14 farther out (a test measures it). Wider Gaussians fare better.
-SPACING = 0.35
-SHAPE = 31.8
 
 
 @cache

@@ -20,6 +20,12 @@ is at least `engine.THRESHOLD` times the number of rows, and mostly some 1e-10.
 >>> values, answered = table.density(5.0 * np.eye(2)).log_density(rows)
 >>> bool(answered.all())
 True
+
+Integrals of a tabled sum along its last variable: what distribution functions and draws are made of.
+
+A field is read through windows: S(x) = Σ_m c_m ψ(m - x) along every axis. For given values of the other
+variables that leaves a line of numbers c_m along the last axis, and its integral up to x is Σ_m c_m ∫ψ. The
+window is made of polynomials, and so is its integral.
 """
 
 from __future__ import annotations
@@ -43,6 +49,8 @@ from spbn.numerics.moments import centre_of
 
 ROWS_AT_A_TIME = 1 << 18  # so that no loop keeps an interrupt waiting for long
 ROUNDING = 1e-9  # by how much a bandwidth may be narrower than the narrowest that a lattice is made for
+LINES_A_CALL = 256
+BISECTIONS = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,18 +306,6 @@ class TabledDensity:
         values = np.full(len(heights), -np.inf)
         values[answered] = np.log(heights[answered]) + self.log_peak
         return values, answered
-
-
-# ----------------------------------------------------------------------------------------------------
-# Integrals of a tabled sum along its last variable: what distribution functions and draws are made of.
-#
-# A field is read through windows: S(x) = Σ_m c_m ψ(m - x) along every axis. For given values of the other
-# variables that leaves a line of numbers c_m along the last axis, and its integral up to x is Σ_m c_m ∫ψ. The
-# window is made of polynomials, and so is its integral.
-
-
-LINES_A_CALL = 256
-BISECTIONS = 50
 
 
 def integrals(density: TabledDensity, given: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

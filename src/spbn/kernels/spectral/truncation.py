@@ -1,4 +1,4 @@
-"""Outposts: the rows that decide about places where a tabled sum is too small to be precise.
+"""How far a table reaches that is kept without its rows, and the rows that answer beyond: the outposts.
 
 A table is right to some 1e-14 of its peak, so it cannot tell about places where the sum S of the kernels is
 below a threshold T: the outskirts. There S is made of few kernels, and their rows, the outposts, are kept.
@@ -9,6 +9,15 @@ Let p(x) = exp(-|x - r|²/2) / S(x) be the share of a row r at x. Along a line, 
 linear minus log Σ exp(linear). At r itself p is at least 1/n. On the way from there to a place in the
 outskirts one crosses their border, where S = T. If that is farther than R from r, then p ≤ exp(-R²/2) / T =
 error/n there. So it has fallen, and being concave it falls on.
+
+Where the sum of the kernels is below a threshold, outposts answer instead of the table. The least threshold
+that a table is precise enough for is `engine.THRESHOLD` of the number of rows. A greater one makes for a
+smaller table: its numbers may be rounded to larger steps, fewer frequencies matter, and the box in which it
+is needed at all is smaller. But it makes for more outposts, and these are rows, and for more rows that are
+scored by adding up outposts. So it is raised only as long as that saves many bytes for each outpost, makes
+for few more of them, and takes next to no time.
+
+Beyond the box there is nothing but outskirts, so that a smaller box costs no outposts.
 """
 
 from __future__ import annotations
@@ -28,6 +37,12 @@ from spbn.kernels.spectral.tables import Lattice, RowTable
 
 MARGIN = 1.01  # for rounding: sums that are less than this above the threshold count as below it
 MOST_CELLS = 4_000_000  # of the grid of distances; a larger one is made coarser
+RAISE = 4.0  # what a threshold is multiplied by if that pays
+BYTES_AN_OUTPOST = 150.0  # that a row within reach of the outskirts is deemed to cost
+MORE_OUTPOSTS = 1.1  # times as many as there have to be, at most
+MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
+SMALL = 20_000.0  # bytes of a table that need not be saved
+COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
 
 
 def reach_of(rows: int, threshold: float, error: float) -> float:
@@ -153,27 +168,6 @@ def _by_blocks(values: Any, step: int, reduction: Any) -> Any:
     padded = np.pad(values, [(0, -size % step) for size in values.shape], mode="edge")
     shape = [part for size in padded.shape for part in (size // step, step)]
     return reduction(padded.reshape(shape), axis=tuple(range(1, 2 * values.ndim, 2)))
-
-
-# ----------------------------------------------------------------------------------------------------
-# How far a table reaches that is to be kept: down to which sum, and therefore in which box.
-#
-# Where the sum of the kernels is below a threshold, outposts answer instead of the table (`outskirts`). The
-# least threshold that a table is precise enough for is `engine.THRESHOLD` of the number of rows. A greater one
-# makes for a smaller table: its numbers may be rounded to larger steps, fewer frequencies matter, and the box
-# in which it is needed at all is smaller. But it makes for more outposts, and these are rows, and for more rows
-# that are scored by adding up outposts. So it is raised only as long as that saves many bytes for each outpost,
-# makes for few more of them, and takes next to no time.
-#
-# Beyond the box there is nothing but outskirts, so that a smaller box costs no outposts.
-
-
-RAISE = 4.0  # what a threshold is multiplied by if that pays
-BYTES_AN_OUTPOST = 150.0  # that a row within reach of the outskirts is deemed to cost
-MORE_OUTPOSTS = 1.1  # times as many as there have to be, at most
-MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
-SMALL = 20_000.0  # bytes of a table that need not be saved
-COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
 
 
 @dataclass(frozen=True, eq=False)
