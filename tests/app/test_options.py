@@ -15,7 +15,7 @@ import spbn
 from learning_options import CASES, FRAME
 from spbn.cli.main import app
 from spbn.cli.wording import OPTIONS
-from spbn.learning.task import MODELS
+from spbn.learning.settings import MODELS
 from spbn.plots.forecasts import save_forecast
 from spbn.plots.pictures import to_dot
 from spbn.plots.posteriors import save_posterior

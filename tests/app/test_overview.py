@@ -12,11 +12,7 @@ from typing import Annotated, Literal, get_args, get_origin
 import pytest
 import typer.main
 
-from spbn.cli.arguments import MODELS, SCORES, TESTS
 from spbn.cli.main import GROUPS, app
-from spbn.learning.task import MODELS as KNOWN_MODELS
-from spbn.learning.task import SCORES as KNOWN_SCORES
-from spbn.learning.task import TESTS as KNOWN_TESTS
 
 GROUP = typer.main.get_command(app)
 EXAMPLE = re.compile(r"^\s*\[dim\](.*)\[/\]$", re.MULTILINE)
@@ -59,12 +55,6 @@ def test_every_command_has_help_with_examples_that_parse(name, run):
 def test_lines_of_help_end_where_the_terminal_does():
     for name, command in GROUP.commands.items():
         assert not re.search(r"[^\n]\n[^\n]", command.help), name
-
-
-def test_names_that_are_written_out_are_those_of_the_library():
-    assert tuple(KNOWN_MODELS) == MODELS
-    assert tuple(KNOWN_SCORES) == SCORES
-    assert tuple(KNOWN_TESTS) == TESTS
 
 
 def kind_of(annotation):

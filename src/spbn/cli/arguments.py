@@ -11,11 +11,9 @@ import typer
 
 from spbn.cli.sources import Source, as_source
 from spbn.errors import ArgumentError, quoted
-
-#: What `spbn.learn` knows, written out: help and completion must not wait for it to be imported.
-MODELS = ("spbn", "gbn", "kdebn", "blend")
-SCORES = ("cv", "bic", "bge")
-TESTS = ("plc", "rcot", "cmiknn")
+from spbn.learning.settings import MODELS as MODELS
+from spbn.learning.settings import SCORES as SCORES
+from spbn.learning.settings import TESTS as TESTS
 
 A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 Data = Annotated[Source, typer.Argument(metavar="DATA", parser=as_source, help=A_TABLE, show_default=False)]

@@ -24,6 +24,7 @@ from spbn.errors import ArgumentError, DataError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels.spectral.engine import DIMENSIONS
 from spbn.learning.learn import LearningInterrupted
+from spbn.learning.settings import MODELS, SCORES
 from spbn.network import BayesianNetwork
 from spbn.nodes.admission import impossible_arcs, refuse_impossible
 from spbn.nodes.base import NodeType, require_smoothing
@@ -36,14 +37,6 @@ from spbn.search.operators import require_seconds
 from spbn.structure import Structure
 from spbn.transforms import require_kind
 
-#: The models, and the types that their nodes may have.
-MODELS: dict[str, tuple[NodeType, ...]] = {
-    "spbn": (NodeType.LG, NodeType.CKDE),
-    "gbn": (NodeType.LG,),
-    "kdebn": (NodeType.CKDE,),
-    "blend": (BLEND,),
-}
-SCORES = ("cv", "bic", "bge")
 RULES = ("scott", "silverman")
 MISSING = ("error", "drop")
 
@@ -142,7 +135,7 @@ def learn(
         raise ArgumentError(f"score={chosen!r} is for model='gbn' only. Got model={model!r}: use score='cv'.")
     require_seconds(max_seconds)
     require_smoothing(smoothing)
-    types = MODELS[model]
+    types = _types(model)
     _require_parents(max_parents, types)
     first = _first_type(model, NodeType.parse(start))
     if client is not None:
@@ -256,8 +249,12 @@ def _require_parents(max_parents: object, types: Sequence[NodeType]) -> None:
         )
 
 
+def _types(model: str) -> tuple[NodeType, ...]:
+    return tuple(NodeType.parse(name) for known, names in MODELS.items() for name in names if known == model)
+
+
 def _first_type(model: str, start: NodeType) -> NodeType:
-    choices = MODELS[model]
+    choices = _types(model)
     if start not in (*choices, NodeType.CKDE):
         raise ArgumentError(
             f"start must be a type that nodes of a {model} can have: "

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from spbn.diagnostics.unusual import reasons
-from spbn.diagnostics.validation import default_settings
 from spbn.errors import ArgumentError, SpbnError
-from spbn.learning.task import MODELS
+from spbn.learning.settings import MODELS, LearnSettings
 from spbn.nodes.base import NodeType
 from spbn.scores import CVLikelihood
 from spbn.search import SearchResult
@@ -103,7 +102,7 @@ def early_stop(
     last = search.steps[-1].structure if search.steps else search.structure
     if not {*last.nodes, *last.used_inputs} <= set(table.names):
         return None
-    tried = {**default_settings(), **(settings or {})}
+    tried = {**LearnSettings().plain(), **(settings or {})}
     few = _has_few_arcs(search) and tried["max_parents"] != 0
     if not search.steps:
         if not few or search.stop_reason != NO_IMPROVEMENT:
@@ -190,7 +189,7 @@ def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
 
 def _other_start(tried: Mapping[str, Any]) -> NodeType | None:
     """Return the type to start from instead, if the search started from the usual one and may have both."""
-    usual = NodeType.parse(default_settings()["start"])
+    usual = LearnSettings().start_type
     if tried["start"] != usual:
         return None
     other = NodeType.parse(usual.alternative)

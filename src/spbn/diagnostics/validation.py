@@ -11,8 +11,7 @@ if the probabilities are right.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from math import sqrt
@@ -24,13 +23,11 @@ import numpy.typing as npt
 from spbn._base.arrays import FloatArray, IntArray, same_uniforms
 from spbn.errors import ArgumentError
 from spbn.kernels.estimates import BandwidthRule
-from spbn.learning.learn import learn
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, FitSettings, HasSteps
 from spbn.nodes.families import Family, FamilyBatch
 from spbn.nodes.partition import Partition
 from spbn.nodes.workbench import Workbench
-from spbn.record import plain_settings
 from spbn.tables.frames import as_table, frame_index
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
@@ -121,13 +118,6 @@ def settings_of(network: BayesianNetwork, bandwidth: BandwidthRule | None = None
         if bandwidth is not None:
             raise
         return None  # a function, which the record can only name
-
-
-def default_settings(settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the defaults of what a network was made with: `learn`, or `BayesianNetwork.fit`."""
-    made_by = BayesianNetwork.fit if settings and "algorithm" not in settings else learn
-    parameters = inspect.signature(made_by).parameters.values()
-    return plain_settings({p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty})
 
 
 def leave_one_out(

@@ -17,7 +17,8 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from spbn.errors import ArgumentError, CheckpointError, SpbnError
+from spbn._base.checks import is_whole
+from spbn.errors import ArgumentError, CheckpointError, SpbnError, argument, setting
 from spbn.record import current_versions, plain_settings
 from spbn.search import Step
 from spbn.search.hill_climbing import Trail
@@ -135,7 +136,10 @@ def _difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str:
     was, now = (record.get("settings") for record in (found, header))
     if was != now and isinstance(was, dict) and isinstance(now, dict):
         name = next(name for name in {**was, **now} if was.get(name) != now.get(name))
-        return f"it was made with {name}={was.get(name)!r:.80}, and not with {name}={now.get(name)!r:.80}"
+        before, after = (
+            setting(name, record.get(name), shown=f"{record.get(name)!r:.80}") for record in (was, now)
+        )
+        return f"it was made with {before}, and not with {after}"
     if found.get("columns") != header.get("columns"):
         return f"it was made from the columns {found.get('columns')!r:.200}"
     return "it was made from other rows"
@@ -166,48 +170,44 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------
-# What a search is, for its checkpoint, and the steps that it took before it was killed.
+# What work is, for its checkpoint, and the steps that a search took before it was killed.
 
 
-#: Arguments of `learn` that decide when it stops and what it shows, and not what it looks for.
-WITHOUT_EFFECT = ("data", "progress", "checkpoint", "max_seconds", "client")
+def describe_work(work: str, settings: Mapping[str, object], table: Table) -> dict[str, object]:
+    """Describe everything that a result depends on, for its checkpoint.
 
-
-def work_of(given: dict[str, Any], table: Table) -> dict[str, Any]:
-    """Describe everything that a result depends on, for its checkpoint, from the arguments of `learn`."""
-    seed = given["seed"]
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+    Parameters
+    ----------
+    work
+        What is done: a search, or something that takes several.
+    settings
+        How it is done, including the seed.
+    """
+    seed = settings["seed"]
+    if not is_whole(seed):
         raise ArgumentError(
-            f"a checkpoint needs a seed that is a whole number, or the work that is resumed would not be "
-            f"the same. Got {seed!r}."
+            f"a checkpoint needs a {argument('seed')} that is a whole number, or the work that is resumed "
+            f"would not be the same. Got {seed!r}."
         )
-    settings = {name: value for name, value in given.items() if name not in WITHOUT_EFFECT}
-    if "folds" in settings and not np.isscalar(settings["folds"]):
-        settings["folds"] = np.asarray(settings["folds"]).tolist()
-    if "validation" in settings and not np.isscalar(settings["validation"]):
-        settings["validation"] = as_table(settings["validation"], variables=table.variables).digest
-    versions = current_versions()
+    known = dict(settings)
+    if "folds" in known and not np.isscalar(known["folds"]):
+        known["folds"] = np.asarray(known["folds"]).tolist()
+    if "validation" in known and not np.isscalar(known["validation"]):
+        known["validation"] = as_table(known["validation"], variables=table.variables).digest
     return {
-        "spbn": versions["spbn"],
+        "work": work,
+        "spbn": current_versions()["spbn"],
         "data": table.digest,
         "columns": list(table.names),
-        "settings": plain_settings(settings),
+        "settings": plain_settings(known),
     }
 
 
-def noted_steps(
-    notes: str | os.PathLike[str] | Notes | None, table: Table, given: dict[str, Any], start: Structure
-) -> tuple[list[Step], Callable[[Step], None] | None]:
-    """Return the steps that a checkpoint has, and what notes further ones in it."""
-    if notes is None:
-        return [], None
-    if isinstance(notes, str | os.PathLike):
-        checkpoint: Notes = Checkpoint(notes, {"work": "search", **work_of(given, table)})
-    else:
-        checkpoint = notes
+def resume(notes: Notes, start: Structure) -> tuple[list[Step], Callable[[Step], None]]:
+    """Return the steps of a search that were noted, and what notes further ones."""
     trail = Trail(start)
     try:
-        steps = [step_of(entry, number, trail) for number, entry in enumerate(checkpoint.found, 1)]
+        steps = [step_of(entry, number, trail) for number, entry in enumerate(notes.found, 1)]
     except (SpbnError, KeyError, TypeError, ValueError) as error:
-        raise checkpoint.refuse(error) from error
-    return steps, lambda step: checkpoint.append(step_record(step))
+        raise notes.refuse(error) from error
+    return steps, lambda step: notes.append(step_record(step))

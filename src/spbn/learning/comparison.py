@@ -8,33 +8,28 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, final
 
 import numpy as np
+import pandas as pd
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.progress import counting_progress
 from spbn.dask.client import require_client
 from spbn.dask.executor import crew_of
-from spbn.errors import ArgumentError
-from spbn.learning.learn import learn
-from spbn.learning.task import MODELS
+from spbn.errors import ArgumentError, setting
+from spbn.learning.learn import learn_network
+from spbn.learning.settings import MODELS, LearnSettings, MarginsName, Model, shows_options
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, require_distinct, training_table
+from spbn.tables.frames import Missing, TableLike, require_distinct, training_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 from spbn.transforms import require_kind
 
-if TYPE_CHECKING:
-    import pandas as pd
-from typing import final
-
-import pandas as pd
-
 #: A model that is learned with margins too, unless margins are asked for.
-ALSO = ("blend", "yeo-johnson")
+ALSO: tuple[Model, MarginsName] = ("blend", "yeo-johnson")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +48,19 @@ class Trial:
         return types[node_type] / types.total()
 
 
+@shows_options
 def compare_models(
-    data: Any,
+    data: TableLike,
     *,
     folds: int = 10,
-    margins: str | None = None,
+    margins: MarginsName | None = None,
     seed: Seed = 0,
     missing: Missing = "error",
     drop: Sequence[str] = (),
     discrete: Sequence[str] = (),
     progress: bool = False,
-    client: Any = None,
-    **options: Any,
+    client: object = None,
+    **options: object,
 ) -> pd.DataFrame:
     """Compare models by cross-validation: learn each without a fold, and score that fold.
 
@@ -105,41 +101,40 @@ def compare_models(
     blend        none
     blend yeo-johnson
     """
-    # gone
-
     if client is not None:
         require_client(client)
     if "model" in options:
-        raise ArgumentError(f"compare_models learns every model. Leave out model={options['model']!r}.")
-    candidates = _candidates(margins)
-    # What can be read only once is needed for every model and fold.
-    options = {name: list(o) if isinstance(o, Iterator) else o for name, o in options.items()}
+        raise ArgumentError(
+            f"compare_models learns every model. Leave out {setting('model', options['model'])}."
+        )
+    settings = LearnSettings.of("compare_models", options)
+    candidates = _candidates(settings, margins)
     table = training_table(data, missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)
     splits = list(_splits(labels))
-    tasks = [
-        (train, test, {"model": model, "margins": kind, **_meant_for(model, options)})
-        for model, kind in candidates
-        for train, test in splits
-    ]
+    tasks = [(train, test, candidate) for candidate in candidates for train, test in splits]
     # A generator gives every task one of its own, so that the order in which they are done does not matter.
     numbered = seed is None or isinstance(seed, int | np.integer)
     seeds = [seed] * len(tasks) if numbered else generator(seed).spawn(len(tasks))
     learned: dict[int, tuple[FloatArray, Structure, float]] = {}
     with counting_progress(progress, "learning", total=len(tasks)) as advance:
-        seeded = [(*task, own) for task, own in zip(tasks, seeds, strict=True)]
-        for number, found in crew_of(client, table).map(_learned_without, seeded):
+        seeded = [
+            (train, test, candidate.replace(seed=own))
+            for (train, test, candidate), own in zip(tasks, seeds, strict=True)
+        ]
+        for number, found in crew_of(client, table).map(_learn_without, seeded):
             learned[number] = found
             advance()
     trials = []
-    for place, (model, kind) in enumerate(candidates):
+    for place, candidate in enumerate(candidates):
         mine = [learned[place * len(splits) + fold] for fold in range(len(splits))]
         logpdf = np.empty(table.rows)
         for (_, test), (values, _, _) in zip(splits, mine, strict=True):
             logpdf[test] = values
         structures = tuple(structure for _, structure, _ in mine)
-        trials.append(Trial(model, kind, logpdf, structures, sum(seconds for *_, seconds in mine)))
+        seconds = sum(seconds for *_, seconds in mine)
+        trials.append(Trial(candidate.model, candidate.margins, logpdf, structures, seconds))
     impossible = ~np.isfinite([trial.logpdf for trial in trials]).all(axis=0)
     if impossible.any():
         warnings.warn(
@@ -151,29 +146,27 @@ def compare_models(
     return Comparison(_rows(trials))
 
 
-def _learned_without(
-    table: Table, train: IntArray, test: IntArray, options: dict[str, Any], seed: Seed
+def _learn_without(
+    table: Table, train: IntArray, test: IntArray, settings: LearnSettings
 ) -> tuple[FloatArray, Structure, float]:
     """Learn from some rows and score others: their log-densities, the structure, and how long it took."""
     start = time.perf_counter()
-    network = learn(table.take(train), seed=seed, **options)
+    network = learn_network(table.take(train), settings)
     return network.logpdf(table.take(test)), network.structure, time.perf_counter() - start
 
 
-def _candidates(margins: str | None) -> list[tuple[str, str]]:
-    """Return the models to learn, each with its margins."""
-    if margins is None:
-        return [*((model, "none") for model in MODELS), ALSO]
-    require_kind(margins)
-    return [(model, margins) for model in MODELS]
-
-
-def _meant_for(model: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of a model: the scale of CKDE nodes is chosen where there are some."""
-    rule = options.get("bandwidth")
-    if NodeType.CKDE in MODELS[model] or not (isinstance(rule, str) and rule == "cv"):
-        return options
-    return {name: option for name, option in options.items() if name != "bandwidth"}
+def _candidates(settings: LearnSettings, margins: MarginsName | None) -> list[LearnSettings]:
+    """Return the settings of every model to learn."""
+    if margins is not None:
+        require_kind(margins)
+    chosen = [(model, margins or "none") for model in MODELS] + ([ALSO] if margins is None else [])
+    candidates = []
+    for model, kind in chosen:
+        # The scale of CKDE nodes is chosen where there are some.
+        has_no_use = settings.bandwidth == "cv" and "ckde" not in MODELS[model]
+        bandwidth = "scott" if has_no_use else settings.bandwidth
+        candidates.append(settings.replace(model=model, margins=kind, bandwidth=bandwidth))
+    return candidates
 
 
 def _splits(labels: IntArray) -> Iterator[tuple[IntArray, IntArray]]:

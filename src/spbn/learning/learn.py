@@ -1,47 +1,42 @@
-"""From data to a fitted network, in one call."""
+"""From a table to a fitted network: settings → rows → score → search → fit → record.
+
+`prepare_task` is where rows are read and transformed, `make_score` where they become something to maximise;
+what follows, `search` and `fit`, does not ask where rows are.
+"""
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import partial
-from inspect import signature
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import Seed, generator
+from spbn._base.arrays import generator
 from spbn._base.progress import search_progress
-from spbn.errors import ArgumentError
+from spbn.errors import ArgumentError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
-from spbn.graphs.dag import Arc
-from spbn.io.checkpoint import Notes, noted_steps
-from spbn.kernels.estimates import BandwidthRule
-from spbn.learning.task import (
-    Task,
-    chosen_score,
-    independence_test,
-    prepared_score,
-    prepared_task,
-    refuse_for_pc,
-    score_of,
-    settings_of,
-    validated_likelihood,
-)
+from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
+from spbn.io.checkpoint import Checkpoint, Notes, describe_work, resume
+from spbn.learning.settings import LearnSettings, takes
 from spbn.network import BayesianNetwork
+from spbn.nodes.admission import impossible_arcs, refuse_impossible
 from spbn.nodes.base import NodeType
 from spbn.record import Record, current_versions
-from spbn.scores import Score
+from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.scores.base import Averaged
 from spbn.search import PCResult, SearchInterrupted, SearchResult, Step, hill_climb, pc
-from spbn.search.operators import arcs_into, require_seconds
+from spbn.search.operators import arcs_into
 from spbn.structure import Structure
-from spbn.tables.frames import training_table_with_holes
+from spbn.tables.frames import TableLike, require_distinct, training_table, training_table_with_holes
 from spbn.tables.splits import Split
 from spbn.tables.table import Table
+from spbn.transforms import Margins
+from spbn.transforms import fitted as fit_margins
 
 
 class LearningInterrupted(KeyboardInterrupt):
@@ -65,36 +60,8 @@ class LearningInterrupted(KeyboardInterrupt):
         self.network = network
 
 
-def learn(
-    data: Any,
-    *,
-    model: str = "spbn",
-    algorithm: str = "hc",
-    test: str = "rcot",
-    start: NodeType | str | Structure = NodeType.CKDE,
-    types: Iterable[NodeType | str] | None = None,
-    score: str | None = None,
-    folds: int = 10,
-    validation: Any = 0.2,
-    patience: int = 5,
-    epsilon: float = 0.0,
-    max_seconds: float | None = None,
-    alpha: float = 0.05,
-    max_parents: int | None = None,
-    required_arcs: Iterable[Arc] = (),
-    forbidden_arcs: Iterable[Arc] = (),
-    bandwidth: BandwidthRule = "scott",
-    margins: str = "none",
-    seed: Seed = 0,
-    progress: bool = False,
-    missing: str = "error",
-    drop: Sequence[str] = (),
-    discrete: Sequence[str] = (),
-    smoothing: float = 1.0,
-    engine: str = "auto",
-    checkpoint: str | os.PathLike[str] | None = None,
-    client: Any = None,
-) -> BayesianNetwork:
+@takes(LearnSettings)
+def learn(data: TableLike, settings: LearnSettings) -> BayesianNetwork:
     """Learn the structure and the node types of a network from data, and fit it to all rows.
 
     Parameters
@@ -102,52 +69,7 @@ def learn(
     data
         A data frame (pandas, polars, pyarrow, ...) or a dict of columns; every column is a node. Columns of
         text, categories or truth values become discrete nodes, which can have only discrete parents.
-    model
-        Types of the continuous nodes. "spbn": the type of every node is learned. "gbn": all are linear
-        Gaussian. "kdebn": all are CKDE. "blend": all are blends, which often predict best.
-    algorithm
-        "hc": hill climbing on a score. "pc": independence tests for the graph, then hill climbing for the
-        node types.
-    test
-        For "pc": "plc" (partial correlation), "rcot" or "cmiknn".
-    start
-        Type of all nodes at the start of an SPBN search, or a structure to start from.
-    types
-        The node types to choose from, instead of the model's own: for example
-        ``("lg", "ckde", "laplace")`` with a type of your own.
-    score
-        For "hc": "cv" (cross-validated likelihood with a validation set), the default; for
-        a GBN also "bic", the default there, and "bge".
-    folds, validation, patience, epsilon, max_parents, required_arcs, forbidden_arcs
-        As for `ValidatedLikelihood` and `hill_climb`.
-    max_seconds
-        For "hc": stop the search after the first step that ends later than this many seconds, and fit the
-        best structure found so far.
-    alpha
-        For "pc": significance level of the tests.
-    margins
-        "yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails (see
-        `spbn.transforms`); densities and samples are still in the units of the data.
-    progress
-        Show a progress line on the terminal.
-    missing
-        "error" refuses missing and infinite values, "drop" leaves out rows that have them, and "impute"
-        learns from all values that are present, by alternating searches and draws for missing values (see
-        `spbn.learning.structural_em`).
-    drop
-        Columns to leave out.
-    discrete
-        Numeric columns that stand for categories.
-    smoothing
-        How many rows are added to every configuration of a discrete node's parents, spread evenly over its
-        levels, so that nothing is impossible just because it has not been seen.
-    checkpoint
-        For "hc": a file in which every step is recorded. If it has steps of the same search, which was killed
-        or stopped by `max_seconds`, the search resumes after them. A file about other data or settings is
-        refused.
-    client
-        A `dask.distributed.Client` whose workers score the families of the search, each with the whole table.
-        The network is the same as without. The tests of "pc" run in this process.
+    {options}
 
     Returns
     -------
@@ -167,29 +89,24 @@ def learn(
     >>> print(network.structure.arcs)
     (('A', 'C'), ('B', 'C'), ('C', 'D'), ('D', 'E'))
     """
-    given = dict(locals())
-    if client is not None:
-        from spbn.dask.client import require_client
-
-        require_client(client)
-    if missing == "impute":
-        return _learn_from_holes(given)
-    return learn_with(given)
+    return learn_network(data, settings)
 
 
-def learn_with(
-    given: dict[str, Any],
+def learn_network(
+    data: TableLike,
+    settings: LearnSettings,
     *,
+    completions: Sequence[Table] = (),
     inputs: Sequence[str] = (),
     split: Split | None = None,
     notes: Callable[[], Notes] | None = None,
 ) -> BayesianNetwork:
-    """Learn from complete rows, or without those that are not, with the arguments of `learn`.
+    """Learn a network with settings that have been checked.
 
     Parameters
     ----------
-    given
-        All arguments of `learn`.
+    completions
+        Other fillings of the holes that the data had: the search maximises the mean of the scores of all.
     inputs
         Columns that get no density, and can only be parents.
     split
@@ -197,23 +114,142 @@ def learn_with(
     notes
         Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
     """
-    task = prepared_task(given, inputs, split)
-    return _fitted(task, *_found(task, notes))
+    if settings.missing == "impute":
+        return _impute_and_learn(data, settings)
+    task = prepare_task(data, settings, completions=completions, inputs=inputs, split=split)
+    return fit(task, search(task, notes))
 
 
-def learn_structure(data: Any, **settings: Any) -> Structure:
+def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     """Return the structure that `learn` would, without anything else that a network has, which takes time."""
-    arguments = signature(learn).bind(data, **settings)
-    arguments.apply_defaults()
-    if settings.get("missing") == "impute":
-        return learn(data, **settings).structure
-    task = prepared_task(dict(arguments.arguments))
+    if settings.missing == "impute":
+        return learn_network(data, settings).structure
+    task = prepare_task(data, settings)
+    structure = search(task).structure
     return fit_what_can_be(
-        _found(task).structure, task.table, task.fit_settings, required_arcs=task.given["required_arcs"]
+        structure, task.table, settings.fit_settings, required_arcs=settings.required_arcs
     )[0]
 
 
-class _Found(NamedTuple):
+# ----------------------------------------------------------------------------------------------------
+# Rows and scores.
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a search needs to know: settings, and rows that have been read and transformed.
+
+    Attributes
+    ----------
+    began
+        When learning began, by the clock of `time.perf_counter`.
+    original, table
+        All rows in the units of the data, and transformed by the margins.
+    completions
+        Other fillings of the holes that the table had, transformed too.
+    start
+        Where the search starts.
+    scored
+        The rows that the search scores: all, or those of a split that are not for validation.
+    scoring
+        The settings of the score, with the folds and validation rows of the split.
+    """
+
+    settings: LearnSettings
+    began: float
+    original: Table
+    margins: Margins | None
+    table: Table
+    completions: tuple[Table, ...]
+    start: Structure
+    scored: Table
+    scoring: LearnSettings
+
+
+def prepare_task(
+    data: TableLike,
+    settings: LearnSettings,
+    *,
+    completions: Sequence[Table] = (),
+    inputs: Sequence[str] = (),
+    split: Split | None = None,
+) -> Task:
+    """Read and transform the rows, and refuse those that nothing can be learned from."""
+    began = time.perf_counter()
+    original = training_table(data, settings.missing_rows, drop=settings.drop, discrete=settings.discrete)
+    require_distinct(original)
+    margins = fit_margins(settings.margins, original)
+    table = original
+    if margins is not None:
+        table = margins.transformed(original)
+        completions = [margins.transformed(completion) for completion in completions]
+    start = start_structure(table, settings, inputs)
+    refuse_impossible(impossible_arcs(table.variables), settings.required_arcs)
+    scored, scoring = table, settings
+    if split is not None:
+        scored = table.take(split.training)
+        scoring = settings.replace(folds=split.folds, validation=table.take(split.validation))
+    return Task(settings, began, original, margins, table, tuple(completions), start, scored, scoring)
+
+
+def start_structure(table: Table, settings: LearnSettings, inputs: Sequence[str]) -> Structure:
+    """Return the structure that a search starts from: without arcs, unless another one is given."""
+    start = settings.start
+    if not isinstance(start, Structure):
+        nodes = [variable for variable in table.variables if variable.name not in inputs]
+        types = {v.name: NodeType.DISCRETE if v.is_discrete else settings.start_type for v in nodes}
+        return Structure(types, types=types, inputs=inputs)
+    if set(start.nodes) != set(table.names) - set(inputs) or set(start.inputs) != set(inputs):
+        raise ArgumentError(
+            f"the nodes of {argument('start')} must be the columns of the data. Got {quoted(start.nodes)}, "
+            f"and the columns {quoted(table.names)}."
+        )
+    types_there = {start.type(v.name) for v in table.variables if not v.is_discrete and v.name not in inputs}
+    choices = settings.node_types
+    if len(choices) == 1 and types_there - set(choices):
+        raise ArgumentError(
+            f"all nodes of a {settings.model} are of type {choices[0]}, but {argument('start')} has other "
+            f"types."
+        )
+    return start
+
+
+def make_score(table: Table, settings: LearnSettings) -> Score:
+    """Make the score that hill climbing maximises; whatever is random in it is drawn here."""
+    if settings.score_name == "bic":
+        return BIC(table)
+    if settings.score_name == "bge":
+        return BGe(table)
+    return ValidatedLikelihood(
+        table,
+        folds=settings.folds,
+        validation=settings.validation,
+        seed=settings.seed,
+        bandwidth=settings.bandwidth,
+        missing=settings.missing_rows,
+        engine=settings.engine,
+        smoothing=settings.smoothing,
+    )
+
+
+def _make_score_anywhere(table: Table, settings: LearnSettings) -> Score:
+    """Make a score that the workers of a client compute, if there is one."""
+    if settings.client is None:
+        return make_score(table, settings)
+    from spbn.dask.families import spread
+
+    alone = settings.replace(client=None, checkpoint=None, progress=False, start="ckde", types=None)
+    if settings.seed is None:
+        alone = alone.replace(seed=generator(None))  # all workers have to deal the rows alike
+    recipe = partial(make_score, settings=deepcopy(alone))  # making a score takes something from a generator
+    return spread(settings.client, table, make_score(table, alone), recipe)
+
+
+# ----------------------------------------------------------------------------------------------------
+# Searches.
+
+
+class Found(NamedTuple):
     """What the searches found."""
 
     search: SearchResult | PCResult
@@ -221,184 +257,176 @@ class _Found(NamedTuple):
     type_search: SearchResult | None = None
 
 
-def _found(task: Task, notes: Callable[[], Notes] | None = None) -> _Found:
+def search(task: Task, notes: Callable[[], Notes] | None = None) -> Found:
     """Search for a structure."""
-    return _by_score(task, notes) if task.given["algorithm"] == "hc" else _by_tests(task)
+    return _search_by_score(task, notes) if task.settings.algorithm == "hc" else _search_by_tests(task)
 
 
-def _by_score(task: Task, notes: Callable[[], Notes] | None) -> _Found:
+def _search_by_score(task: Task, notes: Callable[[], Notes] | None) -> Found:
     """Climb to the arcs, and to the node types if there is a choice, that a score prefers."""
-    given = task.given
-    recipe = partial(score_of, model=given["model"], score=given["score"])
-    first = task.climbed if chosen_score(given["model"], given["score"]) == "cv" else task.table
-    scores = [
-        prepared_score(given["client"], rows, recipe, task.likelihood) for rows in (first, *task.completions)
-    ]
+    settings = task.settings
+    scores = [_make_score_anywhere(rows, task.scoring) for rows in (task.scored, *task.completions)]
     criterion = Averaged(scores) if task.completions else scores[0]
-    noted = given["checkpoint"] if notes is None else notes()
-    taken, note = noted_steps(noted, task.original, given, task.begin)
-    left = given["max_seconds"]
+    taken: list[Step] = []
+    note: Callable[[Step], None] | None = None
+    if notes is not None:
+        taken, note = resume(notes(), task.start)
+    elif settings.checkpoint is not None:
+        work = describe_work("search", settings.affecting_result(), task.original)
+        taken, note = resume(Checkpoint(settings.checkpoint, work), task.start)
+    left = settings.max_seconds
     if left is not None:
         left = max(0.0, left - (time.perf_counter() - task.began))
-    climbed = _climbed(
-        task,
+    run = partial(
+        hill_climb,
         criterion,
-        task.begin,
-        lambda so_far: _Found(so_far, so_far.structure),
-        note=note,
-        operators=("arcs", "types") if len(task.choices) > 1 else ("arcs",),
-        max_parents=given["max_parents"],
+        task.start,
+        operators=("arcs", "types") if len(settings.node_types) > 1 else ("arcs",),
+        max_parents=settings.max_parents,
         max_seconds=left,
-        required_arcs=given["required_arcs"],
-        forbidden_arcs=given["forbidden_arcs"],
+        required_arcs=settings.required_arcs,
+        forbidden_arcs=settings.forbidden_arcs,
         taken=taken,
     )
-    return _Found(climbed, climbed.structure)
+    climbed = _climb(task, run, lambda so_far: Found(so_far, so_far.structure), note)
+    return Found(climbed, climbed.structure)
 
 
-def _by_tests(task: Task) -> _Found:
+def _search_by_tests(task: Task) -> Found:
     """Find arcs by tests of independence, and climb to the node types if there is a choice."""
-    given = task.given
-    only_for_climbing = ("score", "max_parents", "max_seconds", "checkpoint", "start")
-    refuse_for_pc(**{name: given[name] for name in only_for_climbing})
+    settings = task.settings
     score = None
-    if len(task.choices) > 1:  # made first, so that wrong arguments are reported before the tests are run
-        score = prepared_score(given["client"], task.climbed, validated_likelihood, task.likelihood)
-    search = pc(
-        independence_test(given["test"], task.table, given["seed"]),
-        alpha=given["alpha"],
-        required_arcs=given["required_arcs"],
-        forbidden_arcs=[*given["forbidden_arcs"], *arcs_into(task.begin.inputs, task.table.names)],
-        progress=given["progress"],
+    if len(settings.node_types) > 1:  # made first: wrong arguments are reported before the tests are run
+        score = _make_score_anywhere(task.scored, task.scoring)
+    found = pc(
+        _independence_test(task.table, settings),
+        alpha=settings.alpha,
+        required_arcs=settings.required_arcs,
+        forbidden_arcs=[*settings.forbidden_arcs, *arcs_into(task.start.inputs, task.table.names)],
+        progress=settings.progress,
     )
-    structure = task.begin.with_dag(search.pdag.to_dag())
+    structure = task.start.with_dag(found.pdag.to_dag())
     if score is None:
-        return _Found(search, structure)
-    climbed = _climbed(
-        task,
-        score,
-        structure,
-        lambda so_far: _Found(search, so_far.structure, so_far),
-        operators=("types",),
-    )
-    return _Found(search, climbed.structure, climbed)
+        return Found(found, structure)
+    run = partial(hill_climb, score, structure, operators=("types",))
+    climbed = _climb(task, run, lambda so_far: Found(found, so_far.structure, so_far))
+    return Found(found, climbed.structure, climbed)
 
 
-def _climbed(
+def _independence_test(table: Table, settings: LearnSettings) -> IndependenceTest:
+    if settings.test == "plc":
+        return PartialCorrelation(table)
+    return RCoT(table, seed=settings.seed) if settings.test == "rcot" else CMIknn(table, seed=settings.seed)
+
+
+def _climb(
     task: Task,
-    score: Score,
-    start: Structure,
-    found: Callable[[SearchResult], _Found],
-    *,
+    run: Callable[..., SearchResult],
+    found: Callable[[SearchResult], Found],
     note: Callable[[Step], None] | None = None,
-    **options: Any,
 ) -> SearchResult:
-    """Climb, and offer what was `found` by then if that is interrupted."""
-    patience, epsilon = task.given["patience"], task.given["epsilon"]
+    """Run a hill climbing, and offer what it `found` by then if that is interrupted."""
+    settings = task.settings
     try:
-        with search_progress(task.given["progress"], patience) as show:
-            return hill_climb(
-                score,
-                start,
-                types=task.choices,
-                patience=patience,
-                epsilon=epsilon,
-                on_step=_both(note, show),
-                **options,
+        with search_progress(settings.progress, settings.patience) as show:
+
+            def on_step(step: Step) -> None:
+                for function in (note, show):
+                    if function is not None:
+                        function(step)
+
+            return run(
+                types=settings.node_types,
+                patience=settings.patience,
+                epsilon=settings.epsilon,
+                on_step=on_step,
             )
     except SearchInterrupted as stop:
         so_far = stop.result
-        raise LearningInterrupted(so_far, lambda: _fitted(task, *found(so_far))) from None
+        raise LearningInterrupted(so_far, lambda: fit(task, found(so_far))) from None
 
 
-def _both(
-    first: Callable[[Step], None] | None, second: Callable[[Step], None] | None
-) -> Callable[[Step], None]:
-    def call(step: Step) -> None:
-        for function in (first, second):
-            if function is not None:
-                function(step)
-
-    return call
+# ----------------------------------------------------------------------------------------------------
+# The network and its record.
 
 
-def _fitted(
-    task: Task, search: SearchResult | PCResult, found: Structure, type_search: SearchResult | None
-) -> BayesianNetwork:
+def fit(task: Task, found: Found) -> BayesianNetwork:
     """Fit a structure that was found to all rows."""
-    settings = task.fit_settings
-    required_arcs = task.given["required_arcs"]
-    structure, cpds, left_out = fit_what_can_be(found, task.table, settings, required_arcs=required_arcs)
+    settings, fit_settings = task.settings, task.settings.fit_settings
+    structure, cpds, left_out = fit_what_can_be(
+        found.structure, task.table, fit_settings, required_arcs=settings.required_arcs
+    )
     for (source, target), reason in left_out:
-        warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=4)
-    cpds = pooled_over(task.completions, structure, cpds, settings)
+        warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=5)
+    cpds = pooled_over(task.completions, structure, cpds, fit_settings)
     record = Record(
-        settings=task.settings,
+        settings=settings.plain(),
         versions=current_versions(),
         rows=task.original.rows,
         columns=task.original.names,
         data_hash=task.original.digest,
-        typical=typical_logpdf(structure, task.original, settings, task.margins),
+        typical=typical_logpdf(structure, task.original, fit_settings, task.margins),
         seconds=time.perf_counter() - task.began,
-        search=search,
-        type_search=type_search,
+        search=found.search,
+        type_search=found.type_search,
     )
     return BayesianNetwork(structure, cpds, margins=task.margins, record=record)
 
 
-def _learn_from_holes(given: dict[str, Any]) -> BayesianNetwork:
-    """Learn from what is there, with the arguments of `learn`.
+def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwork:
+    """Learn from the values that are present.
 
     The holes of a Gaussian network are filled by Gaussian networks. For all others they are filled by
     whichever predicts hidden values best: those, semiparametric networks, or, if all columns are continuous,
     a normal distribution of them. Blends and KDE networks do not fill holes themselves: draws from narrow
     kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
-    began = time.perf_counter()
-    require_seconds(given["max_seconds"])
-    _refuse_with_holes(max_seconds=given["max_seconds"], checkpoint=given["checkpoint"])
     from spbn.learning.structural_em import best_filler, by_networks, by_normal, fill_holes, require_values
 
-    table = training_table_with_holes(given["data"], drop=given["drop"], discrete=given["discrete"])
-    options = {**given, "missing": "error", "drop": (), "discrete": ()}
-    del options["data"]
+    began = time.perf_counter()
+    table = training_table_with_holes(data, drop=settings.drop, discrete=settings.discrete)
+    complete = settings.replace(missing="error", drop=(), discrete=())
     if not np.isnan(table.columns).any():
-        return learn(table, **options)
+        return learn_network(table, complete)
     require_values(table)
-    smooth = options | ({"model": "spbn"} if given["model"] in ("blend", "kdebn") else {})
+    smooth = complete
+    if settings.model in ("blend", "kdebn"):
+        start = settings.start if isinstance(settings.start, Structure) else "ckde"
+        smooth = complete.replace(model="spbn", start=start)
+    lines = LearnSettings(
+        model="gbn",
+        max_parents=settings.max_parents,
+        required_arcs=settings.required_arcs,
+        forbidden_arcs=settings.forbidden_arcs,
+        margins=settings.margins,
+        seed=settings.seed,
+        smoothing=settings.smoothing,
+    )
 
     def learn_smooth(filled: Table, structure: Structure | None) -> BayesianNetwork:
-        goes_on = structure is not None and given["algorithm"] == "hc"
-        return learn(filled, **(smooth | {"start": structure} if goes_on else smooth))
+        goes_on = structure is not None and settings.algorithm == "hc"
+        return learn_network(filled, smooth.replace(start=structure) if goes_on else smooth)
 
     def learn_lines(filled: Table, structure: Structure | None = None) -> BayesianNetwork:
-        kept = ("max_parents", "required_arcs", "forbidden_arcs", "margins", "seed", "smoothing")
-        return learn(filled, model="gbn", **{name: given[name] for name in kept})
+        return learn_network(filled, lines)
 
-    learned = [learn_smooth] if given["model"] == "gbn" else [learn_smooth, learn_lines]
-    fillers = [by_networks(way, learn_lines, given["margins"]) for way in learned]
-    if not table.discrete.any() and given["model"] != "gbn":
-        fillers.append(by_normal(given["margins"]))
-    # Of its own: data that were drawn with the same seed would have to do with what is hidden and drawn.
-    (rng,) = generator(given["seed"]).spawn(1)
+    learners = [learn_smooth] if settings.model == "gbn" else [learn_smooth, learn_lines]
+    fillers = [by_networks(learner, learn_lines, settings.margins) for learner in learners]
+    if not table.discrete.any() and settings.model != "gbn":
+        fillers.append(by_normal(settings.margins))
+    # A generator of its own: the data may have been simulated with the same seed.
+    (rng,) = generator(settings.seed).spawn(1)
     try:
         filler = best_filler(table, fillers, rng)
-        filled, scores = fill_holes(table, filler, rng)
-        network = learn(filled, **options)
+        (filled, *others), scores = fill_holes(table, filler, rng)
+        network = learn_network(filled, complete, completions=others)
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None
     record = replace(
         network.record,
-        settings=settings_of(given),
+        settings=settings.plain(),
         data_hash=table.digest,
         seconds=time.perf_counter() - began,
         rounds=tuple(scores),
     )
     return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
-
-
-def _refuse_with_holes(**given: object) -> None:
-    """Refuse what one search alone can do: holes take several."""
-    unused = [name for name, value in given.items() if value is not None]
-    if unused:
-        raise ArgumentError(f"{' and '.join(unused)} cannot be given with missing='impute'.")

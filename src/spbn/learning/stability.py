@@ -25,7 +25,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +32,16 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import IntArray, Seed, generator
+from spbn._base.checks import is_number, refuse, whole
 from spbn._base.progress import counting_progress
-from spbn.errors import ArgumentError, SpbnError
+from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
-from spbn.io.checkpoint import Checkpoint, work_of
-from spbn.learning.learn import learn, learn_structure
-from spbn.learning.task import MISSING, require_choice
+from spbn.io.checkpoint import Checkpoint, describe_work
+from spbn.learning.learn import learn_structure
+from spbn.learning.settings import LearnSettings, shows_options
 from spbn.nodes.base import NodeType, place_of
-from spbn.record import plain_settings
 from spbn.structure import Structure
-from spbn.tables.frames import require_distinct, training_table, training_table_with_holes
+from spbn.tables.frames import TableLike, require_distinct, training_table, training_table_with_holes
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ DRAWN = 0.5  # of the rows, for every replicate
 DRAWS = 100  # of rows, until no column is constant
 
 
-def learned_replicates(
-    client: Any, table: Table, tasks: Sequence[tuple[Any, ...]]
+def learn_replicates(
+    client: object, table: Table, tasks: Sequence[tuple[int, int, LearnSettings]]
 ) -> Iterator[dict[str, Any]]:
     """Learn replicates, here or elsewhere."""
     if client is None:
@@ -68,11 +67,13 @@ def learned_replicates(
     if is_dask_client(client):
         yield from (record for _, record in DaskCrew(client, table).map(learn_replicate, tasks))
         return
-    if not callable(getattr(client, "submit", None)):
+    submit = getattr(client, "submit", None)
+    if not callable(submit):
         raise ArgumentError(
-            f"client must be a dask.distributed.Client, or have a method submit. Got {type(client).__name__}."
+            f"{argument('client')} must be a dask.distributed.Client, or have a method submit. "
+            f"Got {type(client).__name__}."
         )
-    futures = [client.submit(learn_replicate, table, *task) for task in tasks]
+    futures = [submit(learn_replicate, table, *task) for task in tasks]
     try:
         for future in futures:
             yield future.result()
@@ -81,7 +82,7 @@ def learned_replicates(
             future.cancel()
 
 
-def learn_replicate(table: Table, number: int, root: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+def learn_replicate(table: Table, number: int, root: int, settings: LearnSettings) -> dict[str, Any]:
     """Learn from some of the rows, and return the structure as plain data.
 
     Parameters
@@ -90,24 +91,24 @@ def learn_replicate(table: Table, number: int, root: int, settings: Mapping[str,
         Which replicate it is, and the seed of all of them: together they decide which rows are drawn.
     """
     rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(number,)))
-    rows = drawn_rows(table, rng)
+    rows = draw_rows(table, rng)
     order = rng.permutation(np.array(table.names, dtype=object)).tolist()
-    own = dict(settings)
-    if "folds" in own and not np.isscalar(own["folds"]):
-        own["folds"] = np.asarray(own["folds"])[rows]
+    own = settings.replace(seed=int(rng.integers(1 << 31)))
+    if not np.isscalar(settings.folds):
+        own = own.replace(folds=np.asarray(settings.folds)[rows])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about some rows only
-            found = learn_structure(table.take(rows).select(order), seed=int(rng.integers(1 << 31)), **own)
+            found = learn_structure(table.take(rows).select(order), own)
     except SpbnError as error:
         raise type(error)(
-            f"{error} (This is about replicate {number + 1}, with half of the rows.)"
+            f"{error.message} (This is about replicate {number + 1}, with half of the rows.)"
         ) from error
     types = {node: node_type.name for node, node_type in found.types.items()}
     return {"replicate": number, "arcs": [list(arc) for arc in found.arcs], "types": types}
 
 
-def drawn_rows(table: Table, rng: np.random.Generator) -> IntArray:
+def draw_rows(table: Table, rng: np.random.Generator) -> IntArray:
     """Draw half of the rows, in order and each once, in which no column is constant if that is possible."""
     for _ in range(DRAWS):
         rows = np.sort(rng.permutation(table.rows)[: max(2, round(DRAWN * table.rows))])
@@ -209,8 +210,8 @@ class Confidence:
             By default, `threshold`.
         """
         least = self.threshold if threshold is None else threshold
-        if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-            raise ArgumentError(f"threshold must be between 0 and 1. Got {threshold!r} instead.")
+        if not is_number(least) or not 0 <= least <= 1:
+            refuse("threshold", "between 0 and 1", threshold)
         most = self.settings.get("max_parents")
         dag = DAG(self.nodes)
         for (source, target), (strength, _) in self._arcs.items():
@@ -303,15 +304,16 @@ class Confidence:
         return found
 
 
+@shows_options
 def confidence(
-    data: Any,
+    data: TableLike,
     *,
     replicates: int = 100,
     seed: Seed = 0,
-    client: Any = None,
+    client: object = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = False,
-    **settings: Any,
+    **options: object,
 ) -> Confidence:
     """Find out which arcs, directions and node types of a learned network to believe.
 
@@ -322,7 +324,7 @@ def confidence(
 
     Parameters
     ----------
-    data, settings
+    data, options
         As for `learn`.
     replicates
         How many searches. A strength of 0.9 has a standard error of 0.03 with 100 of them.
@@ -346,26 +348,24 @@ def confidence(
     >>> print(found.arcs.iloc[0].to_dict())
     {'source': 'C', 'target': 'B', 'strength': 1.0, 'direction': 1.0}
     """
-    _require_settings(replicates, settings)
-    settings = {name: list(v) if isinstance(v, Iterator) else v for name, v in settings.items()}
+    whole("replicates", replicates, 1)
+    settings = _settings(options, seed)
     table = _table(data, settings)
     root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))
-    generator(root)  # refuses what cannot be a seed
-    given = settings | {"seed": seed}
-    known, note = _noted(checkpoint, table, given, replicates)
-    shared = {k: v for k, v in settings.items() if k not in ("drop", "discrete")}
-    if settings.get("missing") != "impute":
-        shared.pop("missing", None)
+    known, note = _open_checkpoint(checkpoint, table, settings, replicates)
+    missing = "impute" if settings.missing == "impute" else "error"
+    shared = settings.replace(drop=(), discrete=(), missing=missing, seed=None)
     with counting_progress(progress, "learning replicates", total=replicates) as advance:
         for _ in known:
             advance()
         left = [number for number in range(replicates) if number not in known]
-        for record in learned_replicates(client, table, [(number, root, shared) for number in left]):
+        for record in learn_replicates(client, table, [(number, root, shared) for number in left]):
             known[record["replicate"]] = structure_of(record, table.names)
             note(record)
             advance()
     structures = tuple(known[number] for number in range(replicates))
-    described = MappingProxyType(plain_settings(given))
+    plain = settings.plain()
+    described = MappingProxyType({name: plain[name] for name in (*options, "seed")})
     return Confidence(structures, described, table.rows, table.digest)
 
 
@@ -387,43 +387,39 @@ def l1_threshold(joined: IntArray, replicates: int) -> float:
     return float(joined[2 * joined <= replicates].max(initial=0) / replicates)
 
 
-def _require_settings(replicates: object, settings: Mapping[str, Any]) -> None:
-    if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
-        raise ArgumentError(f"replicates must be a whole number, 1 or more. Got {replicates!r} instead.")
-    unknown = [name for name in settings if name not in signature(learn).parameters]
-    if OVER_TIME & set(unknown):
+def _settings(options: Mapping[str, object], seed: Seed) -> LearnSettings:
+    """Return the settings of the replicates, and refuse what makes no sense for several of them."""
+    if OVER_TIME & set(options):
         raise ArgumentError(
             "confidence is for rows that do not depend on each other: halves drawn at random would tear "
             "apart rows that follow each other. Learn from different stretches of time with learn_dynamic, "
             "and see what their networks have in common."
         )
-    if unknown:
-        raise TypeError(f"confidence() got an unexpected keyword argument {unknown[0]!r}: learn() has none.")
-    if settings.get("max_seconds") is not None:
+    settings = LearnSettings.of("confidence", {**options, "seed": seed})
+    if settings.max_seconds is not None:
         raise ArgumentError(
-            "max_seconds cannot be given: how far a replicate comes in a time is not the same on every run. "
-            "Limit the search by max_parents instead, or use fewer replicates."
+            f"{argument('max_seconds')} cannot be given: how far a replicate comes in a time is not the same "
+            f"on every run. Limit the search by {argument('max_parents')} instead, or use fewer replicates."
         )
+    return settings
 
 
-def _table(data: Any, settings: Mapping[str, Any]) -> Table:
+def _table(data: TableLike, settings: LearnSettings) -> Table:
     """Read the rows as `learn` would."""
-    missing, chosen = settings.get("missing", "error"), {k: settings.get(k, ()) for k in ("drop", "discrete")}
-    require_choice("missing", missing, MISSING)
-    if missing == "impute":
-        return training_table_with_holes(data, **chosen)
-    table = training_table(data, missing, **chosen)
+    if settings.missing == "impute":
+        return training_table_with_holes(data, drop=settings.drop, discrete=settings.discrete)
+    table = training_table(data, settings.missing_rows, drop=settings.drop, discrete=settings.discrete)
     require_distinct(table)
     return table
 
 
-def _noted(
-    path: str | os.PathLike[str] | None, table: Table, given: dict[str, Any], replicates: int
+def _open_checkpoint(
+    path: str | os.PathLike[str] | None, table: Table, settings: LearnSettings, replicates: int
 ) -> tuple[dict[int, Structure], Callable[[Mapping[str, Any]], None]]:
     """Return the replicates that a checkpoint has, and what notes further ones in it."""
     if path is None:
         return {}, lambda record: None
-    checkpoint = Checkpoint(path, {"work": "confidence", **work_of(given, table)})
+    checkpoint = Checkpoint(path, describe_work("confidence", settings.affecting_result(), table))
     try:
         known = {int(record["replicate"]): structure_of(record, table.names) for record in checkpoint.found}
     except (SpbnError, KeyError, TypeError, ValueError) as error:

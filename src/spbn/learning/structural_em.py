@@ -27,7 +27,6 @@ from spbn.inference.left_out import without_themselves
 from spbn.network import BayesianNetwork
 from spbn.numerics.gaussian import normal_of
 from spbn.structure import Structure
-from spbn.tables.completions import Completions
 from spbn.tables.table import Table
 from spbn.transforms import YeoJohnson
 
@@ -57,10 +56,9 @@ def fill_holes(
     *,
     rounds: int = ROUNDS,
     completions: int = COMPLETIONS,
-) -> tuple[Completions, list[float]]:
-    """Fill a table in which NaN is missing, and also return the score that every search reached."""
-    (first, *others), scores = filler(table, rng, rounds=rounds, draws=completions)
-    return Completions(first, tuple(others)), scores
+) -> tuple[list[Table], list[float]]:
+    """Fill a table in which NaN is missing, several times, and also return the score of every search."""
+    return filler(table, rng, rounds=rounds, draws=completions)
 
 
 def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], margins: str) -> Filler:
@@ -252,5 +250,5 @@ def require_values(table: Table) -> None:
         warnings.warn(
             f"more than half of the values of {what} {quoted(many)} are missing: what is learned about "
             f"{'it' if len(many) == 1 else 'them'} rests on few rows.",
-            stacklevel=4,
+            stacklevel=6,
         )

@@ -7,21 +7,27 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from inspect import signature
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, IntArray
-from spbn.errors import ArgumentError, DataError, KnowledgeError, quoted
+from spbn._base.checks import is_whole
+from spbn.errors import ArgumentError, DataError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import Arc
-from spbn.io.checkpoint import Checkpoint, Notes, work_of
-from spbn.learning.learn import LearningInterrupted, learn, learn_with
+from spbn.io.checkpoint import Checkpoint, Notes, describe_work
+from spbn.learning.learn import LearningInterrupted, learn_network
+from spbn.learning.settings import LearnSettings, shows_options
 from spbn.network import BayesianNetwork
-from spbn.search.operators import require_seconds
 from spbn.structure import Structure
 from spbn.tables.columns import columns_of
-from spbn.tables.frames import require_distinct, require_variation, training_table, training_table_with_holes
+from spbn.tables.frames import (
+    TableLike,
+    require_distinct,
+    require_variation,
+    training_table,
+    training_table_with_holes,
+)
 from spbn.tables.lags import Runs, blocked_split, lag_name, lagged_table, runs_of
 from spbn.tables.table import Table
 from spbn.timeseries.network import DynamicNetwork, require_lags
@@ -30,13 +36,14 @@ from spbn.timeseries.network import DynamicNetwork, require_lags
 LaggedNode = str | tuple[str, int]
 
 
+@shows_options
 def learn_dynamic(
-    data: Any,
+    data: TableLike,
     *,
     lags: int = 1,
     series: str | None = None,
     time: str | None = None,
-    **settings: Any,
+    **options: object,
 ) -> DynamicNetwork:
     """Learn a network over time: how every row depends on the rows before it in its series.
 
@@ -57,7 +64,7 @@ def learn_dynamic(
     time
         The column with the times of rows: numbers or dates, which increase in equal steps (see `resample`). A
         new series begins after a gap.
-    settings
+    options
         As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns, ``("x[t-1]",
         "y")``, or give the lag: ``(("x", 1), "y")``. No arc points into the past. With ``missing="drop"``,
         rows that have a missing value, or look back on one, are left out. Both searches note their steps in
@@ -84,96 +91,90 @@ def learn_dynamic(
     (('x[t-1]', 'x'),)
     """
     require_lags(lags)
-    given = _settings_of_learn(settings)
-    _refuse_unsuited(given)
-    require_seconds(given["max_seconds"])
-    table, runs, good = _read(data, series, time, given)
+    settings = LearnSettings.of("learn_dynamic", options)
+    _refuse_unsuited(settings)
+    table, runs, good = _read(data, series, time, settings)
     present = [runs.windows(width) for width in (lags + 1, lags)]
     windows, first = (found[good[found].all(axis=1)] for found in present)
     _require_long_series(runs, lags, windows)
-    required = [_named(arc, table.names, lags, "required_arcs") for arc in given["required_arcs"]]
-    forbidden = [_named(arc, table.names, lags, "forbidden_arcs") for arc in given["forbidden_arcs"]]
+    required = [_named(arc, "required_arcs") for arc in settings.required_arcs]
+    forbidden = [_named(arc, "forbidden_arcs") for arc in settings.forbidden_arcs]
     _require_forward(required, table.names, lags)
 
     rows = lagged_table(table, windows, range(lags + 1))
     _require_news(rows, table.names, lags)
     inputs = rows.names[len(table.names) :]
     began = clock.perf_counter()
-    whole = given | {"data": rows, "required_arcs": required, "forbidden_arcs": forbidden}
+    settings = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
 
     @cache
     def opened() -> tuple[Notes, ...]:
         """Open the checkpoint of both searches, once the first of them is known to be possible."""
-        over_time = whole | {"lags": lags, "series": series, "time": time}
+        known = settings.affecting_result() | {"lags": lags, "series": series, "time": time}
         beginnings = lagged_table(table, first, range(lags)).digest
-        work = {"work": "search over time", **work_of(over_time, rows), "beginnings": beginnings}
-        return Checkpoint(given["checkpoint"], work).parts("transition", "static")
+        work = describe_work("search over time", known, rows) | {"beginnings": beginnings}
+        assert settings.checkpoint is not None  # or nobody would open it
+        return Checkpoint(settings.checkpoint, work).parts("transition", "static")
 
-    def made(static: BayesianNetwork, transition: BayesianNetwork) -> DynamicNetwork:
+    def combine(static: BayesianNetwork, transition: BayesianNetwork) -> DynamicNetwork:
         return DynamicNetwork(static, transition, lags, series=series, time=time, step=runs.step)
 
-    def learn_static(settings: dict[str, Any]) -> BayesianNetwork:
-        return _static(table, first, lags, required, forbidden, settings, lambda: opened()[1])
+    def learn_static(max_seconds: float | None) -> BayesianNetwork:
+        return _learn_static(
+            table, first, lags, settings.replace(max_seconds=max_seconds), lambda: opened()[1]
+        )
 
     try:
-        transition = _learned(whole, windows, inputs, lambda: opened()[0])
+        transition = _learn(rows, settings, windows, inputs, lambda: opened()[0])
     except LearningInterrupted as stop:
         found = stop.network
+        at_once = 0.0 if settings.algorithm == "hc" else None
         raise LearningInterrupted(
             stop.search,
-            lambda: made(learn_static(given | {"max_seconds": 0.0}), found()),  # type: ignore[arg-type, return-value]
+            lambda: combine(learn_static(at_once), found()),  # type: ignore[arg-type, return-value]
         ) from None
-    left = given["max_seconds"]
+    left = settings.max_seconds
     if left is not None:
         left = max(0.0, left - (clock.perf_counter() - began))
     try:
-        static = learn_static(given | {"max_seconds": left})
+        static = learn_static(left)
     except LearningInterrupted as stop:
         found = stop.network
-        raise LearningInterrupted(stop.search, lambda: made(found(), transition)) from None  # type: ignore[arg-type, return-value]
-    return made(static, transition)
+        raise LearningInterrupted(stop.search, lambda: combine(found(), transition)) from None  # type: ignore[arg-type, return-value]
+    return combine(static, transition)
 
 
-def _settings_of_learn(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return all arguments of `learn` but the data."""
-    parameters = signature(learn).parameters
-    unknown = [name for name in settings if name not in parameters or name == "data"]
-    if unknown:
-        raise ArgumentError(f"learn_dynamic has no argument {quoted(unknown)}: see learn for those it has.")
-    return {name: p.default for name, p in parameters.items() if name != "data"} | settings
-
-
-def _refuse_unsuited(given: dict[str, Any]) -> None:
+def _refuse_unsuited(settings: LearnSettings) -> None:
     """Refuse what makes no sense, or is not there yet, for rows that follow each other."""
-    if given["missing"] == "impute":
+    if settings.missing == "impute":
         raise ArgumentError(
-            "missing='impute' is for rows that do not depend on each other. Use missing='drop', which leaves "
-            "out rows that look back on a hole, or fill the holes first, for example by interpolation."
+            f"{setting('missing', 'impute')} is for rows that do not depend on each other. Use "
+            f"{setting('missing', 'drop')}, which leaves out rows that look back on a hole, or fill the "
+            f"holes first, for example by interpolation."
         )
-    if isinstance(given["start"], Structure):
-        raise ArgumentError("start must be a node type here, not a structure.")
+    if isinstance(settings.start, Structure):
+        raise ArgumentError(f"{argument('start')} must be a node type here, not a structure.")
 
 
 def _read(
-    data: Any, series: str | None, time: str | None, given: dict[str, Any]
+    data: TableLike, series: str | None, time: str | None, settings: LearnSettings
 ) -> tuple[Table, Runs, BoolArray]:
     """Return the variables, which rows follow each other, and which of them have no holes."""
     runs = runs_of(data, series=series, time=time)
     keys = [name for name in (series, time) if name is not None]
-    dropped = [given["drop"]] if isinstance(given["drop"], str) else list(given["drop"])
-    unused = [name for name in keys if name not in dropped]
-    _require_variables(data, [*dropped, *unused])
-    drop = [*dropped, *unused]
-    if given["missing"] != "drop":
-        table = training_table(data, "error", drop=drop, discrete=given["discrete"])
+    dropped = [settings.drop] if isinstance(settings.drop, str) else list(settings.drop)
+    drop = [*dropped, *(name for name in keys if name not in dropped)]
+    _require_variables(data, drop)
+    if settings.missing != "drop":
+        table = training_table(data, "error", drop=drop, discrete=settings.discrete)
         return table, runs, np.ones(table.rows, dtype=np.bool_)
-    table = training_table_with_holes(data, drop=drop, discrete=given["discrete"])
+    table = training_table_with_holes(data, drop=drop, discrete=settings.discrete)
     good: BoolArray = np.isfinite(table.columns).min(axis=0)
     require_variation(table.take(np.flatnonzero(good)))
     return table, runs, good
 
 
-def _require_variables(data: Any, without: Sequence[str]) -> None:
+def _require_variables(data: TableLike, without: Sequence[str]) -> None:
     if not set(columns_of(data)) - set(without):
         raise DataError(f"the data has no columns besides {quoted(without)}, which leaves nothing to learn.")
 
@@ -202,14 +203,15 @@ def _require_long_series(runs: Runs, lags: int, windows: IntArray) -> None:
         raise DataError(f"at least 2 rows with {lags} rows before them are needed. Got {len(windows)}.")
 
 
-def _named(arc: Any, names: Sequence[str], lags: int, what: str) -> Arc:
+def _named(arc: object, what: str) -> Arc:
     """Return an arc by the names of its columns."""
     try:
-        source, target = arc
+        source, target = cast("tuple[LaggedNode, LaggedNode]", arc)
         return _name_of(source), _name_of(target)
     except (TypeError, ValueError):
         raise KnowledgeError(
-            f"{what} must hold pairs (parent, child), each the name of a column or (name, lag). Got {arc!r}."
+            f"{argument(what)} must hold pairs (parent, child), each the name of a column or (name, lag). "
+            f"Got {arc!r}."
         ) from None
 
 
@@ -217,7 +219,7 @@ def _name_of(node: LaggedNode) -> str:
     if isinstance(node, str):
         return node
     name, lag = node
-    if not isinstance(name, str) or isinstance(lag, bool) or not isinstance(lag, int) or lag < 0:
+    if not isinstance(name, str) or not is_whole(lag, 0):
         raise TypeError(node)
     return lag_name(name, lag)
 
@@ -227,8 +229,8 @@ def _require_forward(required: Iterable[Arc], names: Sequence[str], lags: int) -
     for source, target in required:
         if target in past:
             raise KnowledgeError(
-                f"required_arcs has {source} → {target}, and no arc points into the past: its child must be "
-                f"one of {quoted(names)}."
+                f"{argument('required_arcs')} has {source} → {target}, and no arc points into the past: its "
+                f"child must be one of {quoted(names)}."
             )
 
 
@@ -247,58 +249,52 @@ def _require_news(rows: Table, names: Sequence[str], lags: int) -> None:
             )
             raise DataError(
                 f"column {name!r} {how}, so that the row before says all about it: leave it out "
-                f"(drop={[name]!r} in learn)."
+                f"({setting('drop', [name])}{in_python(' in learn')})."
             )
     origin = {lag_name(name, lag): name for name in names for lag in range(lags + 1)}
     require_distinct(rows, origin=origin)
 
 
-def _learned(
-    given: dict[str, Any], windows: IntArray, inputs: Sequence[str], notes: Callable[[], Notes]
+def _learn(
+    rows: Table,
+    settings: LearnSettings,
+    windows: IntArray,
+    inputs: Sequence[str],
+    notes: Callable[[], Notes],
 ) -> BayesianNetwork:
     """Learn one of the two networks, with blocks of time as folds."""
     split = None
-    if _is_validated(given):
+    if settings.model != "gbn" or settings.score == "cv":  # the search looks at folds and validation rows
         split = blocked_split(
-            windows, folds=given["folds"], validation=given["validation"], seed=given["seed"]
+            windows, folds=settings.folds, validation=settings.validation, seed=settings.seed
         )
-    table = given | {"drop": (), "discrete": (), "missing": "error"}
-    noted = None if given["checkpoint"] is None else notes
-    network = learn_with(table, inputs=inputs, split=split, notes=noted)
-    settings = {**network.record.settings, "missing": given["missing"]}
+    network = learn_network(
+        rows,
+        settings.replace(drop=(), discrete=(), missing="error"),
+        inputs=inputs,
+        split=split,
+        notes=None if settings.checkpoint is None else notes,
+    )
+    recorded = {**network.record.settings, "missing": settings.missing}
     # Data has columns that no node needs: rows are recognised by the others.
-    needed = given["data"].select([variable.name for variable in network.variables])
-    record = replace(network.record, settings=settings, data_hash=needed.digest)
+    needed = rows.select([variable.name for variable in network.variables])
+    record = replace(network.record, settings=recorded, data_hash=needed.digest)
     return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
 
 
-def _is_validated(given: dict[str, Any]) -> bool:
-    """Tell whether the search looks at folds and validation rows."""
-    if given["model"] == "gbn" and given["types"] is None:
-        return given["algorithm"] == "hc" and given["score"] == "cv"
-    return True
-
-
-def _static(
-    table: Table,
-    windows: IntArray,
-    lags: int,
-    required: Iterable[Arc],
-    forbidden: Iterable[Arc],
-    given: dict[str, Any],
-    notes: Callable[[], Notes],
+def _learn_static(
+    table: Table, windows: IntArray, lags: int, settings: LearnSettings, notes: Callable[[], Notes]
 ) -> BayesianNetwork:
     """Learn the network of the first rows: from all rows, as wherever a series begins."""
     rows = lagged_table(table, windows, range(lags))
     lag_of = {lag_name(name, lag): lag for lag in range(lags) for name in table.names}
     into_past = [(a, b) for a in rows.names for b in rows.names if lag_of[a] < lag_of[b]]
-    known = {
-        "required_arcs": _in_every_row(required, table.names, lags),
-        "forbidden_arcs": [*_in_every_row(forbidden, table.names, lags), *into_past],
-    }
-    found = _learned(given | known | {"data": rows}, windows, (), notes)
-    settings = {**found.record.settings, "forbidden_arcs": [list(arc) for arc in forbidden]}
-    record = replace(found.record, settings=settings)
+    required = _in_every_row(settings.required_arcs, table.names, lags)
+    forbidden = [*_in_every_row(settings.forbidden_arcs, table.names, lags), *into_past]
+    own = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
+    found = _learn(rows, own, windows, (), notes)
+    recorded = {**found.record.settings, "forbidden_arcs": [list(arc) for arc in settings.forbidden_arcs]}
+    record = replace(found.record, settings=recorded)
     return BayesianNetwork(found.structure, found.cpds, margins=found.margins, record=record)
 
 

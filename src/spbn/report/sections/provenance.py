@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from spbn.diagnostics.validation import default_settings
+from spbn.learning.settings import LearnSettings
 from spbn.plots.layout import shortened
 from spbn.plots.markup import Html, join, tag
 from spbn.report.content import Content
@@ -53,7 +53,7 @@ def _changed(settings: Mapping[str, Any]) -> str:
     """List the settings that are not the defaults."""
     if not settings:
         return UNKNOWN
-    defaults = default_settings(settings)
+    defaults = LearnSettings().plain()  # those of `fit` are the same
     changed = [
         f"{name} = {shortened(_text(value), LONGEST)}"
         for name, value in settings.items()
