@@ -23,8 +23,8 @@ import numpy as np
 
 import spbn
 from spbn.datasets import synthetic, synthetic_structure
-from spbn.plots.plots import plot_contributions, plot_cpd, plot_search, plot_structure
-from spbn.plots.style import LINES
+from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
+from spbn.plots.layout import LINES
 
 FOLDER = Path(__file__).parent / "img"
 
@@ -53,7 +53,7 @@ def confidence() -> None:
 
 def watching() -> None:
     """A day of the pump in docs/monitoring.md: the page's own code, up to its picture."""
-    from spbn.plots.verdicts import plot_verdicts
+    from spbn.plots import plot_verdicts
 
     page = (Path(__file__).parent / "monitoring.md").read_text(encoding="utf-8")
     blocks = [part.split("```")[0] for part in page.split("```python\n")[1:]]

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import spbn
+from spbn.plots import plot_structure
 from spbn.plots.pictures import to_dot
-from spbn.plots.plots import plot_structure
 from spbn.structure import Structure
 
 from strategies import nonlinear_frame

@@ -83,7 +83,7 @@ def draw_fault(results: pd.DataFrame) -> Figure:
     """Draw the end of the faulty bearing: log-likelihood under the network of good rows, by frequency."""
     from matplotlib import pyplot as plt
 
-    from spbn.plots.plots import plot_contributions
+    from spbn.plots import plot_contributions
 
     end = smooth(life(results, FAULTY)[list(FREQUENCIES)]).iloc[-STEPS_OF_END:]
     figure, ax = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
@@ -95,7 +95,7 @@ def draw_fault(results: pd.DataFrame) -> Figure:
 
 def draw_network(results: pd.DataFrame, name: str) -> Figure:
     """Draw the graph of the network of a condition."""
-    from spbn.plots.plots import plot_structure
+    from spbn.plots import plot_structure
 
     return plot_structure(structure_of(results, name)).figure
 

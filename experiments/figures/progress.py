@@ -10,7 +10,7 @@ import pandas as pd
 import spbn
 from experiments.figures.drawing import STYLE, save
 from experiments.page import signed
-from spbn.plots.plots import plot_structure
+from spbn.plots import plot_structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

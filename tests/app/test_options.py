@@ -16,10 +16,9 @@ from learning_options import CASES, FRAME
 from spbn.cli.main import app
 from spbn.cli.wording import OPTIONS
 from spbn.learning.settings import MODELS
-from spbn.plots.forecasts import save_forecast
-from spbn.plots.pictures import to_dot
-from spbn.plots.posteriors import save_posterior
-from spbn.plots.slices import save_slices
+from spbn.plots.densities import save_posterior
+from spbn.plots.pictures import save_slices, to_dot
+from spbn.plots.timelines import save_forecast
 from spbn.record import plain_settings
 from spbn.report import render
 from spbn.report.confidence import render_confidence

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import spbn
 from mixed import MODELS, mixed_frame, mixed_network
-from spbn.plots.plots import plot_cpd
+from spbn.plots import plot_cpd
 
 FRAME = mixed_frame()
 

@@ -11,10 +11,10 @@ from PIL import Image
 
 import spbn
 from spbn import ArgumentError, BayesianNetwork, GraphError, NodeType, PackageError, Structure
-from spbn.plots.graph_parts import graph_inches
+from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
 from spbn.plots.layout import layered, node_width, one_line, short_labels
 from spbn.plots.pictures import save_structure, to_dot, to_svg
-from spbn.plots.plots import plot_contributions, plot_cpd, plot_search, plot_structure
+from spbn.plots.structure import graph_inches
 from spbn.search import AddArc, SearchResult, Step
 from spbn.search.hill_climbing import Trail
 

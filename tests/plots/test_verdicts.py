@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.plots.verdicts import plot_verdicts
+from spbn.plots import plot_verdicts
 
 plt = pytest.importorskip("matplotlib.pyplot")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spbn.plots.layout import shortened
-from spbn.plots.markup import Html, clean, join, tag
+from spbn.plots.svg import Html, clean, join, tag
 from spbn.report.format import number, percent, plural
 
 

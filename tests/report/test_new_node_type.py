@@ -11,8 +11,8 @@ from scipy import stats
 import spbn
 from spbn.diagnostics import leave_one_out, unusual_rows
 from spbn.nodes import Description, LinearGaussian, NodeType, ParameterTable, base, register
+from spbn.plots import plot_cpd, plot_structure
 from spbn.plots.pictures import to_dot, to_svg
-from spbn.plots.plots import plot_cpd, plot_structure
 from spbn.report import render
 from spbn.report.content import model_name
 from spbn.tables.frames import as_table

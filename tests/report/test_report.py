@@ -8,7 +8,7 @@ import spbn
 from reading import Page
 from spbn._base.arrays import generator
 from spbn.diagnostics import leave_one_out
-from spbn.plots.markup import clean
+from spbn.plots.svg import clean
 from spbn.report import render, write_report
 from spbn.report.sections.learning import how_learned
 from spbn.tables.splits import holdout_rows

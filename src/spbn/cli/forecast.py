@@ -124,7 +124,7 @@ def forecast(
         write_rows(ahead.paths, paths)
         answer.wrote("paths", paths, f"{len(ahead.paths)} rows written to {shown(paths)}")
     if plot is not None:
-        from spbn.plots.forecasts import save_forecast
+        from spbn.plots.timelines import save_forecast
 
         save_forecast(ahead, plot)
         answer.wrote("plot", plot, f"picture written to {plot}")

@@ -91,7 +91,7 @@ def query(
         write_rows(posterior.sample(n, seed=seed), out_)
         answer.wrote("out", out_, f"{n} draws written to {shown(out_)}")
     if plot is not None:
-        from spbn.plots.posteriors import save_posterior
+        from spbn.plots.densities import save_posterior
 
         save_posterior(posterior, plot)
         answer.wrote("plot", plot, f"picture written to {plot}")

@@ -54,8 +54,7 @@ def plot(
 
     [dim]spbn plot wine.spbn --out graph.svg[/]
     """
-    from spbn.plots.pictures import save_structure
-    from spbn.plots.slices import save_slices
+    from spbn.plots.pictures import save_slices, save_structure
     from spbn.timeseries.network import DynamicNetwork
 
     require_targets(out_, inputs=[model])

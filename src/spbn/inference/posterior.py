@@ -199,7 +199,7 @@ class Posterior:
         return self.draws.iloc[rows].reset_index(drop=True)
 
     def plot(self, variables: Sequence[str] | None = None) -> Figure:
-        """Draw every variable before and after what is known; see `spbn.plots.posteriors`."""
+        """Draw every variable before and after what is known; see `spbn.plots.plot_posterior`."""
         figure: Figure = display.plot(self, variables)
         return figure
 

@@ -4,11 +4,9 @@ Every function draws into `ax`, or into a new figure, and returns it. matplotlib
 graphs, come with the extra ``spbn[plot]``.
 """
 
-from spbn.plots.forecasts import plot_forecast
-from spbn.plots.plots import plot_contributions, plot_cpd, plot_search, plot_structure
-from spbn.plots.posteriors import plot_posterior
-from spbn.plots.slices import plot_slices
-from spbn.plots.verdicts import plot_verdicts
+from spbn.plots.densities import plot_cpd, plot_posterior
+from spbn.plots.structure import plot_slices, plot_structure
+from spbn.plots.timelines import plot_contributions, plot_forecast, plot_search, plot_verdicts
 
 __all__ = [
     "plot_contributions",

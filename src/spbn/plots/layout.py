@@ -1,13 +1,11 @@
-"""Where the nodes and arcs of a graph are drawn: layers from parents down to children.
+"""Where the nodes and arcs of a graph are drawn, and what all pictures share: colours, labels, new axes.
 
-igraph's Sugiyama layout decides the layers, the order in each, and where a long
-arc passes the layers between. Places within a layer are then chosen so that
-arcs run as straight as the widths of the nodes allow: layer by layer, every
-item is drawn towards its neighbours above and below, in its order and at its
-distance from the next, which is an isotonic regression.
+Graphs are drawn in layers, from parents down to children. igraph's Sugiyama layout decides the layers, the
+order in each, and where a long arc passes the layers between. Places within a layer are then chosen so that
+arcs run as straight as the widths of the nodes allow: layer by layer, every item is drawn towards its
+neighbours above and below, in its order and at its distance from the next, which is an isotonic regression.
 
-Coordinates are in characters of the labels along x, and in layers along y,
-which grows downwards.
+Coordinates are in characters of the labels along x, and in layers along y, which grows downwards.
 """
 
 from __future__ import annotations
@@ -16,13 +14,23 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray
+from spbn.errors import require_plot_packages
 from spbn.graphs.dag import DAG, Arc
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Point = tuple[float, float]
+
+INK, FILL = "#22262b", "#c9ccd1"
+COMMON, MISSING, ADDED, REVERSED = "#22262b", "#c0392b", "#1f6fb2", "#d68910"
+LINES = ("#1f6fb2", "#d68910", "#2e8b57", "#8e44ad", "#c0392b")
+LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and of the label of an axis
 GAP = 2.0  # characters between neighbours
 BEND = 1.0  # width of an arc that passes a layer
 SWEEPS = 24
@@ -190,3 +198,22 @@ def _straightened(points: FloatArray, widths: FloatArray, chains: list[list[int]
             weights = np.where(widths[layer] == BEND, 2.0, 1.0)
             xs[layer] = isotonic_regression(wanted - offsets[k], weights=weights).x + offsets[k]
     return xs
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure."""
+    require_plot_packages()
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    return ax
+
+
+def short_title(text: str, limit: int = LONGEST_TITLE) -> str:
+    """Return a text on one line, shortened to some letters."""
+    return shortened(one_line(text), limit)
+
+
+def line_colours(count: int) -> list[str]:
+    """Return the colours of some lines, from the start again if they are many."""
+    return [LINES[k % len(LINES)] for k in range(count)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,12 @@ from spbn._base import display
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, require_plot_packages
 from spbn.network import BayesianNetwork
+from spbn.plots.structure import graph_inches, plot_slices, plot_structure
 from spbn.structure import Structure
+from spbn.timeseries.network import DynamicNetwork
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: Kinds of pictures, and what to leave out of each so that the same graph gives the same bytes.
@@ -29,7 +33,16 @@ LEGIBLE = 70  # dots per inch from which on names can be read
 def save_structure(structure: Structure, path: Path) -> None:
     """Write a picture; the ending of the file name says which kind."""
     kind = require_picture_name(path, "dot")
-    content = to_dot(structure).encode() if kind == "dot" else _drawn(structure, kind)
+    draw = partial(plot_structure, structure)
+    content = to_dot(structure).encode() if kind == "dot" else _draw(draw, kind, len(structure.nodes))
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def save_slices(network: DynamicNetwork, path: Path, *, slices: int | None = None) -> None:
+    """Write a picture of a dynamic network; the ending of the file name says which kind."""
+    kind = require_picture_name(path)
+    content = _draw(partial(plot_slices, network, slices=slices), kind, len(network.nodes))
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -59,7 +72,13 @@ def require_picture_name(path: Path, *others: str) -> str:
 @display.svg.register(BayesianNetwork)
 def to_svg(structure: Structure | BayesianNetwork) -> str:
     """Draw a graph as SVG."""
-    return _drawn(structure, "svg").decode()
+    return _draw(partial(plot_structure, structure), "svg", len(structure.nodes)).decode()
+
+
+@display.svg.register(DynamicNetwork)
+def slices_svg(network: DynamicNetwork) -> str:
+    """Draw a dynamic network as SVG."""
+    return _draw(partial(plot_slices, network), "svg", len(network.nodes)).decode()
 
 
 def to_dot(structure: Structure) -> str:
@@ -77,20 +96,17 @@ def _dot_quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def _drawn(structure: Structure | BayesianNetwork, kind: str) -> bytes:
+def _draw(draw: Callable[[Axes], Axes], kind: str, nodes: int) -> bytes:
+    """Return a picture of a graph of so many nodes, which is drawn into axes."""
     require_plot_packages()
     import matplotlib
     from matplotlib.figure import Figure
-
-    from spbn.plots.graph_parts import graph_inches
-    from spbn.plots.plots import plot_structure
 
     stream = io.BytesIO()
     with matplotlib.rc_context(SETTINGS), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         figure = Figure(layout="constrained")
-        ax = plot_structure(structure, figure.subplots())
-        inches = graph_inches(ax)
+        inches = graph_inches(draw(figure.subplots()))
         figure.set_size_inches(inches)
         dpi = _resolution(*inches) if kind == "png" else DOTS_PER_INCH
         figure.savefig(stream, format=kind, dpi=dpi, metadata=DRAWN[kind])
@@ -104,7 +120,7 @@ def _drawn(structure: Structure | BayesianNetwork, kind: str) -> bytes:
         )
     if dpi < LEGIBLE:
         warnings.warn(
-            f"this graph of {len(structure.nodes)} nodes is too large for names in a .png to be legible: "
+            f"this graph of {nodes} nodes is too large for names in a .png to be legible: "
             f"an .svg or .pdf can be enlarged.",
             stacklevel=3,
         )

@@ -14,7 +14,7 @@ from spbn.diagnostics.classification import BINS as RANGES
 from spbn.diagnostics.classification import Assessment
 from spbn.diagnostics.unusual import UnusualRows
 from spbn.diagnostics.validation import FitCheck
-from spbn.plots.markup import Html, tag
+from spbn.plots.svg import Html, tag
 from spbn.report.format import MINUS, number
 
 BINS = 48

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from spbn._base.arrays import IntArray
 from spbn._base.files import replacing
 from spbn.diagnostics.classification import FACTS, Assessment, Predictions
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.charts import reliability_diagram
 from spbn.report.format import MINUS, count, number
 from spbn.report.page import assembled

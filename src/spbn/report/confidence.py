@@ -9,8 +9,7 @@ from spbn._base.files import replacing
 from spbn.errors import require_plot_packages
 from spbn.learning.stability import Confidence
 from spbn.nodes.base import NodeType, registered
-from spbn.plots.graph_svg import graph_svg, legend, type_class, type_rules
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, graph_svg, join, legend, tag, type_class, type_rules
 from spbn.report.format import count, plural
 from spbn.report.page import assembled
 from spbn.report.parts import counted, heading, table, tiles

@@ -7,7 +7,7 @@ import os
 from spbn._base.arrays import Seed
 from spbn._base.files import replacing
 from spbn.network import BayesianNetwork
-from spbn.plots.markup import tag
+from spbn.plots.svg import tag
 from spbn.report.content import model_name
 from spbn.report.explorer_data import joint_sample
 from spbn.report.explorer_panel import TITLE, what_if_section

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.explorer_data import JointSample, Sampled
 from spbn.report.format import count
 from spbn.report.parts import heading, search_box

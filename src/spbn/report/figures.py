@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from spbn.network import BayesianNetwork
-from spbn.plots.graph_parts import graph_inches
-from spbn.plots.markup import Html, safe
-from spbn.plots.plots import plot_cpd
-from spbn.plots.slices import plot_slices
-from spbn.plots.style import FILL, INK, LINES
+from spbn.plots import plot_cpd
+from spbn.plots.layout import FILL, INK, LINES
+from spbn.plots.structure import graph_inches, plot_slices
+from spbn.plots.svg import Html, safe
 from spbn.timeseries.network import DynamicNetwork
 
 if TYPE_CHECKING:

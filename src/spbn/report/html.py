@@ -18,8 +18,7 @@ from spbn.errors import can_place_graphs
 from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import registered
-from spbn.plots.graph_svg import NO_NOTES, graph_svg, type_class
-from spbn.plots.markup import Html, safe, tag
+from spbn.plots.svg import NO_NOTES, Html, graph_svg, safe, tag, type_class
 from spbn.report.format import count, number, plural
 from spbn.structure import Structure
 

@@ -12,7 +12,7 @@ from spbn.inference.posterior import Posterior
 from spbn.learning.comparison import Comparison
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
-from spbn.plots.markup import Html, safe, tag
+from spbn.plots.svg import Html, safe, tag
 from spbn.report import notebooks_over_time  # noqa: F401  # registers its views
 from spbn.report.content import model_name
 from spbn.report.format import MINUS, count, number, plural

@@ -9,9 +9,8 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.monitoring.monitor import Monitor, Watched
-from spbn.plots.forecasts import BANDS
-from spbn.plots.markup import Html, safe, tag
-from spbn.plots.verdicts import LOWEST_DRIFT, LOWEST_SHARE
+from spbn.plots.svg import Html, safe, tag
+from spbn.plots.timelines import BANDS, LOWEST_DRIFT, LOWEST_SHARE
 from spbn.report.format import count, number, plural
 from spbn.report.html import densities_of, drawn, levels_of, numeral, size_of, table, view
 from spbn.timeseries.forecast import Forecast

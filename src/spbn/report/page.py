@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
 
-from spbn.plots.graph_svg import type_rules
-from spbn.plots.markup import Html, join, safe, tag
+from spbn.plots.svg import Html, join, safe, tag, type_rules
 from spbn.report.content import Content
 from spbn.report.explorer_panel import TITLE, what_if_section
 from spbn.report.sections.confidence import confidence_section

@@ -163,7 +163,7 @@ class Forecast:
         return np.where(happens.any(axis=1), happens.argmax(axis=1) + 1.0, np.inf)
 
     def plot(self, variables: Sequence[str] | None = None, *, series: str | None = None) -> Figure:
-        """Draw fan charts: the history, then median, 50 % and 90 % of the paths; `spbn.plots.forecasts`."""
+        """Draw fan charts: the history, then median, 50 % and 90 % of the paths; `spbn.plots.plot_forecast`."""
         figure: Figure = display.plot(self, variables, series=series)
         return figure
 

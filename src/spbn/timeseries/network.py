@@ -328,7 +328,7 @@ class DynamicNetwork:
         return network
 
     def plot(self, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
-        """Draw the rows of time side by side, and the arcs between them; see `spbn.plots.slices`."""
+        """Draw the rows of time side by side, and the arcs between them; see `spbn.plots.plot_slices`."""
         drawn: Axes = display.plot(self, ax, slices=slices)
         return drawn
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spbn.diagnostics.importance import Strengths
 from spbn.graphs.dag import Arc
 from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, EQUIVALENT
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.content import Content
 from spbn.report.format import count, plural
 from spbn.report.parts import heading, node_link, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck
 from spbn.diagnostics.validation import Source
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.content import Content
 from spbn.report.format import MINUS, count, number, plural
 from spbn.report.parts import heading, node_link, table

@@ -9,8 +9,7 @@ from math import exp, inf
 from spbn.diagnostics.importance import FEWEST_ROWS, Importance, Loss, other_type
 from spbn.diagnostics.validation import Source
 from spbn.nodes.base import Description, ParameterTable
-from spbn.plots.graph_svg import graph_svg, legend, type_class
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, graph_svg, join, legend, tag, type_class
 from spbn.report.content import Content
 from spbn.report.figures import cpd_figure
 from spbn.report.format import count, number, plural

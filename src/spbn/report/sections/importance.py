@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp, inf, isfinite
 
 from spbn.diagnostics.importance import Loss, other_type
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.content import Content
 from spbn.report.format import number, percent
 from spbn.report.parts import heading, node_link, node_links, rows_used, table

@@ -8,7 +8,7 @@ from typing import Any
 
 from spbn.learning.settings import LearnSettings
 from spbn.plots.layout import shortened
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.content import Content
 from spbn.report.format import count, number, plural
 from spbn.report.parts import heading, table

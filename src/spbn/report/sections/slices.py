@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.figures import slices_figure
 from spbn.report.format import plural
 from spbn.report.parts import heading

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from spbn.diagnostics.importance import Importance
-from spbn.plots.graph_svg import type_key
-from spbn.plots.markup import Html, tag
+from spbn.plots.svg import Html, tag, type_key
 from spbn.report.content import Content
 from spbn.report.format import count, number, plural
 from spbn.report.parts import counted, tiles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spbn.diagnostics.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow, UnusualRows
-from spbn.plots.markup import Html, join, tag
+from spbn.plots.svg import Html, join, tag
 from spbn.report.charts import density_histogram
 from spbn.report.content import Content
 from spbn.report.format import MINUS, count, number

@@ -1,9 +1,11 @@
-"""The graph as SVG: every node links to its panel, and an arc is the wider the more it matters."""
+"""HTML and SVG in which text from users is always escaped, and graphs drawn with it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import escape
 from types import MappingProxyType
 
 import numpy as np
@@ -12,8 +14,53 @@ from spbn._base.arrays import FloatArray
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.plots.layout import layered, node_width, short_labels
-from spbn.plots.markup import Html, tag
 from spbn.structure import Structure
+
+#: What XML does not allow: control characters and halves of surrogate pairs.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_VOID = frozenset({"br", "hr", "input", "meta"})
+
+
+class Html(str):
+    """Text that is HTML already; any other text is escaped before it is added to it."""
+
+    __slots__ = ()
+
+
+def clean(text: str) -> str:
+    """Replace characters that no document can hold."""
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def safe(text: str) -> Html:
+    """Escape text, unless it is HTML."""
+    return text if isinstance(text, Html) else Html(escape(clean(text), quote=True))
+
+
+def join(*parts: str) -> Html:
+    """Put pieces one after the other."""
+    return Html("".join(safe(part) for part in parts))
+
+
+def tag(name: str, /, *children: str, **attributes: str | int | float | bool | None) -> Html:
+    """Make an element.
+
+    In the names of attributes ``_`` stands for ``-``, and a ``_`` at the end is
+    dropped. None and False leave an attribute out, True gives it no value.
+    """
+    written = []
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        key = key.rstrip("_").replace("_", "-")
+        if value is True:
+            written.append(f" {key}")
+        else:
+            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+            written.append(f' {key}="{safe(shown)}"')
+    opening = f"<{name}{''.join(written)}>"
+    return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")
+
 
 UNIT = np.array([7.2, 82.0])  # pixels per character and per layer of the layout
 NODE_HEIGHT = 36.0

@@ -1,0 +1,340 @@
+"""Pictures of what goes step by step: searches, contributions to rows, forecasts, and what monitors found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spbn._base import display
+from spbn._base.arrays import FloatArray
+from spbn.errors import ArgumentError, GraphError, quoted, require_plot_packages
+from spbn.plots.layout import (
+    INK,
+    LINES,
+    LONGEST_LABEL,
+    LONGEST_TITLE,
+    MISSING,
+    line_colours,
+    new_axes,
+    short_title,
+    shortened,
+)
+from spbn.plots.pictures import save_figure
+from spbn.search import SearchResult
+from spbn.timeseries.forecast import Forecast
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAMED_STEPS = 24  # up to which the steps of a search are named below the axis
+
+FAN = "#1f6fb2"
+BANDS = (0.9, 0.5)  # shares of the paths, the widest first
+SHOWN_PATHS = 3
+MOST_LEVELS = 8  # of a variable
+
+COLUMNS = ("share", "alarm", "blame", "drift", "drift_alarm", "drift_blame")
+LOWEST_SHARE, LOWEST_DRIFT = 1e-7, 1e-7  # that are drawn: all below look the same
+NAMED = 8  # alarms whose variables are named
+
+
+def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
+    """Draw the score and the validation score after every step.
+
+    The steps are named below the axis, or numbered if there are more than 24.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> ax = spbn.plots.plot_search(network.search)
+    """
+    if not isinstance(search, SearchResult):
+        raise ArgumentError(f"search must be a SearchResult. Got {type(search).__name__}.")
+    if ax is None:
+        count = len(search.steps)
+        ax = new_axes(max(5.0, 0.42 * count + 2.5), 4.6) if count <= NAMED_STEPS else new_axes(9.0, 3.8)
+    steps = np.arange(1, len(search.steps) + 1)
+    scores = np.array([step.score for step in search.steps])
+    validations = np.array([step.validation_score for step in search.steps])
+    size = 4.0 if len(steps) <= NAMED_STEPS else 2.0
+    ax.plot(steps, scores, "o-", color=LINES[0], markersize=size, label="score")
+    ax.set_ylabel("score", color=LINES[0])
+    if len(steps) <= NAMED_STEPS:
+        names = [short_title(str(step.operator), LONGEST_LABEL) for step in search.steps]
+        ax.set_xticks(steps, names, rotation=60, ha="right", fontsize=8, parse_math=False)
+    else:
+        ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
+        ax.set_xlabel("step")
+    ax.spines[["top"]].set_visible(False)
+    if not np.array_equal(scores, validations):
+        right = ax.twinx()
+        right.plot(steps, validations, "s--", color=LINES[1], markersize=size, label="validation score")
+        right.set_ylabel("validation score", color=LINES[1])
+        right.spines[["top"]].set_visible(False)
+    if search.best:
+        ax.axvline(search.best, color=INK, linewidth=0.8, linestyle=":")
+        ax.annotate(
+            "best",
+            (search.best, 1.0),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="bottom",
+            fontsize=8,
+        )
+    return ax
+
+
+def plot_contributions(
+    contributions: pd.DataFrame,
+    ax: Axes | None = None,
+    *,
+    time: Any = None,
+    nodes: Sequence[str] | None = None,
+) -> Axes:
+    """Draw what nodes contribute to the log-density of every row.
+
+    Parameters
+    ----------
+    contributions
+        From `BayesianNetwork.logpdf_by_node`.
+    time
+        What to put on the x axis, one value per row; the index of the rows by default.
+    nodes
+        Which nodes to draw; the five that vary most by default. The sum over all nodes
+        is drawn too.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> structure = spbn.datasets.synthetic_structure()
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.BayesianNetwork.fit(structure, data)
+    >>> ax = spbn.plots.plot_contributions(network.logpdf_by_node(data), nodes=["C", "D"])
+    """
+    import pandas as pd
+
+    if not isinstance(contributions, pd.DataFrame):
+        raise ArgumentError(
+            f"contributions must be the data frame that network.logpdf_by_node(data) returns. "
+            f"Got {type(contributions).__name__}: "
+            f"call plot_contributions(network.logpdf_by_node(data))."
+        )
+    if ax is None:
+        ax = new_axes(8.0, 3.6)
+    x = np.asarray(contributions.index if time is None else time)
+    if len(x) != len(contributions):
+        raise ArgumentError(
+            f"time must have one value for each of the {len(contributions)} rows. Got {len(x)}."
+        )
+    if nodes is None:
+        spread = (contributions.quantile(0.99) - contributions.quantile(0.01)).sort_values(ascending=False)
+        nodes = list(spread.index[: len(LINES)])
+    absent = [node for node in nodes if node not in contributions.columns]
+    if absent:
+        columns = quoted(map(str, contributions.columns))
+        raise GraphError(f"contributions has no column {absent[0]!r}. Its columns are {columns}.")
+    ax.plot(x, contributions.sum(axis=1), color=INK, linewidth=1.4, label="all nodes")
+    for node, colour in zip(nodes, line_colours(len(nodes)), strict=True):
+        ax.plot(x, contributions[node], color=colour, linewidth=0.9, label="node")
+    ax.set_ylabel("log-density")
+    legend = ax.legend(
+        frameon=False,
+        fontsize=8,
+        ncols=min(6, len(nodes) + 1),
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.12),
+    )
+    # Put in afterwards: matplotlib leaves out what begins with an underscore.
+    for entry, node in zip(legend.get_texts()[1:], nodes, strict=True):
+        entry.set_text(short_title(node))
+        entry.set_parse_math(False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+@display.plot.register(Forecast)
+def plot_forecast(
+    forecast: Forecast, variables: Sequence[str] | None = None, *, series: str | None = None
+) -> Figure:
+    """Draw a panel for every variable: the history, then the median, 50 % and 90 % of the paths.
+
+    Some paths are drawn as thin lines: unlike the median, they are as rough as what is to be expected. A
+    discrete variable has the probabilities of its levels, stacked.
+    """
+    require_plot_packages()
+    from matplotlib import pyplot as plt
+
+    known = {variable.name: variable for variable in forecast.variables}
+    chosen = list(known) if variables is None else list(variables)
+    unknown = [name for name in chosen if name not in known]
+    if unknown or not chosen:
+        raise ArgumentError(
+            f"variables must name variables of the forecast, {quoted(known)}. "
+            f"Got {quoted(unknown) or 'none'}."
+        )
+    size = (7.2, 2.1 * len(chosen) + 0.5)
+    figure, axes = plt.subplots(
+        len(chosen), 1, figsize=size, sharex=True, squeeze=False, layout="constrained"
+    )
+    history = forecast.history(series)
+    first_fan = next((name for name in chosen if not known[name].is_discrete), None)
+    for ax, name in zip(axes[:, 0], chosen, strict=True):
+        place = list(known).index(name)
+        before = history[place, -max(2 * forecast.steps, 20) :]
+        paths = forecast.of(name, series=series)
+        if known[name].is_discrete:
+            _draw_levels(ax, before, paths, known[name].levels)
+        else:
+            _draw_fan(ax, before, paths, explained=name == first_fan)
+        ax.axvline(0, color=INK, linewidth=0.6, linestyle=(0, (3, 3)))
+        ax.set_title(shortened(name, LONGEST_TITLE), fontsize=9, loc="left", parse_math=False)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.tick_params(labelsize=8)
+    axes[-1, 0].set_xlabel("steps after the last row of the history", fontsize=8)
+    return figure
+
+
+def save_forecast(forecast: Forecast, path: Path, *, series: str | None = None) -> None:
+    """Write a picture of all variables; the ending of the file name says which kind."""
+    save_figure(lambda: plot_forecast(forecast, series=series), path)
+
+
+def _draw_fan(ax: Axes, before: FloatArray, paths: FloatArray, *, explained: bool) -> None:
+    last = before[-1]
+    steps = np.arange(paths.shape[1] + 1)
+    for share in BANDS:
+        low, high = np.quantile(paths, [0.5 - share / 2, 0.5 + share / 2], axis=0)
+        label = f"{100 * share:.0f} % of the paths"
+        lower, upper = np.append(last, low), np.append(last, high)
+        ax.fill_between(steps, lower, upper, color=FAN, alpha=0.22, linewidth=0, label=label)
+    for path in paths[:SHOWN_PATHS]:
+        ax.plot(steps, np.concatenate([[last], path]), color=FAN, linewidth=0.5, alpha=0.8)
+    median = np.concatenate([[last], np.median(paths, axis=0)])
+    ax.plot(steps, median, color=FAN, linewidth=1.6, label="median")
+    ax.plot(np.arange(1 - len(before), 1), before, color=INK, linewidth=1.0, label="history")
+    if explained:  # once is enough
+        ax.legend(
+            loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize=8, frameon=False, handlelength=1.4
+        )
+
+
+def _draw_levels(ax: Axes, before: FloatArray, paths: FloatArray, levels: Sequence[str]) -> None:
+    counts = np.stack([(paths == code).mean(axis=0) for code in range(len(levels))])
+    past = np.stack([before == code for code in range(len(levels))]).astype(np.float64)
+    shares = np.concatenate([past, counts], axis=1)
+    shown = shares[:MOST_LEVELS]
+    if len(levels) > MOST_LEVELS:
+        shown = np.concatenate([shown[:-1], shares[MOST_LEVELS - 1 :].sum(axis=0)[None]])
+    names = [*levels[: MOST_LEVELS - 1], "others"] if len(levels) > MOST_LEVELS else list(levels)
+    steps = np.arange(1 - len(before), paths.shape[1] + 1)
+    colours = line_colours(len(shown))
+    alphas = [0.75 if k < len(LINES) else 0.4 for k in range(len(shown))]
+    bottom = np.zeros(shown.shape[1])
+    for share, name, colour, alpha in zip(shown, names, colours, alphas, strict=True):
+        ax.bar(
+            steps,
+            share,
+            1.0,
+            bottom=bottom,
+            color=colour,
+            alpha=alpha,
+            linewidth=0,
+            label=shortened(name, 18),
+        )
+        bottom += share
+    ax.set_ylim(0, 1)
+    ax.set_ylabel("probability", fontsize=8)
+    ax.legend(
+        loc="lower right",
+        bbox_to_anchor=(1.0, 1.0),
+        ncols=MOST_LEVELS,
+        fontsize=8,
+        frameon=False,
+        handlelength=1,
+    )
+
+
+def plot_verdicts(
+    found: pd.DataFrame, axes: tuple[Axes, Axes] | None = None, *, alarm: float | None = None
+) -> tuple[Axes, Axes]:
+    """Draw what `Monitor.update` returned: shares and alarms above, the drift statistic below.
+
+    Parameters
+    ----------
+    found
+        The frame; its index is the horizontal axis if it holds numbers or times.
+    alarm
+        The level of an alarm, to be drawn as a line.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> from spbn.plots import plot_verdicts
+    >>> monitor = spbn.Monitor(network, data)
+    >>> above, below = plot_verdicts(monitor.update(data), alarm=monitor.alarm)
+    """
+    require_plot_packages()
+    absent = [name for name in COLUMNS if name not in found]
+    if absent:
+        raise ArgumentError(f"plot_verdicts takes what Monitor.update returned. It lacks {absent[0]!r}.")
+    if axes is None:
+        from matplotlib import pyplot as plt
+
+        _, pair = plt.subplots(2, figsize=(7.5, 4.2), layout="constrained", sharex=True, height_ratios=(3, 2))
+        axes = (pair[0], pair[1])
+    above, below = axes
+    places = _places(found)
+    shares = np.maximum(found["share"].to_numpy(), LOWEST_SHARE)
+    unusual = found["alarm"].to_numpy(dtype=np.bool_)
+    above.plot(places[~unusual], shares[~unusual], ".", color="#9aa0a8", markersize=2.5)
+    above.plot(places[unusual], shares[unusual], "o", color=MISSING, markersize=4)
+    if alarm is not None:
+        above.axhline(alarm, color=MISSING, linewidth=0.8, linestyle="--")
+    _name(above, places[unusual], shares[unusual], found.loc[unusual, "blame"])
+    above.set_yscale("log")
+    above.set_ylabel("share as unusual")
+    below.plot(places, np.maximum(found["drift"].to_numpy(), LOWEST_DRIFT), color=LINES[0], linewidth=1.0)
+    below.axhline(1.0, color=MISSING, linewidth=0.8, linestyle="--")
+    drifting = found["drift_alarm"].to_numpy(dtype=np.bool_)
+    heights = np.maximum(found["drift"].to_numpy()[drifting], LOWEST_DRIFT)
+    below.plot(places[drifting], heights, "o", color=MISSING, markersize=4)
+    _name(below, places[drifting], heights, found.loc[drifting, "drift_blame"])
+    below.set_yscale("log")
+    below.set_ylabel("drift statistic")
+    below.set_xlabel("row")
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.margins(x=0.01, y=0.15)
+    return axes
+
+
+def _places(found: pd.DataFrame) -> Any:
+    """Return where rows are on the horizontal axis."""
+    import pandas as pd
+
+    index = found.index
+    if pd.api.types.is_numeric_dtype(index) or isinstance(index, pd.DatetimeIndex):
+        return index.to_numpy()
+    return np.arange(len(found))
+
+
+def _name(ax: Axes, places: Any, heights: Any, names: pd.Series[Any]) -> None:
+    """Write the variables to blame beside the first alarm that is blamed on them."""
+    named: set[str] = set()
+    for place, height, text in zip(places, heights, names, strict=True):
+        name = text.split(", ")[0]
+        if name in named or len(named) == NAMED:
+            continue
+        named.add(name)
+        ax.annotate(
+            name, (place, height), (5, 3), textcoords="offset points", fontsize=8, color=INK, parse_math=False
+        )
