@@ -7,6 +7,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from spbn import NodeType
+from spbn.nodes.families import families_of
 from spbn.scores import Score
 
 NAMES = "abcdefghijklmno"
@@ -57,7 +58,7 @@ class ScoreOf(Score):
         self._local = local
 
     def _compute(self, batch):
-        return np.array([self._local(family) for family in batch.families], dtype=float)
+        return np.array([self._local(family) for family in families_of(batch)], dtype=float)
 
 
 def random_local(seed):

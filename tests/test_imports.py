@@ -13,7 +13,7 @@ SOURCE = Path(spbn.__file__).parent
 LAYERS = [
     {"errors", "_base"},
     {"numerics", "graphs", "tables", "kernels"},
-    {"nodes", "structure", "transforms", "metrics"},
+    {"rows", "nodes", "structure", "transforms", "metrics"},
     {
         *("fitting", "record", "joint", "inference", "network", "datasets", "io"),
         *("scores", "independence", "pc", "search", "dask"),

@@ -20,7 +20,7 @@ from spbn import (
     hill_climb,
 )
 from spbn.fitting import fit_what_can_be
-from spbn.nodes.base import FitSettings
+from spbn.rows.store import FitSettings
 from spbn.tables.frames import as_table
 from spbn.tables.splits import fold_labels
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from spbn.errors import FitError
 from spbn.graphs.dag import Arc
-from spbn.nodes.base import CPD, FitSettings
+from spbn.nodes.base import CPD
 from spbn.nodes.by_configuration import fit_node, pooled_cpd
-from spbn.nodes.families import Family, FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.families import Family, named_batch
+from spbn.nodes.family_scorer import FamilyScorer
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import FitSettings
 from spbn.structure import Structure
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
@@ -102,8 +104,8 @@ def typical_logpdf(
     else:
         kept, evaluated = holdout_rows(table.rows, HELD_OUT / table.rows, 0, discrete=table.level_codes)
         partition = Partition.holdout(rows.take(kept), rows.take(evaluated))
-    batch = FamilyBatch.named(table.names, structure.families())
-    by_node = Workbench(partition, settings).rows(batch)
+    batch = named_batch(table.names, structure.families())
+    by_node = FamilyScorer(MemoryRows(partition, settings)).rows(batch)
     if margins is not None:
         by_node += margins.log_slopes(table.take(evaluated), structure.nodes)
     medians = np.median(by_node, axis=1)

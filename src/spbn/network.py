@@ -19,9 +19,9 @@ from spbn.io import model
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.base import FitSettings
 from spbn.nodes.by_configuration import compact_cpd
 from spbn.record import Record, current_versions, plain_settings
+from spbn.rows.store import FitSettings
 from spbn.structure import Structure
 from spbn.tables.frames import Missing, frame_index, mixed_table, require_variation, table_with_holes
 from spbn.tables.table import Variable

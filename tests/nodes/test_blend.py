@@ -6,8 +6,8 @@ from scipy import integrate, special, stats
 
 import spbn
 from spbn import ArgumentError, Blend, FitError, ModelFileError
-from spbn.nodes import blend_scorer
 from spbn.nodes.mixtures import COMPONENTS, in_words
+from spbn.rows import memory
 from spbn.tables.splits import fold_labels
 
 from naive import blend_cv_rows, blend_rows, em_weights
@@ -216,7 +216,7 @@ def test_scores_do_not_depend_on_how_many_families_are_computed_at_a_time(monkey
     frame = nonlinear_frame(40, 3)
     asked = [("a", ["b"], "blend"), ("c", ["a", "b"], "blend"), ("b", [], "blend"), ("b", ["a"], "blend")]
     at_once = spbn.CVLikelihood(frame).local_many(asked)
-    monkeypatch.setattr(blend_scorer, "LARGEST_PART", 2 * 5 * 40)
+    monkeypatch.setattr(memory, "LARGEST_PART", 2 * 5 * 40)
     np.testing.assert_array_equal(spbn.CVLikelihood(frame).local_many(asked), at_once)
     alone = [spbn.CVLikelihood(frame).local(*family) for family in asked]
     np.testing.assert_allclose(at_once, alone, rtol=1e-13)

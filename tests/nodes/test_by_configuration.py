@@ -12,9 +12,10 @@ from scipy import integrate, special
 import spbn
 from spbn import BayesianNetwork, Family, FitError, NodeType, Structure
 from spbn.nodes.by_configuration import ByConfiguration
-from spbn.nodes.families import FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.families import named_batch
+from spbn.nodes.family_scorer import FamilyScorer
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
 from spbn.tables.frames import mixed_table
 
 from naive import (
@@ -119,8 +120,8 @@ def test_leaving_a_row_out(seed, parents, levels):
     frame = mixed_frame(30, seed, rare=1)
     labels = np.arange(30)
     expected = configuration_rows(frame, labels, "a", parents, levels, "lg")
-    bench = Workbench(Partition.leave_one_out(mixed_table(frame), np.array([0, 7, 29])))
-    batch = FamilyBatch.named(tuple(frame.columns), [("a", [*parents, *levels], "lg")])
+    bench = FamilyScorer(MemoryRows(Partition.leave_one_out(mixed_table(frame), np.array([0, 7, 29]))))
+    batch = named_batch(tuple(frame.columns), [("a", [*parents, *levels], "lg")])
     np.testing.assert_allclose(bench.rows(batch)[0], expected[[0, 7, 29]], rtol=1e-6, atol=1e-6)
 
 

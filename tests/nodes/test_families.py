@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spbn import Family, NodeType
-from spbn.nodes.families import FamilyBatch
+from spbn.nodes.families import families_of, named_batch, of_type
 
 COLUMNS = tuple("abcdefghijk")  # more than eight, so that parents take more than a byte
 
@@ -20,20 +20,20 @@ def ordered(family):
 
 @given(st.lists(families(), max_size=8))
 def test_families_come_back_with_their_parents_in_order(asked):
-    batch = FamilyBatch.named(COLUMNS, asked)
+    batch = named_batch(COLUMNS, asked)
     expected = [ordered(family) for family in asked]
-    assert batch.families == expected
+    assert families_of(batch) == expected
     for f, (node, parents, _) in enumerate(expected):
         assert batch.sizes[f] == len(parents) + 1
         members = batch.members[f].tolist()
         assert [COLUMNS[i] for i in members[: batch.sizes[f]]] == [*parents, node]
         assert set(members[batch.sizes[f] :]) <= {-1}
-    kernel = batch.of_type(NodeType.CKDE)
-    assert batch.only(kernel).families == [family for family in expected if family.type == NodeType.CKDE]
+    kernel = of_type(batch, NodeType.CKDE)
+    assert families_of(batch.only(kernel)) == [family for family in expected if family.type == NodeType.CKDE]
 
 
 @given(families(), families())
 def test_keys_tell_families_apart(one, other):
-    first, second = FamilyBatch.named(COLUMNS, [one, other]).keys
+    first, second = named_batch(COLUMNS, [one, other]).keys
     assert (first == second) == (ordered(one) == ordered(other))
-    assert FamilyBatch.named(COLUMNS, [other]).keys == [second]
+    assert named_batch(COLUMNS, [other]).keys == [second]

@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spbn import Family, NodeType
-from spbn.nodes.base import FitSettings
-from spbn.nodes.densities import SetDensities, VariableSet
-from spbn.nodes.families import FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.families import named_batch
+from spbn.nodes.family_scorer import FamilyScorer
+from spbn.rows.densities import SetDensities
+from spbn.rows.families import VariableSet
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import FitSettings
 from spbn.tables.frames import as_table
 from spbn.tables.splits import fold_labels
 
@@ -35,7 +37,7 @@ def without_each(frame, rows, node, parents, node_type, **options):
 
 
 def asked(frame, families):
-    return FamilyBatch.named(tuple(frame.columns), families)
+    return named_batch(tuple(frame.columns), families)
 
 
 ROWS = st.sets(st.integers(0, 29), min_size=1).map(sorted)
@@ -50,7 +52,7 @@ ROWS = st.sets(st.integers(0, 29), min_size=1).map(sorted)
 )
 def test_leaving_a_row_out_is_a_fit_to_the_others(rows, seed, node_type, parents):
     frame = nonlinear_frame(30, 4, seed)
-    bench = Workbench(Partition.leave_one_out(as_table(frame), np.array(rows)))
+    bench = FamilyScorer(MemoryRows(Partition.leave_one_out(as_table(frame), np.array(rows))))
     batch = asked(frame, [("a", tuple(parents), node_type)])
     expected = without_each(frame, rows, "a", list(parents), node_type)
     np.testing.assert_allclose(bench.rows(batch)[0], expected, rtol=1e-10, atol=1e-10)
@@ -62,7 +64,7 @@ def test_leaving_a_row_out_is_a_fit_to_the_others(rows, seed, node_type, parents
 def test_the_first_the_last_and_neighbours(rows, node_type):
     frame = nonlinear_frame(30, 3) + 1e6
     partition = Partition.leave_one_out(as_table(frame), np.array(rows))
-    bench = Workbench(partition)
+    bench = FamilyScorer(MemoryRows(partition))
     expected = without_each(frame, rows, "b", ["a", "c"], node_type)
     # An offset of a million takes some digits off the reference.
     np.testing.assert_allclose(
@@ -80,7 +82,9 @@ def test_engines_agree_on_rows_that_are_left_out(parents):
     frame = nonlinear_frame(300, 3)
     partition = Partition.leave_one_out(as_table(frame), np.array([0, 17, 18, 250, 299]))
     exact, spectral = (
-        Workbench(partition, FitSettings(engine=engine)).rows(asked(frame, [("a", parents, "ckde")]))
+        FamilyScorer(MemoryRows(partition, FitSettings(engine=engine))).rows(
+            asked(frame, [("a", parents, "ckde")])
+        )
         for engine in ("exact", "spectral")
     )
     np.testing.assert_allclose(spectral, exact, atol=2e-6)
@@ -90,9 +94,9 @@ def test_an_outlier_that_is_left_out_leaves_no_trace():
     frame = nonlinear_frame(30, 2)
     frame.loc[11, "a"] = 3e9
     calm = frame.drop(index=11)
-    bench = Workbench(Partition.leave_one_out(as_table(frame), np.array([3, 11, 12])))
+    bench = FamilyScorer(MemoryRows(Partition.leave_one_out(as_table(frame), np.array([3, 11, 12]))))
     np.testing.assert_allclose(
-        bench.partition.train.scatters[1],
+        bench.store.train.scatters[1],
         (calm - calm.mean()).T @ (calm - calm.mean()),
         rtol=1e-9,
     )
@@ -105,7 +109,9 @@ def test_an_outlier_that_is_left_out_leaves_no_trace():
 def test_a_bandwidth_function_leaves_rows_out_too():
     frame = nonlinear_frame(25, 3)
     rows = [0, 7, 8, 24]
-    bench = Workbench(Partition.leave_one_out(as_table(frame), np.array(rows)), FitSettings(lopsided))
+    bench = FamilyScorer(
+        MemoryRows(Partition.leave_one_out(as_table(frame), np.array(rows)), FitSettings(lopsided))
+    )
     batch = asked(frame, [("c", ("a", "b"), "ckde"), ("c", (), "ckde")])
     for found, parents in zip(bench.rows(batch), (["a", "b"], []), strict=True):
         expected = without_each(frame, rows, "c", parents, "ckde", bandwidth=lopsided)
@@ -126,7 +132,7 @@ def test_a_row_whose_parent_is_far_away(distance):
         Partition.folds(as_table(frame), np.arange(25)),
         Partition.holdout(as_table(others), as_table(frame)),
     ):
-        bench = Workbench(partition)
+        bench = FamilyScorer(MemoryRows(partition))
         batch = asked(frame, [("b", ("a",), "ckde")])
         found = bench.rows(batch)[0][1 if partition.queries == 2 else 9]
         assert found == pytest.approx(expected, rel=1e-7)
@@ -177,7 +183,9 @@ def test_a_large_offset_costs_no_digits(name, node_type):
     frame = (nonlinear_frame(40, 3) * 1024).round() / 1024
     moved = frame.add([2.0**30, 0.0, -(2.0**31)])
     plain, offset = (
-        Workbench(PARTITIONS[name](as_table(data))).rows(asked(data, [("b", ("a", "c"), node_type)]))
+        FamilyScorer(MemoryRows(PARTITIONS[name](as_table(data)))).rows(
+            asked(data, [("b", ("a", "c"), node_type)])
+        )
         for data in (frame, moved)
     )
     np.testing.assert_allclose(offset, plain, rtol=1e-10)
@@ -228,7 +236,7 @@ def test_kept_rows_are_not_computed_again(monkeypatch):
 def test_rows_come_in_the_order_of_the_data():
     frame = nonlinear_frame(24, 2)
     labels = np.array([2, 0, 1] * 8)
-    bench = Workbench(Partition.folds(as_table(frame), labels))
+    bench = FamilyScorer(MemoryRows(Partition.folds(as_table(frame), labels)))
     for node_type in (NodeType.LG, NodeType.CKDE):
         rows = bench.rows(asked(frame, [Family("b", ("a",), node_type)]))[0]
         for row in range(24):

@@ -7,9 +7,10 @@ from scipy import stats
 
 import spbn
 from spbn.fitting import MOST_POOLED, fitted, pooled_over
-from spbn.nodes.base import FitSettings, NodeType
+from spbn.nodes.base import NodeType
 from spbn.nodes.by_configuration import pooled_cpd
 from spbn.nodes.families import Family
+from spbn.rows.store import FitSettings
 from spbn.tables.frames import training_table
 
 

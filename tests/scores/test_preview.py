@@ -10,7 +10,7 @@ from tests.mixed import mixed_frame
 import spbn
 from spbn import datasets
 from spbn.nodes.base import NodeType
-from spbn.nodes.families import FamilyBatch
+from spbn.nodes.families import named_batch
 from spbn.scores import preview
 from spbn.scores.likelihood import CVLikelihood, ValidatedLikelihood
 
@@ -88,8 +88,8 @@ def test_gains_are_as_good_as_they_say(table: str, node_type: NodeType) -> None:
     score = CVLikelihood(data)
     continuous = [v.name for v in score.variables if not v.is_discrete]
     pairs = [(a, b) for a in continuous for b in score.nodes if a != b]
-    new = FamilyBatch.named(score.nodes, [(a, [b], node_type) for a, b in pairs])
-    old = FamilyBatch.named(score.nodes, [(a, [], node_type) for a, _ in pairs])
+    new = named_batch(score.nodes, [(a, [b], node_type) for a, b in pairs])
+    old = named_batch(score.nodes, [(a, [], node_type) for a, _ in pairs])
     assert score.preview is not None
     gains, errors = score.preview.gains(new, old)
     true = score.local_batch(new) - score.local_batch(old)
@@ -125,7 +125,7 @@ def test_a_family_that_cannot_be_fitted_is_certain_to_be_worse() -> None:
     data = datasets.synthetic(ROWS, seed=2)
     data["copy"] = data["A"]
     score = CVLikelihood(data)
-    batch = [FamilyBatch.named(score.nodes, [("A", parents, "ckde")]) for parents in (["copy"], [])]
+    batch = [named_batch(score.nodes, [("A", parents, "ckde")]) for parents in (["copy"], [])]
     assert score.preview is not None
     gains, errors = score.preview.gains(*batch)
     assert gains[0] == -np.inf

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn import Family, GraphError, NodeType, Structure
+from spbn.nodes.families import families_of
 from spbn.scores.base import FamilyCache
 
 import reference
@@ -121,8 +122,8 @@ def test_the_cache_computes_once_and_forgets_when_full():
     computed = []
 
     def compute(batch):
-        computed.extend(batch.families)
-        return np.arange(len(batch.families), dtype=float)
+        computed.extend(families_of(batch))
+        return np.arange(len(batch), dtype=float)
 
     cache = FamilyCache("abcdef", frozenset(NodeType), compute, limit=4)
     cache.named([Family("a"), Family("b"), Family("c", ("b", "a"))])

@@ -16,12 +16,12 @@ from spbn.dask.near import add_near, rows_at_a_time
 from spbn.dask.row_cache import Mixed
 from spbn.dask.rowstore import Holdings
 from spbn.dask.sources import opened
-from spbn.nodes.base import FitSettings
 from spbn.nodes.blend import NODE_TYPE
-from spbn.nodes.blend_scorer import BlendScorer
-from spbn.nodes.families import Family, FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.families import Family, named_batch
+from spbn.nodes.scorers import BlendScorer
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import FitSettings
 from spbn.tables.frames import as_table
 from workers.test_rows import FRAME, ROWS, held, in_memory, labels_of, written
 
@@ -154,8 +154,8 @@ def test_kernels_without_a_table_are_left_out_of_the_network_with_a_warning(fold
         node = fitting.blend(family, holdings, "scott")
     left = np.array(node.mixture) > 0.0
     assert not left[0]
-    bench = Workbench(Partition.folds(as_table(FRAME[list(names)]), labels_of(deal)), FitSettings())
-    batch = FamilyBatch.named(names, [("C", ["A", "B"], NODE_TYPE)])
+    bench = MemoryRows(Partition.folds(as_table(FRAME[list(names)]), labels_of(deal)), FitSettings())
+    batch = named_batch(names, [("C", ["A", "B"], NODE_TYPE)])
     ((_, components),) = BlendScorer(bench)._components(batch)
     expected, _ = spbn.numerics.mixture_weights.mixing_weights(components[0][left])
     np.testing.assert_allclose(np.array(node.mixture)[left], expected, atol=1e-5)

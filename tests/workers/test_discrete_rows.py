@@ -18,7 +18,7 @@ from spbn.dask.rowstore import Holdings
 from spbn.dask.scores import HeldBIC, HeldLikelihood
 from spbn.dask.sources import opened
 from spbn.dask.tables import SetTotals
-from spbn.nodes.families import FamilyBatch
+from spbn.nodes.families import named_batch
 from spbn.tables.frames import training_table
 
 ROWS = 1200
@@ -161,7 +161,7 @@ def test_a_blend_that_some_fold_cannot_fit_gives_way_to_that_of_all_rows(tmp_pat
     score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
     bench = in_memory(frame, ("group",), cuts=cuts)._training._bench
     blend = spbn.NodeType.BLEND
-    batch = FamilyBatch.named(tuple(frame.columns), [("y", ["x"], blend)])
+    batch = named_batch(tuple(frame.columns), [("y", ["x"], blend)])
     parts = bench.parts((0,))
     total, lacking, gave_way = 0.0, parts.starved.copy(), 0
     for part in parts.by_configuration.values():
@@ -361,7 +361,7 @@ def test_numbers_that_are_not_there_are_no_level(tmp_path):
     ],
 )
 def test_a_search_finds_the_network_in_memory(folder, client, settings, score, tmp_path):
-    from spbn.nodes.base import FitSettings
+    from spbn.rows.store import FitSettings
 
     names = settings.get("columns", list(FRAME.columns))
     discrete = ["number"] if "number" in names else []

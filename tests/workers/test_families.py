@@ -18,7 +18,7 @@ from spbn import ArgumentError, ClusterError, PackageError
 from spbn.dask import client, connected, executor, local_workers
 from spbn.dask.executor import DaskCrew
 from spbn.dask.families import dealt, spread
-from spbn.nodes.families import FamilyBatch
+from spbn.nodes.families import families_of, named_batch
 from spbn.tables.frames import as_table, training_table
 
 from strategies import mixed_frame, nonlinear_frame
@@ -86,25 +86,25 @@ def test_only_what_takes_long_is_sent(client):
     spread_score._crew.map = lambda f, tasks, homes: sent.extend(tasks) or original(f, tasks, homes)
     families = [("a", ["b"], "lg"), ("b", ["a"], "ckde"), ("a", ["b"], "ckde"), ("c", [], "lg")]
     assert np.array_equal(spread_score.local_many(families), score.local_many(families))
-    assert [family.type.name for batch, _ in sent for family in batch.families] == ["ckde", "ckde"]
+    assert [family.type.name for batch, _ in sent for family in families_of(batch)] == ["ckde", "ckde"]
     assert len(sent) == 1  # they have the same variables
 
 
 def test_families_are_dealt_by_their_variables():
     columns = ("a", "b", "c", "d", "e")
     families = [(n, [p], "ckde") for n in columns for p in columns if n != p] * 2
-    batch = FamilyBatch.named(columns, families)
+    batch = named_batch(columns, families)
     shares = list(dealt(batch, 3))
     assert sorted(np.concatenate([mine for _, mine in shares]).tolist()) == list(range(len(batch)))
     place = {}
     for number, (home, mine) in enumerate(shares):
         for f in mine:
-            variables = frozenset([batch.families[f].node, *batch.families[f].parents])
+            variables = frozenset([families_of(batch)[f].node, *families_of(batch)[f].parents])
             assert place.setdefault(variables, (number, home)) == (number, home)
     again = {
         frozenset([f.node, *f.parents]): home
         for home, mine in dealt(batch.only(np.arange(7)), 3)
-        for f in batch.only(np.arange(7)).only(mine).families
+        for f in families_of(batch.only(np.arange(7)).only(mine))
     }
     assert all(place[variables][1] == home for variables, home in again.items())
 

@@ -39,10 +39,9 @@ from spbn.kernels import SHARED_GRID
 from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral.engine import ATTEMPTS, DIMENSIONS
-from spbn.nodes.densities import VariableSet
-from spbn.nodes.families import FamilyBatch
 from spbn.nodes.mixtures import COMPONENTS
 from spbn.numerics.regression import residual_directions
+from spbn.rows.families import FamilyBatch, VariableSet
 
 TIMES = 4  # that densities are made again if workers that kept them die
 #: A step that would gain less than this share of a row's log-density is the last, and is not checked.

@@ -21,10 +21,10 @@ from spbn.dask.rowstore import Holdings
 from spbn.dask.tables import SetTotals, differences
 from spbn.nodes.base import NodeType
 from spbn.nodes.blend import NODE_TYPE as BLEND
-from spbn.nodes.blend_scorer import FEWEST_ROWS as FEWEST_BLENDED
-from spbn.nodes.families import FamilyBatch
-from spbn.nodes.kernel_scorers import family_sets
+from spbn.nodes.families import of_type
+from spbn.nodes.scorers import FEWEST_TO_BLEND as FEWEST_BLENDED
 from spbn.numerics.regression import log_likelihoods
+from spbn.rows.families import FamilyBatch
 
 
 @final
@@ -62,7 +62,7 @@ class HeldByConfiguration:
         for columns, division in self._divisions.each(possible):
             numbers = by_set[columns]
             batch = families.only(np.array(numbers)).without_parents(discrete)
-            score = self._blended if batch.of_type(BLEND).all() else self._of_division
+            score = self._blended if of_type(batch, BLEND).all() else self._of_division
             out[numbers] = score(division, batch, labels)
         out[~np.isfinite(out)] = -np.inf
         return out
@@ -126,7 +126,7 @@ class HeldByConfiguration:
         self, training: Holdings, queries: Holdings, batch: FamilyBatch, labels: IntArray
     ) -> FloatArray:
         """Families × labels: log-likelihoods of some rows, fitted to others; -inf where that fails."""
-        if batch.of_type(NodeType.LG).all():
+        if of_type(batch, NodeType.LG).all():
             members, sizes = batch.members, batch.sizes
             groups = [np.array([label]) for label in labels]
             found = [
@@ -134,7 +134,7 @@ class HeldByConfiguration:
                 for g in groups
             ]
             return np.stack(found, axis=1)
-        joints, parents = family_sets(batch)
+        joints, parents = batch.sets
         sets = self._totals(training, queries)
         whole, below = np.split(sets.by_label([*joints, *parents], labels.tolist()), 2)
         return differences(whole, below)

@@ -14,8 +14,9 @@ from spbn._base.arrays import FloatArray, IntArray
 from spbn.dask.lru import Columns, Remembered, fitting_into_memory
 from spbn.dask.mapreduce import Block, Plan, blocks
 from spbn.dask.rowstore import Holdings
-from spbn.nodes.configurations import Configurations, number_possible
-from spbn.nodes.discrete import ProbabilityTable, smoothed
+from spbn.nodes.discrete import ProbabilityTable
+from spbn.nodes.scorers import smoothed
+from spbn.rows.configurations import Configurations, number_possible
 
 
 class Counted(NamedTuple):

@@ -34,8 +34,8 @@ from spbn.kernels.estimates import ALIKE, Estimate, grouped
 from spbn.kernels.spectral import boxes
 from spbn.kernels.spectral.engine import REACH, SECONDS_A_CELL, SECONDS_A_PAIR, THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
-from spbn.nodes.densities import VariableSet
 from spbn.numerics import gaussian
+from spbn.rows.families import VariableSet
 
 MIDDLE = 28  # times `TAIL`: so few rows that no face of a box is moved beyond the tails
 

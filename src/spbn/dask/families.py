@@ -23,7 +23,7 @@ from spbn._base.arrays import FloatArray, IntArray
 from spbn.dask.executor import DaskCrew, using_threads
 from spbn.errors import ClusterError, quoted
 from spbn.nodes.base import registered
-from spbn.nodes.families import FamilyBatch
+from spbn.rows.families import FamilyBatch
 from spbn.scores.base import Estimates, Score
 from spbn.tables.table import Table
 

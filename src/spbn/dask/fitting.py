@@ -33,15 +33,16 @@ from spbn.kernels.spectral.engine import THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.blend import NODE_TYPE as BLEND
-from spbn.nodes.blend_scorer import FEWEST_ROWS as FEWEST_BLENDED
-from spbn.nodes.by_configuration import FEWEST_ROWS, ByConfiguration
+from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.families import Family
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.nodes.mixtures import COMPONENTS, in_words
+from spbn.nodes.scorers import FEWEST_TO_BLEND as FEWEST_BLENDED
 from spbn.numerics import gaussian
 from spbn.numerics.regression import residual_directions
+from spbn.rows.memory import FEWEST_ROWS
 from spbn.structure import Structure
 
 LEAST_LOSS = 0.005  # of the weight of a blend, that is worth a warning

@@ -15,8 +15,8 @@ from spbn.dask.counting import numbered
 from spbn.dask.lru import Columns, Remembered
 from spbn.dask.mapreduce import Plan, blocks
 from spbn.dask.rowstore import Holdings
-from spbn.nodes.configurations import Configurations, number_possible
 from spbn.numerics.moments import Moments
+from spbn.rows.configurations import Configurations, number_possible
 
 #: By the number of a configuration, the moments of its rows with each label.
 ByConfiguration = Mapping[int, Sequence[Moments]]

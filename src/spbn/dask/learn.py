@@ -27,10 +27,11 @@ from spbn.learning.learn import LearningInterrupted
 from spbn.learning.settings import MODELS, SCORES
 from spbn.network import BayesianNetwork
 from spbn.nodes.admission import impossible_arcs, refuse_impossible
-from spbn.nodes.base import NodeType, require_smoothing
+from spbn.nodes.base import NodeType
 from spbn.nodes.blend import FOLDS as BLEND_FOLDS
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.record import Record, current_versions, plain_settings
+from spbn.rows.store import require_smoothing
 from spbn.scores import BGe, Score
 from spbn.search import SearchInterrupted, SearchResult, hill_climb
 from spbn.search.operators import require_seconds

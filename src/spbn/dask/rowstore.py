@@ -17,9 +17,9 @@ from spbn.dask.executor import Crew, crew_of
 from spbn.dask.mapreduce import Deal, Plan, Survey, Where, among, require_finite, survey
 from spbn.dask.sources import Source
 from spbn.errors import DataError, quoted
-from spbn.nodes.by_configuration import FEWEST_ROWS
 from spbn.numerics.moments import Moments, leave_one_out
 from spbn.numerics.regression import MomentStack
+from spbn.rows.memory import FEWEST_ROWS
 from spbn.tables.columns import how_to_drop, named
 from spbn.tables.table import Variable
 from spbn.transforms import Margins

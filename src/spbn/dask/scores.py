@@ -17,10 +17,10 @@ from spbn.dask.rowstore import Holdings
 from spbn.dask.tables import SetTotals, differences
 from spbn.nodes.base import NodeType
 from spbn.nodes.blend import NODE_TYPE as BLEND
-from spbn.nodes.configurations import MOST_BITS
-from spbn.nodes.families import FamilyBatch
-from spbn.nodes.kernel_scorers import family_sets
+from spbn.nodes.families import of_type
 from spbn.numerics.regression import MomentStack, log_likelihoods
+from spbn.rows.configurations import MOST_BITS
+from spbn.rows.families import FamilyBatch
 from spbn.scores.base import Score
 from spbn.scores.gaussian import parameters
 from spbn.tables.table import Variable
@@ -84,10 +84,10 @@ class HeldLikelihood(Score):
             (NodeType.CKDE, self._kernels),
             (BLEND, self._mixtures),
         ):
-            plain = sorts.plain & batch.of_type(node_type)
+            plain = sorts.plain & of_type(batch, node_type)
             if plain.any():
                 out[plain] = compute(batch.only(plain))
-            divided = sorts.divided & batch.of_type(node_type)
+            divided = sorts.divided & of_type(batch, node_type)
             if divided.any():
                 out[divided] = self._divided.totals(batch.only(divided), self._labels)
         if sorts.discrete.any():
@@ -104,7 +104,7 @@ class HeldLikelihood(Score):
         return log_likelihoods(train, test, batch.members, batch.sizes)[0]
 
     def _kernels(self, batch: FamilyBatch) -> FloatArray:
-        joints, parents = family_sets(batch)
+        joints, parents = batch.sets
         found = self._sets.totals([*joints, *parents], validation=self._is_validation)
         return differences(*np.split(found, 2))
 
@@ -138,7 +138,7 @@ class Sorts(NamedTuple):
         """Sort families of some variables."""
         is_discrete = np.array([variable.is_discrete for variable in variables])
         bits = batch.parents @ np.log2([max(len(variable.levels), 1) for variable in variables])
-        node, table = is_discrete[batch.nodes], batch.of_type(NodeType.DISCRETE)
+        node, table = is_discrete[batch.nodes], of_type(batch, NodeType.DISCRETE)
         numbers, categories = batch.parents & ~is_discrete, batch.parents & is_discrete
         line = ~node & ~table & (bits < MOST_BITS)
         divided = categories.any(axis=1)

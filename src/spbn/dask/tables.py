@@ -1,6 +1,6 @@
 """Log-densities of sets of columns over rows that workers hold: two passes for every batch of sets.
 
-The counterpart of `nodes.densities`: J(S) and M(S), summed over all rows of every fold under kernels on the
+As in `rows.densities`, J(S) and M(S), summed over all rows of every fold under kernels on the
 rows of the others, or over the validation rows. In the first pass the workers put their rows on grids
 (`densities`); in the second they read the densities at their rows, and add up the logarithms. Some rows that
 a table can answer are checked, to see that it keeps its promise of 1e-6.
@@ -22,7 +22,7 @@ from spbn.dask.rowstore import Holdings
 from spbn.errors import quoted
 from spbn.kernels.estimates import Estimate
 from spbn.kernels.spectral.engine import ATTEMPTS, CHECKED
-from spbn.nodes.densities import VariableSet
+from spbn.rows.families import VariableSet
 
 
 @final

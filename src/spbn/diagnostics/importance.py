@@ -18,8 +18,9 @@ from spbn.errors import DataError, SpbnError, quoted
 from spbn.graphs.dag import Arc
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import FitSettings, NodeType
+from spbn.nodes.base import NodeType
 from spbn.nodes.families import Family
+from spbn.rows.store import FitSettings
 from spbn.scores import CVLikelihood
 
 if TYPE_CHECKING:

@@ -24,10 +24,12 @@ from spbn._base.arrays import FloatArray, IntArray, same_uniforms
 from spbn.errors import ArgumentError
 from spbn.kernels.estimates import BandwidthRule
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import CPD, FitSettings, HasSteps
-from spbn.nodes.families import Family, FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.base import CPD, HasSteps
+from spbn.nodes.families import Family, named_batch
+from spbn.nodes.family_scorer import FamilyScorer
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import FitSettings
 from spbn.tables.frames import as_table, frame_index
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
@@ -221,8 +223,8 @@ def _family_without(
 
 
 def _scored(partition: Partition, family: Family, settings: FitSettings) -> FloatArray:
-    batch = FamilyBatch.named(partition.table.names, [family])
-    return Workbench(partition, settings).rows(batch)[0]
+    batch = named_batch(partition.table.names, [family])
+    return FamilyScorer(MemoryRows(partition, settings)).rows(batch)[0]
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from spbn._base.arrays import FloatArray
     from spbn.graphs.dag import Arc
-    from spbn.nodes.base import FitSettings, NodeType
+    from spbn.nodes.base import NodeType
+    from spbn.rows.store import FitSettings
     from spbn.structure import Structure
     from spbn.tables.frames import TableLike
 
@@ -399,7 +400,7 @@ class LearnSettings:
     @property
     def fit_settings(self) -> FitSettings:
         """What the fit of a density depends on."""
-        from spbn.nodes.base import FitSettings
+        from spbn.rows.store import FitSettings
 
         return FitSettings(self.bandwidth, self.engine, self.smoothing)
 
@@ -412,7 +413,7 @@ class LearnSettings:
         """Refuse values that make no sense by themselves."""
         from spbn._base import checks
         from spbn._base.arrays import generator
-        from spbn.nodes.base import FitSettings
+        from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
         checks.choice("missing", self.missing, MISSING)

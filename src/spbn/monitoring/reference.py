@@ -27,7 +27,7 @@ from spbn.fitting import fitted
 from spbn.monitoring.drift import counted
 from spbn.monitoring.row_scores import LOWEST, Scorer, both_of, contributions_of
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import FitSettings
+from spbn.rows.store import FitSettings
 from spbn.tables.frames import table_with_holes
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table

@@ -2,14 +2,12 @@
 
 `base`
     What a node type, a density and a scorer are.
-`families`, `partition`, `workbench`, `densities`, `fold_by_fold`
+`families`, `scorers`, `family_scorer`
     How families are scored: many at a time, on rows that their parameters were not fitted to.
 `linear_gaussian`, `ckde`
     The types of the paper.
 `blend`
     A mixture of both, with kernels at several scales.
-`kernel_scorers`, `blend_scorer`, `configuration_scorer`
-    Scores of the types with kernels, and of any type with discrete parents.
 `compact`, `compact_blend`
     The same densities without training rows.
 `discrete`, `by_configuration`
@@ -17,26 +15,18 @@
 """
 
 from spbn.nodes import registry  # noqa: F401 -- registers the types
-from spbn.nodes.base import (
-    CPD,
-    Description,
-    FitSettings,
-    NodeType,
-    ParameterTable,
-    Scorer,
-    register,
-    registered,
-)
+from spbn.nodes.base import CPD, Description, NodeType, ParameterTable, register, registered
 from spbn.nodes.blend import Blend
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.ckde import CKDE
 from spbn.nodes.compact import CompactCKDE
 from spbn.nodes.compact_blend import CompactBlend
 from spbn.nodes.discrete import ProbabilityTable
-from spbn.nodes.families import Family, FamilyBatch
+from spbn.nodes.families import Family
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.nodes.workbench import Workbench
+from spbn.rows.families import FamilyBatch
+from spbn.rows.store import FitSettings, Scorer
 
 __all__ = [
     "CKDE",
@@ -55,7 +45,6 @@ __all__ = [
     "ParameterTable",
     "ProbabilityTable",
     "Scorer",
-    "Workbench",
     "register",
     "registered",
 ]

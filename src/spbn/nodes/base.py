@@ -6,61 +6,22 @@ A node type is one final, stateless object with a file of its own in this folder
 
 from __future__ import annotations
 
-import math
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from spbn import kernels
 from spbn._base.arrays import FloatArray, Seed, require_count
 from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError, argument, in_python
-from spbn.kernels import estimates as bandwidths
-from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.fold_by_fold import FoldByFold
 from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
+from spbn.nodes.scorers import FoldByFold
+from spbn.rows.store import FitSettings, RowStore, Scorer
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table, Variable
-
-if TYPE_CHECKING:
-    from spbn.nodes.families import FamilyBatch
-    from spbn.nodes.workbench import Workbench
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """What a fit depends on besides the data.
-
-    Attributes
-    ----------
-    bandwidth
-        "scott", "silverman", or a function (see `spbn.kernels.estimates`).
-    engine
-        How Gaussian sums are computed (see `spbn.kernels`).
-    smoothing
-        How many rows every configuration of a discrete node's parents gets on top of those that it has,
-        spread evenly over the levels of the node; 0 gives the frequencies themselves.
-    """
-
-    bandwidth: BandwidthRule = "scott"
-    engine: str = "auto"
-    smoothing: float = 1.0
-
-    def __post_init__(self) -> None:
-        bandwidths.require_rule(self.bandwidth)
-        kernels.require_engine(self.engine)
-        require_smoothing(self.smoothing)
-
-
-def require_smoothing(smoothing: object) -> None:
-    """Refuse anything but a number that is not negative."""
-    is_number = isinstance(smoothing, int | float | np.floating) and not isinstance(smoothing, bool)
-    if not is_number or not 0 <= smoothing < math.inf:  # type: ignore[operator]
-        raise ArgumentError(f"smoothing must be 0 or more. Got {smoothing!r} instead.")
 
 
 @dataclass(frozen=True)
@@ -158,16 +119,6 @@ class TakesColumns(Protocol):
         """Log-density of every row of the parents and, last, the node: variables × rows."""
 
 
-class Scorer(Protocol):
-    """Log-likelihoods of families of one type on one partition of rows: prepared once, asked many times."""
-
-    def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
-
-    def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × queried rows, in the partition's order; -inf throughout if one cannot be fitted."""
-
-
 class _Registered(ABCMeta):
     """Makes the class a collection of the registered types: ``for node_type in NodeType``."""
 
@@ -245,9 +196,9 @@ class NodeType(ABC, metaclass=_Registered):
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
         """Fit the density of a node given its parents; raise a `FitError` if these rows do not allow it."""
 
-    def scorer(self, bench: Workbench) -> Scorer:
+    def scorer(self, rows: RowStore) -> Scorer:
         """Return the scorer of families of this type; by default they are fitted fold by fold."""
-        return FoldByFold(self, bench)
+        return FoldByFold(self, rows)
 
     def log_mass(self, cpd: Any, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in a region, for every row of its parents."""

@@ -25,27 +25,28 @@ from spbn.errors import FitError, quoted
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes import compact_blend
-from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable
-from spbn.nodes.blend_scorer import FEWEST_ROWS, BlendScorer
+from spbn.nodes.base import Description, NodeType, ParameterTable
 from spbn.nodes.ckde import CKDE
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
 from spbn.nodes.compact import require_few_dimensions
 from spbn.nodes.compact_blend import CompactBlend
-from spbn.nodes.families import FamilyBatch
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.nodes.mixtures import (
     COMPONENTS,
     LEGEND,
     in_words,
-    log_mixture,
     mixed_cdf,
     mixed_log_masses,
     mixed_sample,
 )
-from spbn.nodes.partition import Partition
 from spbn.nodes.regions import Region
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.scorers import FEWEST_TO_BLEND, BlendScorer
+from spbn.numerics.mixture_weights import log_mixture
+from spbn.rows.families import FamilyBatch
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import FitSettings, RowStore
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
@@ -102,11 +103,11 @@ class Blend:
         bandwidth = "scott" if isinstance(bandwidth, str) and bandwidth == "cv" else bandwidth
         settings = FitSettings(bandwidth, engine)
         table = as_table(data, names=[*parents, node], missing=missing)
-        if table.rows < FEWEST_ROWS:
-            raise FitError(f"a blend needs at least {FEWEST_ROWS} rows. {node!r} has {table.rows}.")
+        if table.rows < FEWEST_TO_BLEND:
+            raise FitError(f"a blend needs at least {FEWEST_TO_BLEND} rows. {node!r} has {table.rows}.")
         partition = Partition.folds(table, fold_labels(table.rows, min(folds, table.rows), 0))
-        family = FamilyBatch.named(table.names, [(node, parents, NODE_TYPE)])
-        weights = BlendScorer(Workbench(partition, settings)).weights(family)[0]
+        family = FamilyBatch.single(table.names)
+        weights = BlendScorer(NODE_TYPE, LG, MemoryRows(partition, settings)).weights(family)[0]
         line = _or_none(lambda: LinearGaussian.fit(table, node, parents))
         kernels = _or_none(lambda: CKDE.fit(table, node, parents, bandwidth=bandwidth, engine=engine))
         usable = np.array([kernels is not None] * len(SCALES) + [line is not None])
@@ -217,9 +218,9 @@ class BlendType(NodeType):
         """Fit the components, and their weights by cross-validation."""
         return Blend.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
 
-    def scorer(self, bench: Workbench) -> BlendScorer:
+    def scorer(self, rows: RowStore) -> BlendScorer:
         """Score from log-densities of sets of columns at all scales, which families share."""
-        return BlendScorer(bench)
+        return BlendScorer(self, LG, rows)
 
     def log_mass(self, cpd: Blend | CompactBlend, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in an interval, however far out that is."""

@@ -19,15 +19,16 @@ from spbn._base.arrays import FloatArray, IntArray, Seed, generator, require_cou
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.errors import ArgumentError, FitError
 from spbn.nodes.admission import refusal
-from spbn.nodes.base import CPD, Description, FitSettings, NodeType, logpdf_of_columns
-from spbn.nodes.configurations import Configurations
+from spbn.nodes.base import CPD, Description, NodeType, logpdf_of_columns
 from spbn.nodes.copies import KeepsRows, joined
 from spbn.nodes.discrete import read_configurations, write_variables
+from spbn.rows.configurations import Configurations
+from spbn.rows.memory import FEWEST_ROWS
+from spbn.rows.store import FitSettings
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table, Variable
 
 OTHERWISE = "otherwise"
-FEWEST_ROWS = 2  # of a configuration, for it to be worth a try
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -14,18 +14,16 @@ from spbn.errors import FitError, ModelFileError, SpbnError
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.estimates import BandwidthRule
 from spbn.nodes import compact
-from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, parent_columns
+from spbn.nodes.base import Description, NodeType, ParameterTable, parent_columns
 from spbn.nodes.compact import CompactCKDE, require_few_dimensions
 from spbn.nodes.copies import agreeing
 from spbn.nodes.kde import KDE
-from spbn.nodes.kernel_scorers import KernelScorer, ScaledKernelScorer, best_scale
 from spbn.nodes.regions import Region, require_interval
+from spbn.nodes.scorers import KernelScorer, ScaledKernelScorer, best_scale
 from spbn.numerics.gaussian import draw_between
+from spbn.rows.store import FitSettings, RowStore
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.table import Table
-
-if TYPE_CHECKING:
-    from spbn.nodes.workbench import Workbench
 
 
 @dataclass(frozen=True, repr=False)
@@ -206,9 +204,9 @@ class CKDEType(NodeType):
         """Place a kernel on every row."""
         return CKDE.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
 
-    def scorer(self, bench: Workbench) -> KernelScorer | ScaledKernelScorer:
+    def scorer(self, rows: RowStore) -> KernelScorer | ScaledKernelScorer:
         """Score from log-densities of sets of columns, which families share."""
-        return ScaledKernelScorer(bench) if bench.settings.bandwidth == "cv" else KernelScorer(bench)
+        return ScaledKernelScorer(rows) if rows.settings.bandwidth == "cv" else KernelScorer(rows)
 
     def log_mass(self, cpd: CKDE | CompactCKDE, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in an interval, however far out that is."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, frozen, generator, require_count
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import Description, FitSettings, NodeType, ParameterTable, require_smoothing
-from spbn.nodes.configurations import MOST, Configurations, number_possible
+from spbn.nodes.base import Description, NodeType, ParameterTable
 from spbn.nodes.regions import Levels, Region
+from spbn.nodes.scorers import CountingScorer, smoothed
+from spbn.rows.configurations import MOST, Configurations, number_possible
+from spbn.rows.store import FitSettings, RowStore, require_smoothing
 from spbn.tables.frames import Missing, as_table, mixed_table
 from spbn.tables.table import Table, Variable
-
-if TYPE_CHECKING:
-    from spbn.nodes.families import FamilyBatch
-    from spbn.nodes.workbench import Workbench
 
 SHOWN = 24  # configurations that a description lists
 
@@ -222,9 +220,9 @@ class DiscreteType(NodeType):
         """Count."""
         return ProbabilityTable._of(table.select([node, *parents]), settings.smoothing)
 
-    def scorer(self, bench: Workbench) -> CountingScorer:
+    def scorer(self, rows: RowStore) -> CountingScorer:
         """Score from counts."""
-        return CountingScorer(bench)
+        return CountingScorer(rows)
 
     def variable_of(self, cpd: ProbabilityTable) -> Variable:
         """Return the node with its levels."""
@@ -285,45 +283,6 @@ class DiscreteType(NodeType):
 NODE_TYPE = DiscreteType()
 
 
-@final
-class CountingScorer:
-    """Scores discrete families from the counts of every group."""
-
-    def __init__(self, bench: Workbench) -> None:
-        self._bench = bench
-        self._smoothing = bench.settings.smoothing
-
-    def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where an impossible level occurs."""
-        out = np.empty(len(families))
-        for f, members in enumerate(families.each):
-            log_table, counts, _ = self._log_probabilities(members)
-            out[f] = np.sum(log_table[counts > 0] * counts[counts > 0])
-        return out
-
-    def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × queried rows."""
-        partition = self._bench.partition
-        group = np.repeat(np.arange(partition.groups), partition.sizes)
-        out = np.empty((len(families), partition.queries))
-        for f, members in enumerate(families.each):
-            log_table, _, cells = self._log_probabilities(members)
-            out[f] = log_table.reshape(partition.groups, -1)[group, partition.queried(cells)]
-        return out
-
-    def _log_probabilities(self, members: IntArray) -> tuple[FloatArray, IntArray, IntArray]:
-        """Return groups × configurations × levels, how often groups query each, and which every row has."""
-        partition = self._bench.partition
-        levels = len(partition.table.variables[members[-1]].levels)
-        found, places = self._bench.configurations(tuple(members[:-1].tolist()))
-        cells = places * levels + partition.table.columns[members[-1]].astype(np.int64)
-        train, test = partition.counted(cells, len(found) * levels)
-        shape = (partition.groups, len(found), levels)
-        with np.errstate(divide="ignore"):
-            log_table = np.log(smoothed(train.reshape(shape), self._smoothing)[0])
-        return log_table, test.reshape(shape), cells
-
-
 def _places(region: Region) -> list[int]:
     if not isinstance(region, Levels):
         raise ArgumentError(f"a discrete variable has some of its levels. Got {region!r}.")
@@ -333,18 +292,6 @@ def _places(region: Region) -> list[int]:
 def _counts(places: IntArray, codes: FloatArray, shape: tuple[int, int]) -> IntArray:
     cells = places * shape[1] + codes.astype(np.int64)
     return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-
-
-def smoothed(counts: IntArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
-    """Return the probabilities of levels, last axis, under the configurations that occur, and any other."""
-    levels = counts.shape[-1]
-    rows = counts.sum(axis=-1, keepdims=True)
-    overall = counts.sum(axis=-2, keepdims=True)
-    if smoothing > 0.0:
-        return (counts + smoothing / levels) / (rows + smoothing), np.full(levels, 1.0 / levels)
-    total = overall.sum(axis=-1, keepdims=True)
-    marginal = np.where(total > 0, overall / np.maximum(total, 1), 1.0 / levels)
-    return np.where(rows > 0, counts / np.maximum(rows, 1), marginal), marginal.reshape(-1, levels)[0]
 
 
 def write_variables(variables: Sequence[Variable]) -> list[dict[str, Any]]:

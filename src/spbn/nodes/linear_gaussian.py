@@ -6,24 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, Seed, generator
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import Description, FitSettings, NodeType, parent_columns
-from spbn.nodes.fold_by_fold import FoldByFold
+from spbn.nodes.base import Description, NodeType, parent_columns
 from spbn.nodes.regions import Region, require_interval
+from spbn.nodes.scorers import LinearScorer
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
-from spbn.numerics.regression import ILL_CONDITIONED, log_likelihoods, residual_directions
+from spbn.rows.store import FitSettings, RowStore
 from spbn.tables.frames import Missing, as_table
 from spbn.tables.table import Table
-
-if TYPE_CHECKING:
-    from spbn.nodes.families import FamilyBatch
-    from spbn.nodes.workbench import Workbench
 
 
 @dataclass(frozen=True, repr=False)
@@ -182,9 +178,9 @@ class LinearGaussianType(NodeType):
         """Estimate by ordinary least squares."""
         return LinearGaussian.fit(table, node, parents)
 
-    def scorer(self, bench: Workbench) -> LinearScorer:
+    def scorer(self, rows: RowStore) -> LinearScorer:
         """Score from moments alone wherever they have the digits for it."""
-        return LinearScorer(self, bench)
+        return LinearScorer(self, rows)
 
     def log_mass(self, cpd: LinearGaussian, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in an interval, however far out that is."""
@@ -227,45 +223,6 @@ class LinearGaussianType(NodeType):
 
 
 NODE_TYPE = LinearGaussianType()
-
-
-@final
-class LinearScorer:
-    """Scores linear Gaussian families from moments, or from the rows where moments lack digits."""
-
-    def __init__(self, node_type: NodeType, bench: Workbench) -> None:
-        self._partition = bench.partition
-        self._from_rows = FoldByFold(node_type, bench, centred=True)
-
-    def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
-        partition = self._partition
-        totals, share = log_likelihoods(partition.train, partition.test, families.members, families.sizes)
-        inexact = (share < ILL_CONDITIONED) & (totals > -np.inf)
-        if inexact.any():
-            totals[inexact] = self._from_rows.totals(families.only(inexact))
-        return totals
-
-    def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × queried rows; a family that cannot be fitted is -inf throughout."""
-        partition = self._partition
-        queries = partition.queried(partition.table.columns)
-        group = np.repeat(np.arange(partition.groups), partition.sizes)
-        out = np.empty((len(families), partition.queries))
-        for f, columns in enumerate(families.each):
-            directions, variances, share = residual_directions(
-                partition.train.counts, partition.train.scatters, columns
-            )
-            if share < ILL_CONDITIONED:
-                out[f] = self._from_rows.rows(families.only(np.arange(len(families)) == f))[0]
-                continue
-            means = partition.train.means[:, columns]
-            residuals = np.zeros(partition.queries)
-            for k, column in enumerate(columns):
-                residuals += directions[group, k] * (queries[column] - means[group, k])
-            variance = variances[group]
-            out[f] = -0.5 * (residuals * residuals / variance + np.log(2.0 * math.pi * variance))
-        return out
 
 
 def _require_spread(table: Table) -> None:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, Seed, frozen, generator
+from spbn._base.arrays import FloatArray, Seed, generator
 from spbn.nodes.base import parent_columns
 from spbn.nodes.regions import Region
-from spbn.numerics.mixture_weights import mix_logs
 from spbn.tables.frames import as_table
 from spbn.tables.table import Table
 
@@ -51,13 +50,6 @@ def mixed_log_masses(cpd: Blend | CompactBlend, region: Region, parents: Table) 
     masses = np.stack([part.type.log_mass(part, region, parents) for part in cpd.parts.values()])
     weights: FloatArray = np.log([cpd.mixture[k] for k in cpd.parts])[:, None]
     return masses + weights
-
-
-def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return log Σ_k w_k f_k for components × rows."""
-    out = np.empty(log_densities.shape[1])
-    mix_logs(np.ascontiguousarray(log_densities), frozen(weights), out)
-    return out
 
 
 def in_words(weights: Mapping[str, float]) -> str:

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import FloatArray, frozen
 from spbn._base.jit import REORDER, compiled
 
 #: Newton's method stops when a step would gain less than this share of a row's log-density.
@@ -66,6 +66,13 @@ def mixing_sums(log_densities: FloatArray, weights: FloatArray) -> tuple[float, 
     total = _log_likelihood(densities, weights) + float(peaks.sum())
     _derivatives(densities, weights, 0.0, gradient, curvature)
     return total, gradient + (rows + 1.0), np.tril(curvature) + np.tril(curvature, -1).T
+
+
+def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return log Σ_k w_k f_k for components × rows."""
+    out = np.empty(log_densities.shape[1])
+    mix_logs(np.ascontiguousarray(log_densities), frozen(weights), out)
+    return out
 
 
 @compiled()

@@ -16,7 +16,8 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, forget_older_half
 from spbn.errors import ArgumentError
 from spbn.nodes.base import NodeType, place_of, registered
-from spbn.nodes.families import AnyFamily, Family, FamilyBatch
+from spbn.nodes.families import AnyFamily, Family, families_of, named_batch
+from spbn.rows.families import FamilyBatch
 from spbn.structure import Structure
 from spbn.tables.table import Variable
 
@@ -69,13 +70,13 @@ class FamilyCache:
 
     def checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
         """Return the families to compute; refuse those that the score is not defined for."""
-        batch = FamilyBatch.named(self._columns, list(families))
+        batch = named_batch(self._columns, list(families))
         wrong = ~np.isin(batch.types, [place_of(node_type) for node_type in self._types])
         if wrong.any():
             allowed = " or ".join(sorted(map(str, self._types)))
             raise ArgumentError(
                 f"this score is defined for nodes of type {allowed} only. "
-                f"Got {batch.only(wrong).families[0]}."
+                f"Got {families_of(batch.only(wrong))[0]}."
             )
         return batch
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, quoted
-from spbn.nodes.base import FitSettings, NodeType
-from spbn.nodes.families import FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.base import NodeType
+from spbn.nodes.family_scorer import FamilyScorer
 from spbn.numerics.moments import Moments
 from spbn.numerics.regression import log_pivots
+from spbn.rows.families import FamilyBatch
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import FitSettings, RowStore
 from spbn.scores.base import Score
 from spbn.tables.frames import Missing, require_continuous, training_table
 from spbn.tables.table import Table, Variable
@@ -42,13 +44,23 @@ class BIC(Score):
 
     def __init__(self, data: Any, *, missing: Missing = "error") -> None:
         table = training_table(data, missing)
-        self._bench = Workbench(Partition.whole(table), FitSettings(smoothing=0.0))
-        self._rows = table.rows
-        super().__init__(table.variables, [NodeType.LG, NodeType.DISCRETE])
+        self._prepare(MemoryRows(Partition.whole(table), FitSettings(smoothing=0.0)))
+
+    @classmethod
+    def of_rows(cls, rows: RowStore) -> BIC:
+        """Make the score of rows that may be anywhere: one group, fitted and evaluated at all of them."""
+        score = cls.__new__(cls)
+        score._prepare(rows)
+        return score
+
+    def _prepare(self, rows: RowStore) -> None:
+        self._scorer = FamilyScorer(rows)
+        self._rows = int(rows.test.counts[0])
+        super().__init__(rows.variables, [NodeType.LG, NodeType.DISCRETE])
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         penalty = 0.5 * math.log(self._rows) * parameters(batch, self.variables)
-        return self._bench.totals(batch) - penalty
+        return self._scorer.totals(batch) - penalty
 
 
 def parameters(batch: FamilyBatch, variables: Sequence[Variable]) -> FloatArray:

@@ -11,10 +11,13 @@ import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.base import FitSettings, NodeType, registered
-from spbn.nodes.families import Family, FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.base import NodeType, registered
+from spbn.nodes.families import Family
+from spbn.nodes.family_scorer import FamilyScorer
+from spbn.rows.families import FamilyBatch
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import FitSettings, RowStore
 from spbn.scores.base import Score
 from spbn.scores.preview import Preview
 from spbn.structure import Structure
@@ -65,20 +68,31 @@ class CVLikelihood(Score):
     ) -> None:
         table = training_table(data, missing)
         self.folds = fold_labels(table.rows, folds, seed, discrete=table.level_codes)
-        self._bench = Workbench(Partition.folds(table, self.folds), FitSettings(bandwidth, engine, smoothing))
-        super().__init__(table.variables, registered())
+        settings = FitSettings(bandwidth, engine, smoothing)
+        self._prepare(MemoryRows(Partition.folds(table, self.folds), settings))
+
+    @classmethod
+    def of_rows(cls, rows: RowStore) -> CVLikelihood:
+        """Make the score of a cross-validation of rows that may be anywhere."""
+        score = cls.__new__(cls)
+        score._prepare(rows)
+        return score
+
+    def _prepare(self, rows: RowStore) -> None:
+        self._scorer = FamilyScorer(rows)
+        super().__init__(rows.variables, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._bench.totals(batch)
+        return self._scorer.totals(batch)
 
     @cached_property
     def preview(self) -> Preview | None:
         """Estimates from some of the rows; None if there are too few for that to be worthwhile."""
-        return Preview.of(self._bench)
+        return Preview.of(self._scorer.store)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every row under parameters fitted without its fold."""
-        return self._bench.rows(self._cache.checked([family]))[0]
+        return self._scorer.rows(self._cache.checked([family]))[0]
 
 
 @final
@@ -115,15 +129,26 @@ class HoldoutLikelihood(Score):
         smoothing: float = 1.0,
     ) -> None:
         train, test = _split(training_table(data, missing), validation, seed, missing)
-        self._bench = Workbench(Partition.holdout(train, test), FitSettings(bandwidth, engine, smoothing))
-        super().__init__(train.variables, registered())
+        settings = FitSettings(bandwidth, engine, smoothing)
+        self._prepare(MemoryRows(Partition.holdout(train, test), settings))
+
+    @classmethod
+    def of_rows(cls, rows: RowStore) -> HoldoutLikelihood:
+        """Make the score of held-out rows that may be anywhere."""
+        score = cls.__new__(cls)
+        score._prepare(rows)
+        return score
+
+    def _prepare(self, rows: RowStore) -> None:
+        self._scorer = FamilyScorer(rows)
+        super().__init__(rows.variables, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._bench.totals(batch)
+        return self._scorer.totals(batch)
 
     def rows(self, family: Family) -> FloatArray:
         """Log-density of every held-out row."""
-        return self._bench.rows(self._cache.checked([family]))[0]
+        return self._scorer.rows(self._cache.checked([family]))[0]
 
 
 @final
@@ -171,15 +196,23 @@ class ValidatedLikelihood(Score):
         split_seed, fold_seed = generator(seed).spawn(2)
         train, test = _split(training_table(data, missing), validation, split_seed, missing)
         labels = fold_labels(train.rows, folds, fold_seed, held_out=test.rows, discrete=train.level_codes)
-        settings: dict[str, Any] = {"bandwidth": bandwidth, "engine": engine, "smoothing": smoothing}
-        self._training = CVLikelihood(train, folds=labels, **settings)
-        self.validation = HoldoutLikelihood(train, validation=test, **settings)
-        self.validation._bench = Workbench(  # which chooses nothing that the training rows have not chosen
-            self.validation._bench.partition,
-            self.validation._bench.settings,
-            inner=lambda: self._training._bench,
-        )
-        super().__init__(train.variables, registered())
+        settings = FitSettings(bandwidth, engine, smoothing)
+        training = MemoryRows(Partition.folds(train, labels), settings)
+        # The validation rows choose nothing that the training rows have not chosen.
+        held_out = MemoryRows(Partition.holdout(train, test), settings, inner=lambda: training)
+        self._prepare(training, held_out)
+
+    @classmethod
+    def of_rows(cls, training: RowStore, held_out: RowStore) -> ValidatedLikelihood:
+        """Make the score of a cross-validation of rows that may be anywhere, and of validation rows."""
+        score = cls.__new__(cls)
+        score._prepare(training, held_out)
+        return score
+
+    def _prepare(self, training: RowStore, held_out: RowStore) -> None:
+        self._training = CVLikelihood.of_rows(training)
+        self.validation = HoldoutLikelihood.of_rows(held_out)
+        super().__init__(training.variables, registered())
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         return self._training._compute(batch)  # bypasses its cache: this score has its own

@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.nodes.families import FamilyBatch
-from spbn.nodes.partition import Partition
-from spbn.nodes.workbench import Workbench
+from spbn.nodes.family_scorer import FamilyScorer
+from spbn.rows.families import FamilyBatch
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
+from spbn.rows.store import RowStore
 
 FEWEST_ROWS = 100_000  # of a table for which estimates pay
 CHOSEN = 16_000  # rows at random, at most: half of the first fold, if that is less
@@ -44,15 +46,17 @@ class Preview:
         How many rows each of the first stands for.
     """
 
-    some: Workbench
-    outstanding: Workbench
+    some: FamilyScorer
+    outstanding: FamilyScorer
     standing_for: float
 
     @classmethod
-    def of(cls, bench: Workbench) -> Preview | None:
+    def of(cls, rows: RowStore) -> Preview | None:
         """Choose the rows of a cross-validation to estimate from; None if that is not worthwhile."""
-        partition = bench.partition
-        chooses_scales = isinstance(bench.settings.bandwidth, str) and bench.settings.bandwidth == "cv"
+        if not isinstance(rows, MemoryRows):
+            return None
+        partition, settings = rows.partition, rows.settings
+        chooses_scales = isinstance(settings.bandwidth, str) and settings.bandwidth == "cv"
         if partition.queries < FEWEST_ROWS or chooses_scales:  # one row may decide which scale it is
             return None
         outstanding = _outstanding(partition)
@@ -61,16 +65,16 @@ class Preview:
         chosen = np.zeros(partition.queries, dtype=np.bool_)
         chosen[np.random.default_rng(0).choice(usual, count, replace=False)] = True
         # What is chosen by cross-validation, the weights of a blend for example, is chosen by these rows too.
-        some = Workbench(replace(partition.asking(chosen), is_crossed=True), bench.settings)
-        others = Workbench(partition.asking(outstanding), bench.settings, inner=lambda: some)
-        return cls(some, others, float(np.count_nonzero(~outstanding)) / count)
+        some = MemoryRows(replace(partition.asking(chosen), is_crossed=True), settings)
+        others = MemoryRows(partition.asking(outstanding), settings, inner=lambda: some)
+        return cls(FamilyScorer(some), FamilyScorer(others), float(np.count_nonzero(~outstanding)) / count)
 
     def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
         """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
         pairs = [
-            (bench.rows(new), old_rows[numbers])
-            for bench in (self.some, self.outstanding)
-            for old_rows, numbers in [_rows_of_different(bench, old)]
+            (scorer.rows(new), old_rows[numbers])
+            for scorer in (self.some, self.outstanding)
+            for old_rows, numbers in [_rows_of_different(scorer, old)]
         ]
         with np.errstate(invalid="ignore"):  # -inf - -inf: neither can be fitted
             some, outstanding = (after - before for after, before in pairs)
@@ -82,12 +86,12 @@ class Preview:
         return gains, np.where(certain, 0.0, np.maximum(errors, LEAST_ERROR * np.maximum(1.0, np.abs(gains))))
 
 
-def _rows_of_different(bench: Workbench, families: FamilyBatch) -> tuple[FloatArray, list[int]]:
+def _rows_of_different(scorer: FamilyScorer, families: FamilyBatch) -> tuple[FloatArray, list[int]]:
     """Score families of which many are the same: the rows of the different ones, and which is which."""
     numbers = {key: number for number, key in enumerate(dict.fromkeys(families.keys))}
     first = {key: place for place, key in reversed(list(enumerate(families.keys)))}
     different = families.only(np.array([first[key] for key in numbers]))
-    return bench.rows(different), [numbers[key] for key in families.keys]
+    return scorer.rows(different), [numbers[key] for key in families.keys]
 
 
 def _outstanding(partition: Partition) -> BoolArray:

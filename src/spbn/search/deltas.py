@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.nodes.base import place_of, registered
-from spbn.nodes.families import FamilyBatch
+from spbn.rows.families import FamilyBatch
 from spbn.scores.base import Score
 from spbn.search.operators import AddArc, ChangeType, Constraints, Operator, RemoveArc, ReverseArc
 from spbn.structure import Structure

@@ -21,8 +21,9 @@ from spbn.fitting import fit_what_can_be
 from spbn.graphs.dag import Arc
 from spbn.learning.learn import learn
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import CPD, FitSettings, NodeType
+from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.rows.store import FitSettings
 from spbn.structure import Structure
 from spbn.tables.frames import require_distinct
 from spbn.tables.table import Table

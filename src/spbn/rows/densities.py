@@ -24,20 +24,13 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half
 from spbn._base.jit import compiled
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.conditional import FAR, conditional_log_density, quotient
-from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.partition import Partition
 from spbn.numerics import gaussian
+from spbn.rows.families import FamilyBatch, VariableSet
+from spbn.rows.partition import Partition
 
 LARGEST_OUTPUT = 1 << 23  # log-densities that are computed at a time: 64 MB
 MOST_TOTALS = 1 << 20  # that are remembered
 KEPT_BYTES = 1 << 28  # of rows, if they are asked for
-
-
-class VariableSet(NamedTuple):
-    """A set of variables, by column number in order, and the dimension whose bandwidth factor it gets."""
-
-    columns: tuple[int, ...]
-    dimension: int
 
 
 class _Total(NamedTuple):
@@ -95,6 +88,37 @@ class SetDensities:
         while len(self._rows) * nothing.nbytes > self._kept_bytes:
             self._rows.popitem(last=False)
         return out
+
+    def conditional_totals(self, families: FamilyBatch) -> FloatArray:
+        """Return the log-density of nodes given parents, of all rows together: families × scales.
+
+        Under a named rule that is J of the members less M of the parents. A bandwidth function may treat the
+        child differently from its parents, so nothing can be shared: such families are computed one by one.
+        So are those with rows whose parents lie too far out to subtract M.
+        """
+        if callable(self._rule):
+            return self.conditional_values(families).sum(axis=2)
+        joints, parents = families.sets
+        whole, (part, far) = self.totals(joints)[0], self.totals(parents)
+        totals = np.where(np.isfinite(whole), whole - np.where(np.isfinite(part), part, 0.0), -np.inf)
+        for f, members in enumerate(families.each):
+            if far[f].any() and np.isfinite(whole[f]).any():
+                totals[f] = self.family_rows(members).sum(axis=1)
+        return totals
+
+    def conditional_values(self, families: FamilyBatch) -> FloatArray:
+        """Return the same by row, families × scales × queried rows; -inf throughout where it is in one."""
+        if callable(self._rule):
+            return np.stack([self.family_rows(members) for members in families.each])
+        joints, parents = families.sets
+        rows, below = self.rows(joints), self.rows(parents)
+        for f, members in enumerate(families.each):
+            if (below[f] < FAR).any():
+                rows[f] = self.family_rows(members)
+            else:
+                rows[f] -= below[f]
+        rows[~np.isfinite(rows).all(axis=2)] = -np.inf
+        return rows
 
     def family_rows(self, members: IntArray) -> FloatArray:
         """Return the log-density of the last of some columns given the others: scales × queried rows.

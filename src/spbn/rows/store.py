@@ -1,0 +1,267 @@
+"""What scores and fits ask of rows, wherever these are.
+
+A `RowStore` is rows in groups: the folds of a cross-validation, or one group that is held out. Each group has
+rows that parameters are fitted to and rows that they are evaluated at. A store answers with sums over rows,
+for many families at a time, and a scorer that is written against it works on a table in memory
+(`rows.memory`) as well as on rows that the workers of a cluster hold (`dask.rowstore`).
+
+Values *by piece* are values of every evaluated row in memory, and of every group where rows are elsewhere;
+their sum is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol, final
+
+import numpy as np
+
+from spbn import kernels
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn.errors import ArgumentError
+from spbn.kernels import estimates as bandwidths
+from spbn.kernels.estimates import BandwidthRule
+from spbn.numerics.regression import MomentStack
+from spbn.rows.configurations import Configurations
+from spbn.rows.families import FamilyBatch
+from spbn.tables.table import Table, Variable
+
+#: Columns, by number.
+Columns = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What a fit depends on besides the data.
+
+    Attributes
+    ----------
+    bandwidth
+        "scott", "silverman", or a function (see `spbn.kernels.estimates`).
+    engine
+        How Gaussian sums are computed (see `spbn.kernels`).
+    smoothing
+        How many rows every configuration of a discrete node's parents gets on top of those that it has,
+        spread evenly over the levels of the node; 0 gives the frequencies themselves.
+    """
+
+    bandwidth: BandwidthRule = "scott"
+    engine: str = "auto"
+    smoothing: float = 1.0
+
+    def __post_init__(self) -> None:
+        bandwidths.require_rule(self.bandwidth)
+        kernels.require_engine(self.engine)
+        require_smoothing(self.smoothing)
+
+
+def require_smoothing(smoothing: object) -> None:
+    """Refuse anything but a number that is not negative."""
+    is_number = isinstance(smoothing, int | float | np.floating) and not isinstance(smoothing, bool)
+    if not is_number or not 0 <= smoothing < math.inf:  # type: ignore[operator]
+        raise ArgumentError(f"smoothing must be 0 or more. Got {smoothing!r} instead.")
+
+
+class Scorer(Protocol):
+    """Log-likelihoods of families of one type on one store of rows: prepared once, asked many times."""
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × pieces, in the store's order; -inf throughout if one cannot be fitted."""
+
+
+class ScoredType(Protocol):
+    """A node type, as far as rows have to know it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    def scorer(self, rows: RowStore) -> Scorer:
+        """Return the scorer of families of this type."""
+
+
+class KernelDensities(Protocol):
+    """Log-densities of nodes given their parents under kernels, at one scale or several."""
+
+    def conditional_totals(self, families: FamilyBatch) -> FloatArray:
+        """Families × scales, of all evaluated rows together; -inf where one cannot be fitted."""
+
+    def conditional_values(self, families: FamilyBatch) -> FloatArray:
+        """Families × scales × pieces; -inf throughout where a scale cannot be fitted."""
+
+
+class Mixtures(Protocol):
+    """Mixtures of kernels at several scales and a line, one for each of some families."""
+
+    def best(self) -> list[tuple[FloatArray, float]]:
+        """Return the weights that make the evaluated rows most likely, and their log-likelihood.
+
+        A component that cannot be fitted has the weight 0; without any the likelihood is -inf.
+        """
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """Families × pieces, under known weights, families × components; -inf where there is nothing."""
+
+
+class FamilyCounts(NamedTuple):
+    """How often the levels of a discrete node occur with the configurations of its parents.
+
+    Attributes
+    ----------
+    configurations
+        Those of the parents that occur.
+    train, test
+        Groups × configurations × levels, of training rows and of evaluated rows.
+    cells
+        For every evaluated row, its place among configurations × levels; None where rows are elsewhere.
+    """
+
+    configurations: Configurations
+    train: IntArray
+    test: IntArray
+    cells: IntArray | None
+
+
+class Part(NamedTuple):
+    """The rows of one configuration, and which pieces of the division their pieces are."""
+
+    rows: RowStore
+    places: IntArray
+
+
+class Division(Protocol):
+    """The rows of a store by the configuration of some discrete columns."""
+
+    @property
+    def parts(self) -> Mapping[int, Part]:
+        """By the number of a configuration, its rows, if there are enough to fit something to."""
+
+    @property
+    def starved(self) -> BoolArray:
+        """Which pieces none of these answers."""
+
+    def rest(self, asked: BoolArray) -> RowStore:
+        """Return a store in which some of the pieces are evaluated, fitted to the rows of all parts."""
+
+
+class RowStore(ABC):
+    """Rows in groups, each to be evaluated under parameters that are fitted to other rows.
+
+    Attributes
+    ----------
+    variables
+        What the columns are.
+    settings
+        What fits depend on besides the rows.
+    is_crossed
+        Whether it is a cross-validation, so that what predicts its rows best is chosen fairly.
+    """
+
+    variables: tuple[Variable, ...]
+    settings: FitSettings
+    is_crossed: bool
+
+    def __init__(self, settings: FitSettings | None = None) -> None:
+        self.settings = FitSettings() if settings is None else settings
+        self._scorers: dict[str, Scorer] = {}
+
+    @final
+    def scorer(self, node_type: ScoredType) -> Scorer:
+        """Return the scorer of a type on these rows, always the same: it may remember what it finds."""
+        if node_type.name not in self._scorers:
+            self._scorers[node_type.name] = node_type.scorer(self)
+        return self._scorers[node_type.name]
+
+    @cached_property
+    def discrete(self) -> BoolArray:
+        """Tell which columns are discrete."""
+        return np.array([variable.is_discrete for variable in self.variables], dtype=np.bool_)
+
+    @property
+    @abstractmethod
+    def pieces(self) -> int:
+        """How many values by piece there are."""
+
+    @property
+    @abstractmethod
+    def train(self) -> MomentStack:
+        """Moments of the training rows of every group."""
+
+    @property
+    @abstractmethod
+    def test(self) -> MomentStack:
+        """Moments of the evaluated rows of every group."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> RowStore | None:
+        """A cross-validation of the training rows, for what is chosen by one: weights, scales.
+
+        That is the store itself if it is a cross-validation; None if there is no such thing.
+        """
+
+    @property
+    @abstractmethod
+    def singles(self) -> Sequence[RowStore]:
+        """A store for each of the groups alone."""
+
+    @property
+    @abstractmethod
+    def densities(self) -> KernelDensities:
+        """Kernels with the bandwidth of the settings."""
+
+    @property
+    @abstractmethod
+    def scaled_densities(self) -> KernelDensities:
+        """Kernels at all of `multiscale.SCALES`."""
+
+    @abstractmethod
+    def linear_totals(self, families: FamilyBatch) -> tuple[FloatArray, BoolArray]:
+        """Return log-likelihoods under linear regressions, and where rows have to be looked at instead."""
+
+    @abstractmethod
+    def linear_values(self, columns: IntArray) -> FloatArray | None:
+        """Return those of one family by piece: parents and, last, node; None where rows are needed."""
+
+    @abstractmethod
+    def counts(self, families: Sequence[Columns]) -> Iterator[tuple[Columns, FamilyCounts]]:
+        """Yield different families of discrete columns, the node last, and their counts, in any order.
+
+        Those whose counts do not fit into memory are left out.
+        """
+
+    @abstractmethod
+    def mixtures(self, families: FamilyBatch, line: Scorer) -> Iterator[tuple[list[int], Mixtures]]:
+        """Yield the numbers of some families at a time, and their mixtures with a linear Gaussian."""
+
+    @abstractmethod
+    def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Division]]:
+        """Yield different sets of discrete columns and the rows by their configurations, in any order.
+
+        Those with more configurations than fit into memory are left out.
+        """
+
+    @abstractmethod
+    def fold_tables(self, names: Sequence[str], *, centred: bool = False) -> Iterator[tuple[Table, Table]]:
+        """Yield the training rows and the evaluated rows of every group, with some of the columns.
+
+        Parameters
+        ----------
+        centred
+            Subtract a centre from the columns, which saves digits if it makes no difference.
+        """
+
+    @abstractmethod
+    def by_piece(self, by_group: Sequence[FloatArray]) -> FloatArray:
+        """Return values by piece from those of the evaluated rows of every group."""
+
+    @abstractmethod
+    def in_data_order(self, pieces: FloatArray) -> FloatArray:
+        """Put values by piece, last axis, into the order of the data."""
