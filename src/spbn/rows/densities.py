@@ -24,6 +24,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half
 from spbn._base.jit import compiled
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.conditional import FAR, conditional_log_density, quotient
+from spbn.kernels.estimates import BandwidthRule
 from spbn.numerics import gaussian
 from spbn.rows.families import FamilyBatch, VariableSet
 from spbn.rows.partition import Partition
