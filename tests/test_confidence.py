@@ -1,7 +1,6 @@
 """Which arcs to believe: counts by hand, the L1 rule by brute force, and runs that go on where they were."""
 
 import json
-import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from itertools import combinations
@@ -18,13 +17,13 @@ from scipy.stats import ecdf
 import spbn
 from spbn import ArgumentError, CheckpointError, Structure
 from spbn.learning import stability as replicating
-from spbn.learning.learn import learn_structure
-from spbn.learning.stability import DISPUTED, EQUIVALENT, Confidence, drawn_rows, l1_threshold
+from spbn.learning.learn import learn_network, learn_structure
+from spbn.learning.settings import LearnSettings
+from spbn.learning.stability import DISPUTED, EQUIVALENT, Confidence, draw_rows, l1_threshold
 from spbn.tables.frames import as_table
 
 from strategies import mixed_frame, nonlinear_frame
 
-MODULE = sys.modules["spbn.confidence"]
 FRAME = nonlinear_frame(120, 4)
 QUICK = {"model": "gbn", "replicates": 7}
 
@@ -136,7 +135,7 @@ def test_open_directions_are_named():
 def test_no_row_is_drawn_twice():
     table = as_table(FRAME)
     for seed in range(20):
-        rows = drawn_rows(table, np.random.default_rng(seed))
+        rows = draw_rows(table, np.random.default_rng(seed))
         assert len(set(rows.tolist())) == len(rows) == 60
 
 
@@ -144,7 +143,7 @@ def test_half_samples_vary_as_much_as_the_data_does():
     """The mean of a sample has the variance s² / n, as that of a bootstrap sample has."""
     table = as_table(nonlinear_frame(100, 1))
     rng = np.random.default_rng(0)
-    means = [table.columns[0, drawn_rows(table, rng)].mean() for _ in range(4_000)]
+    means = [table.columns[0, draw_rows(table, rng)].mean() for _ in range(4_000)]
     assert np.var(means) == pytest.approx(table.columns[0].var(ddof=1) / 100, rel=0.08)
 
 
@@ -161,7 +160,7 @@ def test_a_structure_alone_is_that_of_the_network(settings):
     frame = (
         FRAME.mask(np.random.default_rng(0).random(FRAME.shape) < 0.05) if "missing" in settings else FRAME
     )
-    assert learn_structure(frame, **settings) == spbn.learn(frame, **settings).structure
+    assert learn_structure(frame, LearnSettings(**settings)) == spbn.learn(frame, **settings).structure
 
 
 def test_what_cannot_be_fitted_is_not_in_a_structure_alone():
@@ -169,23 +168,23 @@ def test_what_cannot_be_fitted_is_not_in_a_structure_alone():
     frame = FRAME.assign(d=FRAME["a"] + FRAME["b"])
     with pytest.warns(UserWarning, match="is left out"):
         network = spbn.learn(frame, algorithm="pc", test="plc", model="gbn")
-    assert learn_structure(frame, algorithm="pc", test="plc", model="gbn") == network.structure
-    required = {"algorithm": "pc", "test": "plc", "model": "gbn", "required_arcs": [("a", "d"), ("b", "d")]}
-    for way in (spbn.learn, learn_structure):
+    settings = LearnSettings(algorithm="pc", test="plc", model="gbn")
+    assert learn_structure(frame, settings) == network.structure
+    required = settings.replace(required_arcs=[("a", "d"), ("b", "d")])
+    for way in (learn_network, learn_structure):
         with pytest.raises(spbn.FitError, match="the required arc b → d cannot be fitted"):
-            way(frame, **required)
+            way(frame, required)
 
 
 def learned_from(monkeypatch, frame, **options):
     """The tables and settings that reach the searches."""
     seen = []
 
-    def recording(table, **given):
-        seen.append((table, given))
+    def recording(table, settings):
+        seen.append((table, settings))
         return spbn.learn(table, model="gbn").structure
 
     monkeypatch.setattr(replicating, "learn_structure", recording)
-    monkeypatch.setattr(MODULE, "_require_settings", lambda *_: None)
     spbn.confidence(frame, **options)
     return seen
 
@@ -206,12 +205,12 @@ def test_settings_and_labels_reach_every_search(monkeypatch):
     labels, held_out = np.arange(120), nonlinear_frame(30, 4, seed=9)
     given = {"folds": labels, "validation": held_out, "epsilon": 2.0, "required_arcs": iter([("a", "b")])}
     seen = learned_from(monkeypatch, FRAME.assign(e=1.0), replicates=3, drop=["e"], missing="drop", **given)
-    for table, options in seen:
-        np.testing.assert_array_equal(table.column("a"), FRAME["a"].to_numpy()[options["folds"]])
-        assert options["validation"] is held_out
-        assert (options["epsilon"], options["required_arcs"]) == (2.0, [("a", "b")])
-        assert not {"drop", "discrete", "missing"} & set(options)
-    assert len({options["seed"] for _, options in seen}) == 3
+    for table, own in seen:
+        np.testing.assert_array_equal(table.column("a"), FRAME["a"].to_numpy()[own.folds])
+        assert own.validation is held_out
+        assert (own.epsilon, own.required_arcs) == (2.0, (("a", "b"),))
+        assert (own.drop, own.discrete, own.missing) == ((), (), "error")
+    assert len({own.seed for _, own in seen}) == 3
 
 
 def test_a_rare_level_does_not_stop_it():

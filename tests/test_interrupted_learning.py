@@ -67,7 +67,7 @@ def test_an_interrupt_offers_the_best_network_so_far(tmp_path, monkeypatch):
 
 
 def test_an_interrupt_while_node_types_are_found_for_pc(monkeypatch):
-    module = sys.modules["spbn.learn"]  # `spbn.learn` is the function
+    module = sys.modules["spbn.learning.learn"]
     original = module.hill_climb
 
     def interrupted(*arguments, **options):

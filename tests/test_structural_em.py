@@ -66,8 +66,7 @@ def test_completions_differ_only_in_the_holes():
     frame = holed(spbn.datasets.synthetic(80, seed=0), 0.2)
     table = training_table_with_holes(frame)
     lines = by_networks(fillers()["lines"])
-    found, scores = structural_em.fill_holes(table, lines, generator(0), rounds=2, completions=3)
-    tables = [found.table, *found.others]
+    tables, scores = lines(table, generator(0), rounds=2, draws=3)
     holes = np.isnan(table.columns)
     assert len(tables) == 3
     assert len(scores) == 2
@@ -80,7 +79,7 @@ def test_completions_differ_only_in_the_holes():
 def test_the_search_averages_over_completions(monkeypatch):
     frame = holed(spbn.datasets.synthetic(60, seed=0), 0.2)
     seen = []
-    module = sys.modules["spbn.learn"]  # spbn.learn is the function
+    module = sys.modules["spbn.learning.learn"]
     climb = module.hill_climb
 
     def spy(score, *args, **kwargs):

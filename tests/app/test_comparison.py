@@ -6,6 +6,7 @@ from scipy import stats
 import spbn
 from spbn.errors import ArgumentError, DataError
 from spbn.learning.comparison import compare_models
+from spbn.learning.learn import learn_network
 from spbn.tables.splits import fold_labels
 
 from strategies import nonlinear_frame
@@ -112,11 +113,11 @@ def test_rows_that_were_learned_from_would_flatter():
 def test_the_seed_reaches_learn(monkeypatch):
     seeds = []
 
-    def learn(*data, seed, **options):
-        seeds.append(seed)
-        return spbn.learn(*data, seed=seed, **options)
+    def learn(data, settings):
+        seeds.append(settings.seed)
+        return learn_network(data, settings)
 
-    monkeypatch.setattr("spbn.learning.comparison.learn", learn)
+    monkeypatch.setattr("spbn.learning.comparison.learn_network", learn)
     compare_models(FRAME[["a", "b"]], folds=2, seed=7)
     assert seeds == [7] * 10  # four models, one of them also with margins, two folds
 

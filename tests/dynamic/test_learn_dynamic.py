@@ -39,13 +39,13 @@ def test_lags_are_found(settings):
 def test_folds_are_blocks_of_time(monkeypatch):
     """The search gets blocks; the networks are fitted to all rows."""
     seen = []
-    original = learn.learn_with
+    original = learn.learn_network
 
-    def learn_with(given, *, inputs=(), split=None, notes=None):
+    def learn_network(rows, settings, *, split, **options):
         seen.append(split)
-        return original(given, inputs=inputs, split=split, notes=notes)
+        return original(rows, settings, split=split, **options)
 
-    monkeypatch.setattr(learn, "learn_with", learn_with)
+    monkeypatch.setattr(learn, "learn_network", learn_network)
     dynamic = spbn.learn_dynamic(autoregression(200), lags=2, folds=4, validation=0.25, seed=5)
     assert dynamic.transition.record.rows == 198
     assert dynamic.static.record.rows == 199
@@ -181,7 +181,6 @@ def test_holes():
         (autoregression(30), {"lags": 2.0}, "lags must be a whole number, 1 or more"),
         (autoregression(3), {"lags": 3}, "the data has no more than 3 rows in a row"),
         (autoregression(30), {"series": "m"}, "lacks the column 'm'"),
-        (autoregression(30), {"colour": "red"}, "no argument 'colour'"),
         (
             autoregression(30),
             {"checkpoint": "x", "algorithm": "pc"},
@@ -219,6 +218,11 @@ def test_bad_input(data, settings, message):
         spbn.learn_dynamic(data, **({"model": "gbn"} | settings))
 
 
+def test_unknown_arguments_are_refused_as_python_does():
+    with pytest.raises(TypeError, match=r"learn_dynamic\(\) got .* 'colour'\.$"):
+        spbn.learn_dynamic(autoregression(30), colour="red")
+
+
 def test_a_series_shorter_than_the_lags_is_named():
     frame = pd.concat([autoregression(30, series=2), autoregression(2).assign(machine="new")])
     with pytest.raises(spbn.DataError, match="series 'new' has no more than 2 rows"):
@@ -244,7 +248,7 @@ def test_interrupts_leave_a_network(monkeypatch, when):
             raise SearchInterrupted(found)
         return found
 
-    monkeypatch.setattr(sys.modules["spbn.learn"], "hill_climb", hill_climb)
+    monkeypatch.setattr(sys.modules["spbn.learning.learn"], "hill_climb", hill_climb)
     frame = threshold(120)
     with pytest.raises(spbn.LearningInterrupted) as caught:
         spbn.learn_dynamic(frame, folds=3)

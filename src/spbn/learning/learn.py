@@ -381,7 +381,14 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     a normal distribution of them. Blends and KDE networks do not fill holes themselves: draws from narrow
     kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
-    from spbn.learning.structural_em import best_filler, by_networks, by_normal, fill_holes, require_values
+    from spbn.learning.structural_em import (
+        COMPLETIONS,
+        ROUNDS,
+        best_filler,
+        by_networks,
+        by_normal,
+        require_values,
+    )
 
     began = time.perf_counter()
     table = training_table_with_holes(data, drop=settings.drop, discrete=settings.discrete)
@@ -418,7 +425,7 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     (rng,) = generator(settings.seed).spawn(1)
     try:
         filler = best_filler(table, fillers, rng)
-        (filled, *others), scores = fill_holes(table, filler, rng)
+        (filled, *others), scores = filler(table, rng, rounds=ROUNDS, draws=COMPLETIONS)
         network = learn_network(filled, complete, completions=others)
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None

@@ -537,27 +537,21 @@ def require_known(function: str, given: Iterable[str], known: Iterable[str]) -> 
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 
-def described(names: Iterable[str], indent: int = 4) -> str:
-    """Describe options for the parameters of a docstring."""
-    pad = " " * indent
+def write_docstring(thing: object, names: Iterable[str], renamed: Mapping[str, str] | None = None) -> None:
+    """Put what options mean, perhaps under other names, in the place of ``{options}`` in a docstring."""
     lines = []
     for name in names:
+        indent = " " * 8
         text = textwrap.fill(
             OPTIONS[name].help,
             110,
-            initial_indent=f"{pad}    ",
-            subsequent_indent=f"{pad}    ",
+            initial_indent=indent,
+            subsequent_indent=indent,
             break_on_hyphens=False,
             break_long_words=False,
         )
-        lines.append(f"{pad}{name}\n{text}")
-    return "\n".join(lines)
-
-
-def write_docstring(thing: object, names: Iterable[str]) -> None:
-    """Put what options mean in the place of ``{options}`` in a docstring."""
-    text = thing.__doc__ or ""
-    thing.__doc__ = text.replace("    {options}", described(names))
+        lines.append(f"    {(renamed or {}).get(name, name)}\n{text}")
+    thing.__doc__ = (thing.__doc__ or "").replace("    {options}", "\n".join(lines))
 
 
 def takes(

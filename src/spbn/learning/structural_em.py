@@ -49,18 +49,6 @@ class Filler(Protocol):
         """Return completed tables, and the score that every search reached."""
 
 
-def fill_holes(
-    table: Table,
-    filler: Filler,
-    rng: np.random.Generator,
-    *,
-    rounds: int = ROUNDS,
-    completions: int = COMPLETIONS,
-) -> tuple[list[Table], list[float]]:
-    """Fill a table in which NaN is missing, several times, and also return the score of every search."""
-    return filler(table, rng, rounds=rounds, draws=completions)
-
-
 def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], margins: str) -> Filler:
     """Return what fills holes with draws from networks, while these are being learned.
 

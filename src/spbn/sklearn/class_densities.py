@@ -1,15 +1,27 @@
-"""Densities of the features given the class: a network for every class, or one that the class is part of.
+"""Densities of the features given the class, and how far to believe the odds that follow from them.
 
+There is a network for every class, or one that the class is part of.
 Classes may have very few rows, and columns that vary among all rows may be constant within a class. Such a
 class or column has no network to be learned: it gets a normal density whose mean and variance are shrunk
 towards those of all rows, as if there were one more row that stands for them. So every class has a density,
 and a class without any rows has that of all rows.
+
+Densities of many features multiply errors that are not independent, so that the odds between classes come
+out too great. Two numbers, fitted to rows that the densities have not seen, set that right:
+
+    P(class | row) = (1 - doubt) · softmax(log(P(class) f(row | class)) / temperature) + doubt · P(class).
+
+All log-odds are divided by the temperature (Guo et al., "On calibration of modern neural networks", 2017).
+The doubt is the share of rows that are unlike anything in training: their features say nothing, and the
+frequency of the classes is all that is left. Without it a single such row, wrong by hundreds of nats, would
+decide the temperature of all others.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,46 +31,29 @@ from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import DataError, FitError
 from spbn.fitting import fit_what_can_be
 from spbn.graphs.dag import Arc
-from spbn.learning.learn import learn
+from spbn.learning.learn import learn_network
+from spbn.learning.settings import LearnSettings
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.rows.store import FitSettings
+from spbn.sklearn.density import settings_for
 from spbn.structure import Structure
 from spbn.tables.frames import require_distinct
 from spbn.tables.table import Table
 from spbn.transforms import Margins, YeoJohnson
-from spbn.transforms import fitted as fitted_margins
+from spbn.transforms import fitted as fit_margins
 
 #: Fewest rows that a network is learned from, and fewest of them that differ from the most frequent value.
 FEWEST_ROWS, FEWEST_DIFFERENT = 10, 5
 
-
-@dataclass(frozen=True)
-class Learning:
-    """How networks are learned: the arguments of `spbn.learn`."""
-
-    options: Mapping[str, Any]
-
-    @property
-    def margins(self) -> str:
-        """The kind of margins."""
-        return str(self.options["margins"])
-
-    @property
-    def fitting(self) -> FitSettings:
-        """What is needed to fit a structure."""
-        return FitSettings(*(self.options[name] for name in ("bandwidth", "engine", "smoothing")))
-
-    def network(self, table: Table, **changes: Any) -> BayesianNetwork:
-        """Learn from a table; with fewer rows than folds, every row is a fold of its own."""
-        options = {**self.options, **changes}
-        trained_on = table.rows - round(table.rows * options["validation"])
-        options["folds"] = min(options["folds"], trained_on)
-        with warnings.catch_warnings():
-            # Arcs that cannot be fitted to all rows of a class: the network shows what is left.
-            warnings.filterwarnings("ignore", message="the arc .* is left out", category=UserWarning)
-            return learn(table, **options)
+# Of the calibration.
+LOG_TEMPERATURES = (math.log(0.05), math.log(1000.0))
+LOG_ODDS_OF_DOUBT = (math.log(1e-9), 0.0)
+#: What is assumed before any row is seen, so that a few rows that are all classified correctly do not call
+#: for boundless confidence: the spread of the temperature's logarithm, and how many rows are in doubt.
+PRIOR_SPREAD, ROWS_IN_DOUBT = 1.0, 1.0
+STARTS = ((0.0, -3.0), (1.5, -3.0))
 
 
 class ClassDensities(Protocol):
@@ -75,7 +70,7 @@ class ClassDensities(Protocol):
     def contributions(self, table: Table) -> FloatArray:
         """Return what every feature contributes to the log-density: classes × features × rows."""
 
-    def refitted(self, table: Table, labels: IntArray, learning: Learning) -> ClassDensities:
+    def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> ClassDensities:
         """Return the same structures, fitted to other rows."""
 
 
@@ -87,17 +82,17 @@ class Multinet:
     log_priors: FloatArray
 
     @classmethod
-    def learned(cls, table: Table, labels: IntArray, classes: int, learning: Learning) -> Multinet:
+    def learn(cls, table: Table, labels: IntArray, classes: int, settings: LearnSettings) -> Multinet:
         """Learn every class's network from its rows."""
-        return cls._of(table, labels, [None] * classes, learning)
+        return cls._of(table, labels, [None] * classes, settings)
 
     def contributions(self, table: Table) -> FloatArray:
         """Return what every feature contributes to the log-density: classes × features × rows."""
         return np.stack([network.contributions(table) for network in self.by_class])
 
-    def refitted(self, table: Table, labels: IntArray, learning: Learning) -> Multinet:
+    def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Multinet:
         """Return the same structures, fitted to other rows."""
-        return self._of(table, labels, [network.structure for network in self.by_class], learning)
+        return self._of(table, labels, [network.structure for network in self.by_class], settings)
 
     @classmethod
     def _of(
@@ -105,14 +100,14 @@ class Multinet:
         table: Table,
         labels: IntArray,
         structures: Sequence[Structure | None],
-        learning: Learning,
+        settings: LearnSettings,
     ) -> Multinet:
-        margins = fitted_margins(learning.margins, table)
+        margins = fit_margins(settings.margins, table)
         networks = tuple(
-            _class_network(table.take(np.flatnonzero(labels == label)), table, margins, structure, learning)
+            _class_network(table.take(np.flatnonzero(labels == label)), table, margins, structure, settings)
             for label, structure in enumerate(structures)
         )
-        return cls(networks, log_priors(labels, len(structures), learning.fitting.smoothing))
+        return cls(networks, log_priors(labels, len(structures), settings.fit_settings.smoothing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,20 +124,18 @@ class Augmented:
     target: str
 
     @classmethod
-    def learned(cls, table: Table, labels: IntArray, classes: int, learning: Learning) -> Augmented:
+    def learn(cls, table: Table, labels: IntArray, classes: int, settings: LearnSettings) -> Augmented:
         """Learn one network from all rows."""
         target = "class"
         while target in table.names:
             target = f"{target}_"
-        options, names = learning.options, list(table.names)
-        limit = options["max_parents"]
-        network = learning.network(
-            _with_class(table, target, labels, classes),
-            required_arcs=[*_among(names, options["required_arcs"]), *((target, name) for name in names)],
-            forbidden_arcs=_among(names, options["forbidden_arcs"]),
+        names, limit = list(table.names), settings.max_parents
+        own = settings.replace(
+            required_arcs=[*_among(names, settings.required_arcs), *((target, name) for name in names)],
+            forbidden_arcs=_among(names, settings.forbidden_arcs),
             max_parents=None if limit is None else limit + 1,
         )
-        return cls(network, target)
+        return cls(_learn(_with_class(table, target, labels, classes), own), target)
 
     @property
     def by_class(self) -> tuple[BayesianNetwork, ...]:
@@ -167,11 +160,11 @@ class Augmented:
             found.append(self.network.contributions(rows)[:-1])
         return np.stack(found)
 
-    def refitted(self, table: Table, labels: IntArray, learning: Learning) -> Augmented:
+    def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Augmented:
         """Return the same structure, fitted to other rows."""
         rows = _with_class(table, self.target, labels, self._classes)
-        network = _fitted(
-            _only(self.network.structure, rows.names), rows, fitted_margins(learning.margins, rows), learning
+        network = _fit(
+            _only(self.network.structure, rows.names), rows, fit_margins(settings.margins, rows), settings
         )
         return Augmented(network, self.target)
 
@@ -201,7 +194,11 @@ def _with_class(table: Table, target: str, labels: IntArray, classes: int) -> Ta
 
 
 def _class_network(
-    table: Table, everything: Table, margins: Margins | None, structure: Structure | None, learning: Learning
+    table: Table,
+    everything: Table,
+    margins: Margins | None,
+    structure: Structure | None,
+    settings: LearnSettings,
 ) -> BayesianNetwork:
     """Learn the network of a class, or fit a structure to its rows.
 
@@ -220,25 +217,30 @@ def _class_network(
         part = table.select(names)
         try:
             if structure is None:
-                network = learning.network(
-                    part,
-                    required_arcs=_among(names, learning.options["required_arcs"]),
-                    forbidden_arcs=_among(names, learning.options["forbidden_arcs"]),
+                own = settings.replace(
+                    required_arcs=_among(names, settings.required_arcs),
+                    forbidden_arcs=_among(names, settings.forbidden_arcs),
                 )
+                network = _learn(part, own)
             else:
-                network = _fitted(
-                    _only(structure, names), part, fitted_margins(learning.margins, part), learning
-                )
+                network = _fit(_only(structure, names), part, fit_margins(settings.margins, part), settings)
         except (DataError, FitError):  # what could not be foreseen: there are simpler densities
             pass
-    return _completed(network, table, everything, margins, learning.fitting)
+    return _complete(network, table, everything, margins, settings.fit_settings)
 
 
-def _fitted(
-    structure: Structure, table: Table, margins: Margins | None, learning: Learning
+def _learn(table: Table, settings: LearnSettings) -> BayesianNetwork:
+    """Learn from a table; arcs that cannot be fitted to all of its rows are left out without a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the arc .* is left out", category=UserWarning)
+        return learn_network(table, settings_for(settings, table.rows))
+
+
+def _fit(
+    structure: Structure, table: Table, margins: Margins | None, settings: LearnSettings
 ) -> BayesianNetwork:
     rows = table if margins is None else margins.transformed(table)
-    structure, cpds, _ = fit_what_can_be(structure, rows, learning.fitting)
+    structure, cpds, _ = fit_what_can_be(structure, rows, settings.fit_settings)
     return BayesianNetwork(structure, cpds, margins=margins)
 
 
@@ -273,7 +275,7 @@ def informative(table: Table, fewest_different: int = 1) -> list[str]:
     return names
 
 
-def _completed(
+def _complete(
     network: BayesianNetwork | None,
     table: Table,
     everything: Table,
@@ -306,3 +308,57 @@ def _simple(column: Table, everything: FloatArray, settings: FitSettings) -> CPD
     values = np.append(values, everything.mean())
     variance = values.var() + everything.var() / len(values)
     return LinearGaussian(name, (), float(values.mean()), (), float(variance))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far the odds that follow from the densities are to be believed."""
+
+    temperature: float = 1.0
+    doubt: float = 0.0
+
+    @classmethod
+    def fit(cls, joint: FloatArray, log_priors: FloatArray, labels: IntArray) -> Calibration:
+        """Return the calibration under which the classes of some rows are most likely.
+
+        Parameters
+        ----------
+        joint
+            log P(class) f(row | class), from densities that have not seen the row: classes × rows.
+        log_priors
+            log P(class), in the same shape.
+        labels
+            The class of every row, by number.
+        """
+        from scipy.optimize import minimize
+
+        rows = np.arange(len(labels))
+
+        def loss(parameters: FloatArray) -> float:
+            log_temperature, log_odds = parameters.tolist()
+            found = cls._at(log_temperature, log_odds)
+            likelihood = found.log_probabilities(joint, log_priors)[labels, rows].sum()
+            prior = ROWS_IN_DOUBT * math.log(found.doubt) - 0.5 * (log_temperature / PRIOR_SPREAD) ** 2
+            return -float(likelihood) - prior
+
+        bounds = (LOG_TEMPERATURES, LOG_ODDS_OF_DOUBT)
+        # The loss may have two valleys: great doubt, or a high temperature.
+        found = [minimize(loss, np.array(start), method="L-BFGS-B", bounds=bounds) for start in STARTS]
+        best = min(found, key=lambda result: float(result.fun))
+        return cls._at(*best.x.tolist())
+
+    @classmethod
+    def _at(cls, log_temperature: float, log_odds_of_doubt: float) -> Calibration:
+        return cls(math.exp(log_temperature), 1.0 / (1.0 + math.exp(-log_odds_of_doubt)))
+
+    def log_probabilities(self, joint: FloatArray, log_priors: FloatArray) -> FloatArray:
+        """Return log P(class | row) for log P(class) f(row | class): classes × rows."""
+        from scipy.special import logsumexp
+
+        # A row that is impossible in every class says nothing about its class.
+        joint = np.where(np.isfinite(joint.max(axis=0)), joint, log_priors)
+        tempered = (joint - joint.max(axis=0)) / self.temperature
+        found = tempered - logsumexp(tempered, axis=0)
+        if self.doubt == 0.0:
+            return np.asarray(found)
+        return np.logaddexp(math.log1p(-self.doubt) + found, math.log(self.doubt) + log_priors)

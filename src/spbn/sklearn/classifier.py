@@ -2,65 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from spbn._base.arrays import FloatArray, IntArray, Seed, generator
-from spbn.errors import ArgumentError, DataError, quoted
-from spbn.graphs.dag import Arc
-from spbn.kernels.estimates import BandwidthRule
+from spbn._base.arrays import FloatArray, IntArray, generator
+from spbn._base.checks import either
+from spbn.errors import ArgumentError, DataError, argument, quoted
+from spbn.learning.settings import LearnSettings
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType
-from spbn.sklearn.calibration import Calibration
-from spbn.sklearn.class_densities import STRUCTURES, ClassDensities, Learning, informative
+from spbn.sklearn.class_densities import STRUCTURES, Calibration, ClassDensities, informative
+from spbn.sklearn.density import NetworkEstimator
 from spbn.tables.frames import as_table, frame_index, mixed_table
 from spbn.tables.levels import is_categorical
 from spbn.tables.table import Table
-from spbn.transforms import require_kind
 
 if TYPE_CHECKING:
     import pandas as pd
 
 CALIBRATION_FOLDS = 5
-#: Parameters that are not arguments of `learn`, or have another name there.
-OWN = ("structure", "calibrate", "score_function", "discrete")
 
 
-class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     """A classifier that knows the density of the features within every class.
 
     The probability of a class follows from Bayes' rule, P(class | row) ∝ P(class) f(row | class), and
     `explain` says which features speak for it. Features may be numbers, text, categories and truth values.
+    The default model and margins are those that predict best. The class does not count as one of the
+    `max_parents`. A class with fewer rows than folds has fewer folds, and classes or features that no network
+    can be learned from have simpler densities.
 
     Parameters
     ----------
-    model, margins
-        As for `spbn.learn`; the defaults are those that predict best.
+    {options}
     structure
         "multinet": every class has a network of its own, learned from its rows. "augmented": one
         network for all classes, in which the class is a parent of every feature.
     calibrate
         Divide all log-odds by a temperature, and mix the probabilities with the class frequencies; both
-        amounts are found by cross-validation (see `spbn.sklearn.calibration`). Without this, products of
+        amounts are found by cross-validation (see `spbn.sklearn.class_densities`). Without this, products of
         densities are too confident.
-    discrete
-        Numeric features that stand for categories.
-    max_parents
-        Maximum number of features that are parents of a feature; the class does not count.
-    score_function
-        The `score` of `spbn.learn`, which is a method here.
-    algorithm, test, start, types, folds, validation, patience, epsilon, alpha, required_arcs,
-    forbidden_arcs, bandwidth, smoothing, seed, engine
-        As for `spbn.learn`. A class with fewer rows than folds has fewer folds, and classes or
-        features that no network can be learned from have simpler densities.
 
     Attributes
     ----------
@@ -87,64 +75,23 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
+    _own: ClassVar[Mapping[str, object]] = {"structure": "multinet", "calibrate": True}
+    _defaults: ClassVar[Mapping[str, object]] = {"model": "blend", "margins": "yeo-johnson"}
+    _without: ClassVar[Collection[str]] = ("max_seconds",)
+
+    structure: str
+    calibrate: bool
+    discrete: Sequence[str]
     classes_: npt.NDArray[Any]
     n_features_in_: int
     priors_: FloatArray
     temperature_: float
     doubt_: float
 
-    def __init__(
-        self,
-        *,
-        model: str = "blend",
-        margins: str = "yeo-johnson",
-        structure: str = "multinet",
-        calibrate: bool = True,
-        algorithm: str = "hc",
-        test: str = "rcot",
-        start: NodeType | str = "ckde",
-        types: Iterable[NodeType | str] | None = None,
-        score_function: str | None = None,
-        folds: int = 10,
-        validation: float = 0.2,
-        patience: int = 5,
-        epsilon: float = 0.0,
-        alpha: float = 0.05,
-        max_parents: int | None = None,
-        required_arcs: Iterable[Arc] = (),
-        forbidden_arcs: Iterable[Arc] = (),
-        bandwidth: BandwidthRule = "scott",
-        discrete: Sequence[str] = (),
-        smoothing: float = 1.0,
-        seed: Seed = 0,
-        engine: str = "auto",
-    ) -> None:
-        self.model = model
-        self.margins = margins
-        self.structure = structure
-        self.calibrate = calibrate
-        self.algorithm = algorithm
-        self.test = test
-        self.start = start
-        self.types = types
-        self.score_function = score_function
-        self.folds = folds
-        self.validation = validation
-        self.patience = patience
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.max_parents = max_parents
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.bandwidth = bandwidth
-        self.discrete = discrete
-        self.smoothing = smoothing
-        self.seed = seed
-        self.engine = engine
-
     def fit(self, X: Any, y: Any) -> SPBNClassifier:
         """Learn the densities of the features within the classes `y`."""
-        densities = self._checked()
+        densities = STRUCTURES[either("structure", self.structure, STRUCTURES)]
+        settings = self._settings().replace(discrete=())  # rows are read here
         table, target = self._training_table(X, y)
         self.classes_, labels = np.unique(target, return_inverse=True)
         self._variables = table.variables
@@ -152,11 +99,11 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._used = informative(table)
         if not self._used:
             raise DataError("no feature varies, which leaves nothing to predict the classes from.")
-        learning = Learning(self._options(table))
+        _require_features(settings, table)
         rows = table.select(self._used)
-        self._densities: ClassDensities = densities.learned(rows, labels, len(self.classes_), learning)
+        self._densities: ClassDensities = densities.learn(rows, labels, len(self.classes_), settings)
         calibrated = self.calibrate and len(self.classes_) > 1
-        self._calibration = self._calibrated(rows, labels, learning) if calibrated else Calibration()
+        self._calibration = self._calibrate(rows, labels, settings) if calibrated else Calibration()
         self.temperature_, self.doubt_ = self._calibration.temperature, self._calibration.doubt
         self.priors_ = np.exp(self._densities.log_priors)
         self.networks_: dict[Any, BayesianNetwork] = dict(
@@ -215,32 +162,13 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             index=frame_index(X),
         )
 
-    def _checked(self) -> Any:
-        """Refuse wrong parameters; return the kind of densities."""
-        if self.structure not in STRUCTURES:
-            choices = " or ".join(map(repr, STRUCTURES))
-            raise ArgumentError(f"structure must be {choices}. Got {self.structure!r} instead.")
-        require_kind(self.margins)
-        return STRUCTURES[self.structure]
-
-    def _options(self, table: Table) -> dict[str, Any]:
-        """Return the arguments of `learn`."""
-        options = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
-        options["score"] = self.score_function
-        for name in ("required_arcs", "forbidden_arcs"):
-            options[name] = [(source, target) for source, target in options[name]]
-            unknown = [end for arc in options[name] for end in arc if end not in table.names]
-            if unknown:
-                raise ArgumentError(f"{name} names unknown features: {quoted(unknown)}.")
-        return options
-
-    def _calibrated(self, table: Table, labels: IntArray, learning: Learning) -> Calibration:
+    def _calibrate(self, table: Table, labels: IntArray, settings: LearnSettings) -> Calibration:
         """Fit the calibration to rows that are left out.
 
         The structures stay, and their densities are fitted again: learning them again takes
         several times as long and leads to the same temperatures.
         """
-        folds = _stratified_folds(labels, CALIBRATION_FOLDS, generator(self.seed))
+        folds = _stratified_folds(labels, CALIBRATION_FOLDS, generator(settings.seed))
         joint = np.zeros((len(self.classes_), len(labels)))
         log_priors = np.full_like(joint, -np.inf)
         for fold in np.unique(folds):
@@ -249,14 +177,12 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             names = informative(rows)  # some columns vary only in the rows that are left out
             if not names:
                 continue
-            fitted = self._densities.refitted(rows.select(names), labels[train], learning)
+            fitted = self._densities.refit(rows.select(names), labels[train], settings)
             log_priors[:, test] = fitted.log_priors[:, None]
             joint[:, test] = fitted.contributions(table.take(test).select(names)).sum(axis=1)
         # Without smoothing, a class is impossible that no training row has: nothing can be learned from that.
         possible = np.isfinite(log_priors[labels, np.arange(len(labels))])
-        return Calibration.fitted(
-            (joint + log_priors)[:, possible], log_priors[:, possible], labels[possible]
-        )
+        return Calibration.fit((joint + log_priors)[:, possible], log_priors[:, possible], labels[possible])
 
     def _contributions(self, X: Any) -> FloatArray:
         """Return what every feature contributes to the log-density: classes × features × rows."""
@@ -304,6 +230,14 @@ class SPBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _names(self, features: int) -> tuple[str, ...]:
         return tuple(getattr(self, "feature_names_in_", [f"x{i}" for i in range(features)]))
+
+
+def _require_features(settings: LearnSettings, table: Table) -> None:
+    """Refuse arcs between features that there are not."""
+    for name in ("required_arcs", "forbidden_arcs"):
+        unknown = [end for arc in getattr(settings, name) for end in arc if end not in table.names]
+        if unknown:
+            raise ArgumentError(f"{argument(name)} names unknown features: {quoted(unknown)}.")
 
 
 def _stratified_folds(labels: IntArray, folds: int, rng: np.random.Generator) -> IntArray:

@@ -1,38 +1,100 @@
-"""A density estimator for scikit-learn: pipelines, grid searches, clones."""
+"""A density estimator for scikit-learn, and what all estimators share: the arguments of `learn`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from spbn._base.arrays import FloatArray, Seed
-from spbn.errors import ArgumentError
-from spbn.graphs.dag import Arc
-from spbn.kernels.estimates import BandwidthRule
-from spbn.learning.learn import learn
+from spbn._base.checks import either
+from spbn.learning.learn import learn_network
+from spbn.learning.settings import OPTIONS, LearnSettings, require_known, write_docstring
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType
-from spbn.structure import Structure
 from spbn.tables.frames import has_categories
 
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Arguments of `learn` whose names are methods here.
+RENAMED = {"score": "score_function"}
 
-class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
+
+class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose parameters are arguments of `learn`, and perhaps some of its own.
+
+    The constructor stores its parameters and does nothing else. scikit-learn reads its signature, which is
+    made from the settings of `learn`, and so are the descriptions of the parameters in the docstring.
+    """
+
+    #: Parameters that are not arguments of `learn`, and their defaults.
+    _own: ClassVar[Mapping[str, object]] = {}
+    #: Defaults that differ from those of `learn`.
+    _defaults: ClassVar[Mapping[str, object]] = {}
+    #: Arguments of `learn` that are not parameters.
+    _without: ClassVar[Collection[str]] = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "__init__" in vars(cls):
+            return
+        options = cls._options()
+        defaults = {RENAMED.get(name, name): default for name, default in options.items()} | cls._own
+
+        def __init__(self: NetworkEstimator, **parameters: object) -> None:  # noqa: N807
+            require_known(cls.__name__, parameters, defaults)
+            for name, default in defaults.items():
+                setattr(self, name, parameters.get(name, default))
+
+        kinds = inspect.Parameter
+        own = [kinds(name, kinds.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
+        signature = inspect.Signature([kinds("self", kinds.POSITIONAL_OR_KEYWORD), *own])
+        __init__.__signature__ = signature  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[method-assign]
+        write_docstring(cls, options, RENAMED)
+
+    @classmethod
+    def _options(cls) -> dict[str, object]:
+        """Return the arguments of `learn` that are parameters, and their defaults."""
+        return {
+            name: cls._defaults.get(name, option.default)
+            for name, option in OPTIONS.items()
+            if option.in_estimators and name not in cls._without
+        }
+
+    def _settings(self) -> LearnSettings:
+        """Return the settings of `learn`, checked."""
+        options = {name: getattr(self, RENAMED.get(name, name)) for name in self._options()}
+        return LearnSettings.of(type(self).__name__, options)
+
+
+def settings_for(settings: LearnSettings, rows: int) -> LearnSettings:
+    """Return settings for so many rows: with fewer training rows than folds, every row is a fold."""
+    folds, validation = settings.folds, settings.validation
+    if not isinstance(folds, int) or not isinstance(validation, int | float):
+        return settings
+    return settings.replace(folds=min(folds, rows - round(rows * validation)))
+
+
+class SPBNDensity(DensityMixin, NetworkEstimator):  # type: ignore[misc]
     """The joint density of the features, as a semiparametric Bayesian network.
 
-    The parameters are those of `spbn.learn`, but its `score` is called `score_function`, because `score` is a
-    method here. Leaving out rows and columns (`missing` and `drop`) is left to the pipeline, and there is no
-    `checkpoint`, which all clones in a grid search would share. With ``missing="integrate"``, rows to score
-    may have holes, and get the log-density of the values that are present. Features are named as in the frame
-    that the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array. Columns of a frame that hold
+    Leaving out rows and columns (`missing` and `drop` of `spbn.learn`) is left to the pipeline, and there is
+    no `checkpoint`, which all clones in a grid search would share. Features are named as in the frame that
+    the estimator is fitted to, and ``x0``, ``x1``, ... if that is an array. Columns of a frame that hold
     text, categories or truth values are discrete nodes. If there are fewer training rows than folds, every
     training row is a fold of its own.
+
+    Parameters
+    ----------
+    {options}
+    missing
+        "error" refuses rows to score that have holes. With "integrate", they get the log-density of the
+        values that are present.
 
     Attributes
     ----------
@@ -50,69 +112,18 @@ class SPBNDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     (200,)
     """
 
+    _own: ClassVar[Mapping[str, object]] = {"missing": "error"}
+
+    missing: str
+    seed: Seed
     network_: BayesianNetwork
     n_features_in_: int
-
-    def __init__(
-        self,
-        *,
-        model: str = "spbn",
-        algorithm: str = "hc",
-        test: str = "rcot",
-        start: NodeType | str | Structure = "ckde",
-        types: Iterable[NodeType | str] | None = None,
-        score_function: str | None = None,
-        folds: Any = 10,
-        validation: Any = 0.2,
-        patience: int = 5,
-        epsilon: float = 0.0,
-        max_seconds: float | None = None,
-        alpha: float = 0.05,
-        max_parents: int | None = None,
-        required_arcs: Iterable[Arc] = (),
-        forbidden_arcs: Iterable[Arc] = (),
-        bandwidth: BandwidthRule = "scott",
-        margins: str = "none",
-        discrete: Sequence[str] = (),
-        smoothing: float = 1.0,
-        missing: str = "error",
-        seed: Seed = 0,
-        engine: str = "auto",
-    ) -> None:
-        self.model = model
-        self.algorithm = algorithm
-        self.test = test
-        self.start = start
-        self.types = types
-        self.score_function = score_function
-        self.folds = folds
-        self.validation = validation
-        self.patience = patience
-        self.epsilon = epsilon
-        self.max_seconds = max_seconds
-        self.alpha = alpha
-        self.max_parents = max_parents
-        self.required_arcs = required_arcs
-        self.forbidden_arcs = forbidden_arcs
-        self.bandwidth = bandwidth
-        self.margins = margins
-        self.discrete = discrete
-        self.smoothing = smoothing
-        self.missing = missing
-        self.seed = seed
-        self.engine = engine
 
     def fit(self, X: Any, y: Any = None) -> SPBNDensity:
         """Learn the network; `y` is ignored."""
         features = self._features(X, reset=True)
-        options = self.get_params(deep=False)
-        options["score"] = options.pop("score_function")
-        if options.pop("missing") not in ("error", "integrate"):
-            raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {self.missing!r} instead.")
-        if isinstance(self.folds, int) and isinstance(self.validation, int | float):
-            rows = _num_samples(X)
-            options["folds"] = min(self.folds, rows - round(rows * self.validation))
-        self.network_ = learn(features, **options)
+        either("missing", self.missing, ("error", "integrate"))
+        self.network_ = learn_network(features, settings_for(self._settings(), _num_samples(X)))
         return self
 
     def score_samples(self, X: Any) -> FloatArray:
