@@ -20,7 +20,7 @@ from spbn.learning import stability as replicating
 from spbn.learning.learn import learn_network, learn_structure
 from spbn.learning.settings import LearnSettings
 from spbn.learning.stability import DISPUTED, EQUIVALENT, Confidence, draw_rows, l1_threshold
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 from strategies import mixed_frame, nonlinear_frame
 

@@ -21,7 +21,7 @@ from spbn import (
 )
 from spbn.fitting import fit_what_can_be
 from spbn.rows.store import FitSettings
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels
 
 from naive import cv_rows, logpdf, silverman

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import spbn
 from spbn import ModelFileError, Structure
 from spbn.record import Record, from_plain, plain_settings, to_plain
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 from strategies import nonlinear_frame
 

@@ -7,7 +7,7 @@ import pytest
 import spbn
 from spbn._base.arrays import generator
 from spbn.learning import structural_em
-from spbn.tables.frames import training_table_with_holes
+from spbn.tables.reader import as_table
 
 
 def holed(frame, rate, seed=0):
@@ -28,7 +28,7 @@ def by_networks(learn):
 
 def chosen(frame):
     ways = {name: by_networks(learn) for name, learn in fillers().items()}
-    table = training_table_with_holes(frame)
+    table = as_table(frame, training=True, missing="keep")
     found = structural_em.best_filler(table, list(ways.values()), generator(5))
     return next(name for name, way in ways.items() if way is found)
 
@@ -46,7 +46,7 @@ def test_kernels_fill_the_holes_of_a_parabola_and_lines_those_of_a_line():
 def test_the_loss_is_that_of_two_loops():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"x": rng.normal(3, 2, 20), "s": rng.choice(["a", "b", "c"], 20)})
-    table = training_table_with_holes(frame)
+    table = as_table(frame, training=True, missing="keep")
     hidden = rng.random(table.columns.shape) < 0.4
     draws = np.stack([rng.permuted(table.columns, axis=1) for _ in range(4)])
     losses = []
@@ -64,7 +64,7 @@ def test_the_loss_is_that_of_two_loops():
 
 def test_completions_differ_only_in_the_holes():
     frame = holed(spbn.datasets.synthetic(80, seed=0), 0.2)
-    table = training_table_with_holes(frame)
+    table = as_table(frame, training=True, missing="keep")
     lines = by_networks(fillers()["lines"])
     tables, scores = lines(table, generator(0), rounds=2, draws=3)
     holes = np.isnan(table.columns)
@@ -98,7 +98,7 @@ def test_normal_draws_keep_a_line_of_which_no_row_is_whole(margins):
     x = rng.normal(size=400)
     frame = pd.DataFrame({f"y{k}": (k + 1) * x + rng.normal(0, 0.01, 400) for k in range(6)})
     frame = frame.mask(np.eye(6, dtype=bool)[np.arange(400) % 6])
-    table = training_table_with_holes(frame)
+    table = as_table(frame, training=True, missing="keep")
     tables, scores = structural_em.by_normal(margins)(table, generator(0), rounds=4, draws=2)
     assert scores == []
     holes = np.isnan(table.columns)
@@ -113,7 +113,7 @@ def test_draws_for_counts_are_counts_and_others_are_left_alone():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"count": rng.poisson(2, 200) * 1.0, "number": rng.normal(size=200)})
     frame["zeros"] = np.where(np.arange(200) < 80, 0.0, 5 + rng.random(200))
-    table = training_table_with_holes(holed(frame, 0.2))
+    table = as_table(holed(frame, 0.2), training=True, missing="keep")
     holes = np.isnan(table.columns)
     drawn = np.where(holes, rng.normal(2, 2, table.columns.shape), table.columns)
     moved = structural_em._like_the_columns(table.with_columns(drawn), holes).columns
@@ -135,6 +135,10 @@ def test_the_network_is_fitted_to_all_fillings():
     assert network.record.rows == 60
     for cpd in network.cpds.values():
         kernels = cpd.kept_rows.columns.reshape(-1, structural_em.COMPLETIONS, 60)
-        known = network.transformed(training_table_with_holes(frame)).select(cpd.kept_rows.names).columns
+        known = (
+            network.transformed(as_table(frame, training=True, missing="keep"))
+            .select(cpd.kept_rows.names)
+            .columns
+        )
         for one in kernels.swapaxes(0, 1):
             np.testing.assert_allclose(one[~np.isnan(known)], known[~np.isnan(known)])

@@ -21,7 +21,7 @@ from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn.errors import ArgumentError
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 if TYPE_CHECKING:
     import pandas as pd

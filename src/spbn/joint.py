@@ -18,7 +18,7 @@ from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.families import Family
 from spbn.record import Record
 from spbn.structure import Structure
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 from spbn.transforms import Margins
 

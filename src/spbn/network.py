@@ -23,8 +23,8 @@ from spbn.nodes.by_configuration import compact_cpd
 from spbn.record import Record, current_versions, plain_settings
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, frame_index, mixed_table, require_variation, table_with_holes
-from spbn.tables.table import Variable
+from spbn.tables.reader import Missing, as_table, frame_index
+from spbn.tables.table import Variable, require_variation
 from spbn.transforms import fitted as fitted_margins
 from spbn.transforms import require_kind
 
@@ -116,8 +116,9 @@ class BayesianNetwork(Joint):
         require_kind(margins)
         continuous = [node for node, kind in structure.types.items() if kind.admits(Variable(node), ())]
         discrete = [node for node in structure.nodes if node not in continuous]
-        table = mixed_table(
+        table = as_table(
             data,
+            levels="infer",
             names=(*structure.nodes, *structure.used_inputs),
             discrete=discrete,
             continuous=continuous,
@@ -157,7 +158,9 @@ class BayesianNetwork(Joint):
             raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {missing!r} instead.")
         if missing == "error":
             return self.contributions(self._table(data)).sum(axis=0)
-        return log_density_of_observed(self, table_with_holes(data, self.variables), seed=seed)
+        return log_density_of_observed(
+            self, as_table(data, variables=self.variables, missing="keep"), seed=seed
+        )
 
     def loglik(self, data: Any) -> float:
         """Log-likelihood: the sum of the rows' log-densities."""

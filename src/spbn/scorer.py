@@ -22,7 +22,7 @@ from spbn.io.model import load
 from spbn.network import Network
 from spbn.nodes.base import logpdf_of_columns
 from spbn.nodes.by_configuration import parts_of
-from spbn.tables.rows import RowParser
+from spbn.tables.reader import RowParser
 from spbn.tables.table import Variable
 from spbn.transforms import StackedMargins
 

@@ -10,6 +10,7 @@ import pytest
 
 import spbn
 from spbn import BayesianNetwork
+from spbn.cli.files import read_table, write_table
 
 from strategies import nonlinear_frame
 
@@ -71,7 +72,7 @@ def test_score_counts_rows_from_1_in_every_kind_of_file(folder, run, kind):
     network = BayesianNetwork.fit(spbn.Structure("abc", types="lg"), frame)  # no arcs: nodes are columns
     network.save("model.spbn")
     frame.loc[4, "b"] = 25.0
-    spbn.tables.write_table(frame, f"new.{kind}")
+    write_table(frame, f"new.{kind}")
     code, out, _ = run(
         "score", "model.spbn", f"new.{kind}", "--top", "2", "--by-node", "--out", f"scores.{kind}"
     )
@@ -86,7 +87,7 @@ def test_score_counts_rows_from_1_in_every_kind_of_file(folder, run, kind):
     rows = [line.split() for line in out.splitlines() if re.match(r"\s+\d+ ", line)]
     assert (rows[0][0], rows[0][2]) == ("5", "b")
     assert "Rows are counted from 1" in out
-    scores = spbn.tables.read_table(f"scores.{kind}").reset_index(drop=True)
+    scores = read_table(f"scores.{kind}").reset_index(drop=True)
     np.testing.assert_allclose(scores["logpdf"], network.logpdf(frame))
     np.testing.assert_allclose(scores[["a", "b", "c"]], network.logpdf_by_node(frame))
 
@@ -287,7 +288,7 @@ def test_rows_far_away_that_stop_the_search_are_named(folder, run, kind):
     rng = np.random.default_rng(0)
     a = rng.normal(size=400)
     frame = pd.DataFrame({"a": a, "b": np.sin(2 * a) + 0.1 * rng.normal(size=400)})
-    spbn.tables.write_table(frame, f"frame.{kind}")
+    write_table(frame, f"frame.{kind}")
     assert "warning" not in run("learn", f"frame.{kind}", "--patience", "0")[2]
     split = np.random.default_rng(0).spawn(2)[0]  # as the score does
     row = int(spbn.splits.holdout_rows(400, 0.2, split)[1][0])
@@ -296,7 +297,7 @@ def test_rows_far_away_that_stop_the_search_are_named(folder, run, kind):
     frame.loc[row, "b"] = 30.0
     score = spbn.ValidatedLikelihood(frame, seed=0)
     assert score.validation_local("b", type="lg") < before - 100  # it is a validation row
-    spbn.tables.write_table(frame, f"frame.{kind}")
+    write_table(frame, f"frame.{kind}")
     code, out, err = run("learn", f"frame.{kind}", "--patience", "0")
     assert code == 0
     assert "0 arcs" in out

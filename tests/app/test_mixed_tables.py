@@ -6,6 +6,7 @@ import pytest
 
 import spbn
 from mixed import mixed_frame, mixed_network
+from spbn.cli.files import write_table
 
 ROWS = 120
 
@@ -73,7 +74,7 @@ def test_rows_of_a_mixed_network_are_scored(mixed_model, run):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_unknown_levels_are_named_with_their_place(mixed_model, run, kind):
     frame = mixed_model.assign(town=[*mixed_model["town"][:-1], "Cramond"])
-    spbn.tables.write_table(frame, f"new.{kind}")
+    write_table(frame, f"new.{kind}")
     code, _, err = run("score", "m.spbn", f"new.{kind}")
     line = " (line 21)" if kind == "csv" else ""
     assert code == 2

@@ -13,6 +13,7 @@ import typer.main
 
 import spbn
 from learning_options import CASES, FRAME
+from spbn.cli.files import read_table
 from spbn.cli.main import app
 from spbn.cli.wording import OPTIONS
 from spbn.learning.settings import MODELS
@@ -22,7 +23,6 @@ from spbn.plots.timelines import save_forecast
 from spbn.record import plain_settings
 from spbn.report import render
 from spbn.report.confidence import render_confidence
-from spbn.tables import read_table
 from time_series import autoregression
 
 from strategies import nonlinear_frame

@@ -7,7 +7,7 @@ from spbn._base.arrays import generator
 from spbn.diagnostics import early_stop
 from spbn.search import AddArc, ChangeType, SearchResult, Step
 from spbn.search.hill_climbing import NO_IMPROVEMENT, OUT_OF_PATIENCE, OUT_OF_STEPS, Trail
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.splits import holdout_rows
 
 

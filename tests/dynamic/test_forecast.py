@@ -247,7 +247,7 @@ def test_one_step_ahead_has_the_density_of_the_transition_network(settings):
     for name in frame:
         rows[name] = drawn.of(name)[:, 0]
     moved = transition.transformed(
-        spbn.tables.frames.as_table(rows, names=[v.name for v in transition.variables])
+        spbn.tables.reader.as_table(rows, names=[v.name for v in transition.variables])
     )
     for name in frame:
         ranks = np.sort(transition.cpds[name].cdf(moved))

@@ -60,8 +60,8 @@ def test_folds_are_blocks_of_time(monkeypatch):
 def test_the_score_is_that_of_the_blocks():
     """The search's own scores, from the blocks that the split says."""
     from spbn.scores import CVLikelihood, HoldoutLikelihood
-    from spbn.tables.frames import as_table
     from spbn.tables.lags import blocked_split, runs_of
+    from spbn.tables.reader import as_table
 
     frame = threshold(200)
     dynamic = spbn.learn_dynamic(frame, lags=1, folds=4, seed=2)

@@ -9,7 +9,7 @@ import spbn
 from mixed import STRUCTURE, mixed_frame
 from spbn.monitoring.attribution import WINDOW
 from spbn.monitoring.monitor import Monitor
-from spbn.monitoring.rows import table_of
+from spbn.tables.reader import table_of
 
 NODES = [f"x{k}" for k in range(10)]
 ARCS = [

@@ -8,7 +8,7 @@ import pytest
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
 from spbn.independence.base import stream
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 from strategies import nonlinear_frame
 

@@ -9,7 +9,7 @@ from inference.test_exact import conditioned
 from spbn import ArgumentError, BayesianNetwork, DataError, Structure
 from spbn.datasets import synthetic
 from spbn.inference.gibbs import refreshed
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 
 def with_holes(frame, rate=0.3, seed=0):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import spbn
 from spbn.inference.left_out import without_themselves
 from spbn.nodes.copies import agreeing
-from spbn.tables.frames import table_with_holes
+from spbn.tables.reader import as_table
 
 
 @settings(max_examples=60)
@@ -37,11 +37,13 @@ def test_every_row_that_was_learned_from_meets_a_network_without_it(network):
     network, frame = network
     holes = frame.copy()
     holes.loc[::2, "C"] = np.nan
-    table = table_with_holes(holes, network.variables)
+    table = as_table(holes, variables=network.variables, missing="keep")
     seen = []
     for others, rows in without_themselves(network, table):
         left = others.cpds["C"].kept_rows
-        moved = network.transformed(table_with_holes(frame, network.variables)).select(left.names)
+        moved = network.transformed(as_table(frame, variables=network.variables, missing="keep")).select(
+            left.names
+        )
         for row in rows:
             assert not (left.columns == moved.columns[:, [row]]).all(axis=0).any()
         assert left.rows == 60 - len(rows)
@@ -52,7 +54,9 @@ def test_every_row_that_was_learned_from_meets_a_network_without_it(network):
 def test_strange_rows_and_common_values_lose_nothing(network):
     network, frame = network
     strange = frame.assign(A=frame["A"] + 0.001)
-    ((others, rows),) = without_themselves(network, table_with_holes(strange, network.variables))
+    ((others, rows),) = without_themselves(
+        network, as_table(strange, variables=network.variables, missing="keep")
+    )
     assert others is network
     assert len(rows) == 60
     ties = frame[["C"]].round()
@@ -60,7 +64,7 @@ def test_strange_rows_and_common_values_lose_nothing(network):
     common = ties["C"].value_counts()
     assert common.iloc[0] > 3
     common = pd.DataFrame({"C": common.index[:1]})
-    for others, _ in without_themselves(tied, table_with_holes(common, tied.variables)):
+    for others, _ in without_themselves(tied, as_table(common, variables=tied.variables, missing="keep")):
         assert others.cpds["C"].rows == 60
 
 
@@ -83,7 +87,7 @@ def test_rows_of_configurations_are_left_out_too():
     frame = pd.DataFrame({"s": rng.choice(["a", "b"], 80), "x": rng.normal(size=80)})
     structure = spbn.Structure("sx", [("s", "x")], types={"s": "discrete", "x": "ckde"})
     network = spbn.BayesianNetwork.fit(structure, frame)
-    table = table_with_holes(frame, network.variables)
+    table = as_table(frame, variables=network.variables, missing="keep")
     for others, rows in without_themselves(network, table):
         left = np.concatenate([density.joint.points[0] for density in others.cpds["x"].densities])
         assert len(left) == 80 - len(rows)

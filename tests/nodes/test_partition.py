@@ -14,7 +14,7 @@ from spbn.rows.families import VariableSet
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels
 
 from naive import far_ckde_logpdf, kde_logpdf, logpdf

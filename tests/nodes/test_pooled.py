@@ -11,7 +11,7 @@ from spbn.nodes.base import NodeType
 from spbn.nodes.by_configuration import pooled_cpd
 from spbn.nodes.families import Family
 from spbn.rows.store import FitSettings
-from spbn.tables.frames import training_table
+from spbn.tables.reader import as_table
 
 
 def fillings(rows=50, several=3):
@@ -19,7 +19,7 @@ def fillings(rows=50, several=3):
     rng = np.random.default_rng(0)
     frame = spbn.datasets.synthetic(rows, seed=0)[["A", "B", "C"]]
     frames = [frame.mask(rng.random(frame.shape) < 0.1).fillna(frame.mean() + k) for k in range(several)]
-    return [training_table(one, "error") for one in frames]
+    return [as_table(one, training=True, missing="error") for one in frames]
 
 
 def fits(node_type, tables, parents=("A", "B")):
@@ -68,7 +68,7 @@ def test_a_pooled_blend_mixes_pooled_parts():
 
 def test_pooled_probabilities_know_all_configurations():
     first, second = (
-        training_table(pd.DataFrame({"s": [*s], "t": [*t], "u": [*"ppqq" * 10]}), "error")
+        as_table(pd.DataFrame({"s": [*s], "t": [*t], "u": [*"ppqq" * 10]}), training=True, missing="error")
         for s, t in (("aabb" * 10, "xyxx" * 10), ("abab" * 10, "xyyy" * 10))
     )
     single = [fitted(t, Family("t", ("s", "u"), NodeType.DISCRETE), FitSettings()) for t in (first, second)]
@@ -85,7 +85,7 @@ def test_configurations_are_pooled_one_by_one():
         s = np.resize([*levels], 60)
         frames.append(pd.DataFrame({"s": pd.Categorical(s, categories=[*"abc"]), "x": rng.normal(size=60)}))
     single = [
-        fitted(training_table(f, "error"), Family("x", ("s",), NodeType.LG), FitSettings()) for f in frames
+        fitted(as_table(f, training=True, missing="error"), Family("x", ("s",), NodeType.LG), FitSettings()) for f in frames
     ]
     pooled = pooled_cpd(single)
     rows = {level: pd.DataFrame({"s": [level], "x": [0.3]}) for level in "abc"}
@@ -97,7 +97,7 @@ def test_configurations_are_pooled_one_by_one():
 
 
 def cpd_table(cpd, frame):
-    from spbn.tables.frames import as_table
+    from spbn.tables.reader import as_table
 
     return as_table(frame, variables=cpd.variables)
 

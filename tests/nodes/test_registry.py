@@ -12,7 +12,7 @@ from spbn import ArgumentError, BayesianNetwork, NodeType, Structure
 from spbn._base.files import family_of, numbers
 from spbn.nodes import base
 from spbn.nodes.base import Description, parent_columns, place_of, register, registered
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 from strategies import nonlinear_frame
 

@@ -15,7 +15,7 @@ from spbn.plots import plot_cpd, plot_structure
 from spbn.plots.pictures import to_dot, to_svg
 from spbn.report import render
 from spbn.report.content import model_name
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 mpl.use("agg")
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn.errors import DataError
-from spbn.tables.frames import as_table, require_distinct, require_variation
+from spbn.tables.reader import as_table
+from spbn.tables.table import require_distinct, require_variation
 
 
 def columns(rows=60, seed=0):

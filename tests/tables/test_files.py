@@ -8,7 +8,7 @@ import pytest
 from spbn.cli.files import present, read_table, require_complete, write_table
 from spbn.cli.sources import place
 from spbn.errors import DataError
-from spbn.tables.frames import training_table
+from spbn.tables.reader import as_table
 
 FRAME = pd.DataFrame({"a": [1.5, -2.0, 3.25], "b": [1.0, 5.0, 4.0]})
 
@@ -107,7 +107,7 @@ def test_numbers_of_every_kind_in_parquet_are_read(values):
 
 def test_categories_in_parquet_keep_their_order():
     FRAME.assign(c=pd.Categorical(["x", "y", "z"], categories=["z", "y", "x"])).to_parquet("t.parquet")
-    assert training_table(read_table("t.parquet"), "error").levels == {"c": ("z", "y", "x")}
+    assert as_table(read_table("t.parquet"), training=True, missing="error").levels == {"c": ("z", "y", "x")}
 
 
 def test_question_marks_are_missing_values_in_every_kind_of_file():

@@ -6,15 +6,8 @@ import pytest
 
 from spbn._base.arrays import generator
 from spbn.errors import ArgumentError, DataError
-from spbn.tables.frames import (
-    as_table,
-    mixed_table,
-    require_distinct,
-    require_variation,
-    table_with_holes,
-    training_table,
-)
-from spbn.tables.table import Variable
+from spbn.tables.reader import as_table
+from spbn.tables.table import Variable, require_distinct, require_variation
 
 COLUMNS = {"x": [1.5, 2.0, -3.0], "n": [1, 2, 3], "flag": [True, False, True]}
 
@@ -95,7 +88,7 @@ def test_columns_without_names_are_called_by_their_numbers():
         table = as_table(data)
         assert table.names == ("0", "1")
         np.testing.assert_array_equal(table.columns, rows.T)
-    assert training_table(rows**2, "error", drop=["0"]).names == ("1",)
+    assert as_table(rows**2, training=True, missing="error", drop=["0"]).names == ("1",)
 
 
 DAYS = pd.date_range("2020-01-30", periods=3)
@@ -122,8 +115,8 @@ def test_dates_are_not_numbers(values, kind, make):
     with pytest.raises(DataError, match=rf"column 'when' holds {kind} \(.*\), not numbers: convert it\."):
         as_table(data)
     with pytest.raises(DataError, match=r"convert it, or leave it out \(drop=\['when'\] in learn\)"):
-        training_table(data, "error")
-    assert training_table(data, "error", drop=["when"]).names == ("x",)
+        as_table(data, training=True, missing="error")
+    assert as_table(data, training=True, missing="error", drop=["when"]).names == ("x",)
 
 
 def test_numbers_that_cannot_be_squared_are_refused_without_a_warning():
@@ -142,11 +135,11 @@ def test_copies_are_refused_with_the_remedy_in_python():
 def test_drop():
     columns = {"a": [1.0, 2.0], "b": [2.0, 1.0], "text": ["x", "y"]}
     for drop in (["text"], "text", ("text",)):
-        assert training_table(columns, "error", drop=drop).names == ("a", "b")
+        assert as_table(columns, training=True, missing="error", drop=drop).names == ("a", "b")
     with pytest.raises(DataError, match=r"drop names unknown columns: 'z'\. The data has 'a', 'b' and"):
-        training_table(columns, "error", drop=["z"])
+        as_table(columns, training=True, missing="error", drop=["z"])
     with pytest.raises(DataError, match="drop names all columns"):
-        training_table(columns, "error", drop=list(columns))
+        as_table(columns, training=True, missing="error", drop=list(columns))
 
 
 def test_chosen_columns_come_in_the_given_order_and_others_may_hold_anything():
@@ -190,8 +183,8 @@ def test_seeds():
 def test_a_column_without_any_value_is_unknown_whatever_its_kind(make):
     """Columns of None were text, and so refused where numbers are expected."""
     data = make({"x": [1.0, 2.0, 4.0], "y": [None, None, None]})
-    table = table_with_holes(data, [Variable("x"), Variable("y")])
+    table = as_table(data, variables=[Variable("x"), Variable("y")], missing="keep")
     np.testing.assert_array_equal(table.columns, [[1.0, 2.0, 4.0], [np.nan] * 3])
     for missing in ("error", "drop"):
         with pytest.raises(DataError, match=r"column 'y' has no value in any of the 3 rows.*drop=\['y'\]"):
-            mixed_table(data, missing=missing)
+            as_table(data, levels="infer", missing=missing)

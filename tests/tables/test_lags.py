@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spbn
-from spbn.tables.frames import as_table
 from spbn.tables.lags import blocked_split, lagged_table, runs_of
+from spbn.tables.reader import as_table
 
 
 def naive_windows(runs, width):

@@ -8,7 +8,7 @@ import pytest
 
 import spbn
 from spbn import DataError
-from spbn.tables.frames import as_table, mixed_table, table_with_holes, training_table_with_holes
+from spbn.tables.reader import as_table
 from spbn.tables.table import Variable
 
 WORDS = ["low", "high", "mid", "low", "high"] * 4
@@ -28,7 +28,7 @@ WORDS = ["low", "high", "mid", "low", "high"] * 4
     ],
 )
 def test_pandas_columns(column, levels):
-    table = mixed_table(pd.DataFrame({"s": column, "x": np.arange(20.0)}))
+    table = as_table(pd.DataFrame({"s": column, "x": np.arange(20.0)}), levels="infer")
     assert table.levels == {"s": levels}
     texts = [str(value) for value in column]
     assert [table.levels["s"][int(code)] for code in table.column("s")] == texts
@@ -43,32 +43,36 @@ def test_polars_and_arrow_columns():
         (pa.table({"s": pa.array(WORDS).dictionary_encode()}), ("low", "high", "mid")),
     ]
     for frame, levels in frames:
-        table = mixed_table(frame)
+        table = as_table(frame, levels="infer")
         assert table.levels == {"s": levels}
-    categorical = mixed_table(pl.DataFrame({"s": pl.Series(WORDS, dtype=pl.Categorical)}))
+    categorical = as_table(pl.DataFrame({"s": pl.Series(WORDS, dtype=pl.Categorical)}), levels="infer")
     assert set(categorical.levels["s"]) >= {"high", "low", "mid"}
     assert [categorical.levels["s"][int(code)] for code in categorical.column("s")] == WORDS
 
 
 def test_numbers_that_stand_for_categories():
     frame = pd.DataFrame({"k": [10, 2, 10, 2], "x": [1.5, 2.5, 0.5, 4.0]})
-    assert mixed_table(frame).levels == {}
-    assert mixed_table(frame, discrete=["k"]).levels == {"k": ("2", "10")}  # as numbers, not as text
-    assert mixed_table(frame.astype(float), discrete=["k"]).levels == {"k": ("2", "10")}
+    assert as_table(frame, levels="infer").levels == {}
+    assert as_table(frame, levels="infer", discrete=["k"]).levels == {
+        "k": ("2", "10")
+    }  # as numbers, not as text
+    assert as_table(frame.astype(float), levels="infer", discrete=["k"]).levels == {"k": ("2", "10")}
     with pytest.raises(DataError, match="discrete names unknown columns: 'q'"):
-        mixed_table(frame, discrete=["q"])
+        as_table(frame, levels="infer", discrete=["q"])
 
 
 def test_columns_that_look_like_names_of_the_rows():
     names = [f"row {i}" for i in range(20)]
     with pytest.raises(DataError, match=r"'id' holds text with 20 different values.*drop=\['id'\]"):
-        mixed_table({"id": names, "x": np.arange(20.0)})
-    assert len(mixed_table({"id": names}, discrete=["id"]).levels["id"]) == 20
-    assert len(mixed_table(pd.DataFrame({"id": pd.Categorical(names)})).levels["id"]) == 20  # said to be some
+        as_table({"id": names, "x": np.arange(20.0)}, levels="infer")
+    assert len(as_table({"id": names}, levels="infer", discrete=["id"]).levels["id"]) == 20
+    assert (
+        len(as_table(pd.DataFrame({"id": pd.Categorical(names)}), levels="infer").levels["id"]) == 20
+    )  # said to be some
     many = [f"level {i % 51}" for i in range(1000)]
     with pytest.raises(DataError, match="51 different values in 1000 rows"):
-        mixed_table({"id": many})
-    assert len(mixed_table({"id": [f"level {i % 50}" for i in range(1000)]}).levels["id"]) == 50
+        as_table({"id": many}, levels="infer")
+    assert len(as_table({"id": [f"level {i % 50}" for i in range(1000)]}, levels="infer").levels["id"]) == 50
 
 
 def test_the_same_levels_at_prediction():
@@ -84,8 +88,8 @@ def test_the_same_levels_at_prediction():
 def test_missing_levels_are_missing_values():
     frame = pd.DataFrame({"s": [*WORDS[:-1], None], "x": np.arange(20.0)})
     with pytest.raises(DataError, match=r"'s' has 1 missing value \(row 20"):
-        mixed_table(frame, missing="error")
-    assert mixed_table(frame, missing="drop").rows == 19
+        as_table(frame, levels="infer", missing="error")
+    assert as_table(frame, levels="infer", missing="drop").rows == 19
 
 
 def test_levels_that_do_not_occur_have_a_probability():
@@ -99,26 +103,26 @@ def test_levels_that_do_not_occur_have_a_probability():
 def test_lists_of_levels_with_holes_are_like_columns_of_a_frame(hole):
     """NumPy makes the text "nan" of NaN among text, and numbers of truth values with NaN."""
     lists = {"c": ["a", hole, "b"] * 10, "b": [True, False, hole] * 10}
-    table = training_table_with_holes(lists)
+    table = as_table(lists, training=True, missing="keep")
     assert table.levels == {"c": ("a", "b"), "b": ("False", "True")}
-    frame = training_table_with_holes(pd.DataFrame(lists))
+    frame = as_table(pd.DataFrame(lists), training=True, missing="keep")
     np.testing.assert_array_equal(table.columns, frame.columns)
     variables = [Variable("c", ("a", "b")), Variable("b", ("False", "True"))]
-    np.testing.assert_array_equal(table_with_holes(lists, variables).columns, frame.columns)
+    np.testing.assert_array_equal(as_table(lists, variables=variables, missing="keep").columns, frame.columns)
 
 
 def test_objects_that_are_numbers_are_numbers():
     expected = np.array([[1.0, 2.5, np.nan, 3.0]])
     for values in ([1, 2.5, None, np.float32(3)], [1, 2.5, pd.NA, 3], [1, 2.5, np.nan, 3]):
         frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
-        np.testing.assert_array_equal(training_table_with_holes(frame).columns, expected)
+        np.testing.assert_array_equal(as_table(frame, training=True, missing="keep").columns, expected)
 
 
 def test_levels_do_not_depend_on_the_precision_of_numbers():
     values = np.array([0.1, 0.2, 0.3, 2.0] * 5)
-    single = mixed_table({"k": values.astype(np.float32)}, discrete=["k"])
+    single = as_table({"k": values.astype(np.float32)}, levels="infer", discrete=["k"])
     assert (
         single.levels
-        == mixed_table({"k": values}, discrete=["k"]).levels
+        == as_table({"k": values}, levels="infer", discrete=["k"]).levels
         == {"k": ("0.1", "0.2", "0.3", "2")}
     )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spbn.diagnostics.data_check import few_valued, identifiers, missing_codes
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 
 ROWS = 20
 rng = np.random.default_rng(0)

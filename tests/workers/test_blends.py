@@ -22,7 +22,7 @@ from spbn.nodes.scorers import BlendScorer
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from workers.test_rows import FRAME, ROWS, held, in_memory, labels_of, written
 
 FAMILIES = [("A", [], "blend"), ("B", ["A"], "blend"), ("A", ["B"], "blend"), ("D", ["C"], "blend")]

@@ -19,7 +19,7 @@ from spbn.dask.scores import HeldBIC, HeldLikelihood
 from spbn.dask.sources import opened
 from spbn.dask.tables import SetTotals
 from spbn.nodes.families import named_batch
-from spbn.tables.frames import training_table
+from spbn.tables.reader import as_table
 
 ROWS = 1200
 CUTS = [0, 100, 350, 351, 800, 1200]
@@ -66,7 +66,7 @@ def labels_of(deal=DEAL, cuts=CUTS):
 def in_memory(frame=FRAME, discrete=("number",), cuts=CUTS, **settings):
     """The score of the same rows in the same folds."""
     labels = labels_of(cuts=cuts)
-    table = training_table(frame, "error", discrete=discrete)
+    table = as_table(frame, training=True, missing="error", discrete=discrete)
     train, test = (table.take(np.flatnonzero(mine)) for mine in (labels < DEAL.folds, labels == DEAL.folds))
     return spbn.ValidatedLikelihood(train, folds=labels[labels < DEAL.folds], validation=test, **settings)
 
@@ -189,7 +189,7 @@ def test_families_that_no_type_admits_are_impossible(folder):
 
 def test_bic_equals_that_in_memory(folder, client):
     holdings = holdings_of(folder, Deal(0, 1, 0.0), client)
-    expected = spbn.BIC(training_table(FRAME, "error", discrete=["number"]))
+    expected = spbn.BIC(as_table(FRAME, training=True, missing="error", discrete=["number"]))
     families = [*TABLES, *LINES]
     np.testing.assert_allclose(
         HeldBIC(holdings).local_many(families), expected.local_many(families), rtol=1e-9
@@ -266,7 +266,7 @@ def columns_of(holdings):
 
 
 def test_levels_and_codes_are_those_in_memory(folder, client):
-    table = training_table(FRAME, "error", discrete=["number"])
+    table = as_table(FRAME, training=True, missing="error", discrete=["number"])
     assert table.levels["size"] == ("small", "large", "huge")  # of which the last does not occur
     for data in (folder, lazy(), client.persist(lazy())):
         holdings = holdings_of(data, client=None if data is folder else client)
@@ -367,7 +367,7 @@ def test_a_search_finds_the_network_in_memory(folder, client, settings, score, t
     discrete = ["number"] if "number" in names else []
     smoothing = settings.get("smoothing", 1.0)
     found = spbn.distributed.learn(folder, client=client, folds=4, discrete=discrete, **settings)
-    table = training_table(FRAME[names], "error", discrete=discrete)
+    table = as_table(FRAME[names], training=True, missing="error", discrete=discrete)
     memory = in_memory(FRAME[names], discrete, smoothing=smoothing) if score == "cv" else spbn.BIC(table)
     first = spbn.NodeType.LG if settings["model"] == "gbn" else spbn.NodeType.CKDE
     types = {v.name: spbn.NodeType.DISCRETE if v.is_discrete else first for v in table.variables}

@@ -19,7 +19,7 @@ from spbn.dask import client, connected, executor, local_workers
 from spbn.dask.executor import DaskCrew
 from spbn.dask.families import dealt, spread
 from spbn.nodes.families import families_of, named_batch
-from spbn.tables.frames import as_table, training_table
+from spbn.tables.reader import as_table
 
 from strategies import mixed_frame, nonlinear_frame
 
@@ -78,7 +78,7 @@ def test_estimates_come_from_workers_too(client, monkeypatch):
 
 
 def test_only_what_takes_long_is_sent(client):
-    table = training_table(FRAME, "error")
+    table = as_table(FRAME, training=True, missing="error")
     score = spbn.CVLikelihood(table)
     spread_score = spread(client, table, score, spbn.CVLikelihood)
     sent = []

@@ -12,7 +12,7 @@ from spbn.dask.mapreduce import Deal
 from spbn.dask.margins import fitted
 from spbn.dask.rowstore import Holdings
 from spbn.dask.sources import opened
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.transforms import Margins, YeoJohnson
 from workers.test_rows import CUTS, FRAME, labels_of, written
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from spbn.diagnostics.classification import Predictions
     from spbn.sklearn.classifier import SPBNClassifier
-    from spbn.tables.frames import Missing
+    from spbn.tables.reader import Missing
 
 MOST_CLASSES = 0.5  # as a share of the rows
 

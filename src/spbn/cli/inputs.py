@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from spbn._base.arrays import BoolArray
     from spbn.network import BayesianNetwork
-    from spbn.tables.frames import Missing
+    from spbn.tables.reader import Missing
     from spbn.timeseries.network import DynamicNetwork
 
 
@@ -171,9 +171,9 @@ def frame_with_holes(
 def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
     """Mention columns that can be learned from, but may not be what they seem."""
     from spbn.diagnostics.data_check import few_valued, identifiers, missing_codes
-    from spbn.tables.frames import mixed_table
+    from spbn.tables.reader import as_table
 
-    table = mixed_table(frame, discrete=discrete)
+    table = as_table(frame, levels="infer", discrete=discrete)
     numbering, categories = identifiers(table), few_valued(table)
     if numbering:
         has, it, numbers = ("has", "it", "numbers") if len(numbering) == 1 else ("have", "they", "number")

@@ -191,7 +191,7 @@ def _is_terminal() -> bool:
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
     from spbn.cli.sources import place
     from spbn.diagnostics import early_stop
-    from spbn.tables.frames import as_table
+    from spbn.tables.reader import as_table
 
     settings = network.record.settings
     labels = [str(row) for row in frame.index]

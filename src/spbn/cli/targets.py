@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from spbn._base.files import is_read_only
 from spbn.cli.sources import STANDARD, Source
 from spbn.errors import ArgumentError, require_plot_packages
 
@@ -49,6 +48,8 @@ def is_same(first: Path, second: Path) -> bool:
 
 
 def _require_writable(path: Path) -> None:
+    from spbn._base.files import is_read_only  # needs numpy, and completion does without
+
     folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise ArgumentError(f"the folder {folder} does not exist: create it first.")

@@ -10,8 +10,8 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.tables.columns import columns_of
-from spbn.tables.frames import copied_columns, table_with_holes
-from spbn.tables.table import Table, Variable
+from spbn.tables.reader import as_table
+from spbn.tables.table import Table, Variable, copied_columns
 
 FEWEST_ROWS = 10  # fewer values are often all different, or few, by chance
 FEW_VALUES = 3  # that may be categories
@@ -112,7 +112,7 @@ def check_data(data: Any, variables: Sequence[Variable]) -> DataCheck:
     >>> [column.name for column in found.columns if column.notes]
     ['number']
     """
-    table = table_with_holes(data, variables)
+    table = as_table(data, variables=variables, missing="keep")
     names = table.names
     others = () if isinstance(data, Table) else tuple(name for name in columns_of(data) if name not in names)
     there = ~np.isnan(table.columns)

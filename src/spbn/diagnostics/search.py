@@ -93,8 +93,8 @@ def early_stop(
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> network = spbn.learn(data)
-    >>> from spbn.tables import training_table
-    >>> print(spbn.explain.early_stop(network.search, training_table(data, "error")))
+    >>> from spbn.tables import as_table
+    >>> print(spbn.explain.early_stop(network.search, as_table(data, training=True, missing="error")))
     None
     """
     if not isinstance(search, SearchResult):

@@ -25,8 +25,8 @@ from spbn.diagnostics.validation import (
 )
 from spbn.errors import ArgumentError, quoted
 from spbn.network import BayesianNetwork
-from spbn.tables.frames import frame_index
 from spbn.tables.lags import lag_name
+from spbn.tables.reader import frame_index
 from spbn.tables.table import Table, Variable
 from spbn.timeseries.network import DynamicNetwork
 

@@ -30,7 +30,7 @@ from spbn.nodes.family_scorer import FamilyScorer
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
-from spbn.tables.frames import as_table, frame_index
+from spbn.tables.reader import as_table, frame_index
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 

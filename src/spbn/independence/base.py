@@ -24,8 +24,8 @@ from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.graphs.dag import DAG
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, mixed_table, require_continuous, require_variation
-from spbn.tables.table import Table, Variable
+from spbn.tables.reader import Missing, as_table
+from spbn.tables.table import Table, Variable, require_continuous, require_variation
 
 
 class IndependenceTest(ABC):
@@ -111,7 +111,7 @@ class IndependenceTest(ABC):
 
 def sorted_table(data: Any, missing: Missing) -> tuple[tuple[Variable, ...], Table]:
     """Return the variables in the order of the columns, and the table in alphabetical order."""
-    table = mixed_table(data, missing=missing, min_rows=3)
+    table = as_table(data, levels="infer", missing=missing, min_rows=3)
     if len(table.names) < 2:
         raise DataError(f"an independence test needs at least 2 columns. Got {quoted(table.names)}.")
     require_variation(table)

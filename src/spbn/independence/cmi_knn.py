@@ -18,7 +18,7 @@ from spbn._base.jit import compiled
 from spbn._base.threads import available_threads
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_numbers, stream
-from spbn.tables.frames import Missing
+from spbn.tables.reader import Missing
 from spbn.tables.table import Table
 
 #: Rows whose terms one thread adds up; fixed, so that the sum does not depend on the number of threads.

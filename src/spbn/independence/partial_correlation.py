@@ -15,7 +15,7 @@ from spbn._base.jit import compiled
 from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, sorted_numbers
 from spbn.numerics.moments import Moments
-from spbn.tables.frames import Missing
+from spbn.tables.reader import Missing
 
 #: If the condition leaves a smaller share than this of a variable's variance, the variable is a
 #: linear function of the condition: what is left is rounding.

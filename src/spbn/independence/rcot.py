@@ -36,7 +36,7 @@ from spbn.independence.rcot_kernel import (
     project_set,
     standardise,
 )
-from spbn.tables.frames import Missing
+from spbn.tables.reader import Missing
 from spbn.tables.table import Variable
 
 #: The features of a condition are at most this share of the rows; more would explain anything.

@@ -22,8 +22,8 @@ from spbn.inference.query import log_constants
 from spbn.inference.smc import resampled, tempered
 from spbn.joint import Joint
 from spbn.tables.columns import named_by_text
-from spbn.tables.frames import frame_index, table_with_holes
 from spbn.tables.levels import values_like
+from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def impute(network: Joint, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
     """Fill holes with draws from what is likely given the rest of a row; see `Joint.impute`."""
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise ArgumentError(f"draws must be a whole number, 1 or more. Got {draws!r} instead.")
-    table = table_with_holes(data, network.variables)
+    table = as_table(data, variables=network.variables, missing="keep")
     holes = np.isnan(table.columns)
     filled = imputed(network, table, draws=draws, seed=seed)
     frames = [_frame(network, part, holes, data) for part in filled]
@@ -109,7 +109,7 @@ def predict(
             f"targets must name variables of the network, {quoted(network.nodes)}. Got "
             f"{quoted(unknown) or 'none'}."
         )
-    table = table_with_holes(data, network.variables, may_be_absent=True)
+    table = as_table(data, variables=network.variables, missing="keep", absent=True)
     columns = table.columns.copy()
     columns[[table.index(name) for name in wanted]] = np.nan
     cases = cases_of(network, table.with_columns(columns))

@@ -24,7 +24,7 @@ from spbn.search import Step
 from spbn.search.hill_climbing import Trail
 from spbn.search.records import step_of, step_record
 from spbn.structure import Structure
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table
 
 FORMAT = "spbn-checkpoint"

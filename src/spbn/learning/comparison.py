@@ -23,9 +23,9 @@ from spbn.learning.learn import learn_network
 from spbn.learning.settings import MODELS, LearnSettings, MarginsName, Model, shows_options
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, TableLike, require_distinct, training_table
+from spbn.tables.reader import Missing, TableLike, as_table
 from spbn.tables.splits import fold_labels
-from spbn.tables.table import Table
+from spbn.tables.table import Table, require_distinct
 from spbn.transforms import require_kind
 
 #: A model that is learned with margins too, unless margins are asked for.
@@ -109,7 +109,7 @@ def compare_models(
         )
     settings = LearnSettings.of("compare_models", options)
     candidates = _candidates(settings, margins)
-    table = training_table(data, missing, drop=drop, discrete=discrete)
+    table = as_table(data, training=True, missing=missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)
     splits = list(_splits(labels))

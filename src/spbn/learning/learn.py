@@ -32,9 +32,9 @@ from spbn.scores.base import Averaged
 from spbn.search import PCResult, SearchInterrupted, SearchResult, Step, hill_climb, pc
 from spbn.search.operators import arcs_into
 from spbn.structure import Structure
-from spbn.tables.frames import TableLike, require_distinct, training_table, training_table_with_holes
+from spbn.tables.reader import TableLike, as_table
 from spbn.tables.splits import Split
-from spbn.tables.table import Table
+from spbn.tables.table import Table, require_distinct
 from spbn.transforms import Margins
 from spbn.transforms import fitted as fit_margins
 
@@ -176,7 +176,9 @@ def prepare_task(
 ) -> Task:
     """Read and transform the rows, and refuse those that nothing can be learned from."""
     began = time.perf_counter()
-    original = training_table(data, settings.missing_rows, drop=settings.drop, discrete=settings.discrete)
+    original = as_table(
+        data, training=True, missing=settings.missing_rows, drop=settings.drop, discrete=settings.discrete
+    )
     require_distinct(original)
     margins = fit_margins(settings.margins, original)
     table = original
@@ -391,7 +393,7 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     )
 
     began = time.perf_counter()
-    table = training_table_with_holes(data, drop=settings.drop, discrete=settings.discrete)
+    table = as_table(data, training=True, missing="keep", drop=settings.drop, discrete=settings.discrete)
     complete = settings.replace(missing="error", drop=(), discrete=())
     if not np.isnan(table.columns).any():
         return learn_network(table, complete)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from spbn.nodes.base import NodeType
     from spbn.rows.store import FitSettings
     from spbn.structure import Structure
-    from spbn.tables.frames import TableLike
+    from spbn.tables.reader import TableLike
 
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]

@@ -41,8 +41,8 @@ from spbn.learning.learn import learn_structure
 from spbn.learning.settings import LearnSettings, shows_options
 from spbn.nodes.base import NodeType, place_of
 from spbn.structure import Structure
-from spbn.tables.frames import TableLike, require_distinct, training_table, training_table_with_holes
-from spbn.tables.table import Table
+from spbn.tables.reader import TableLike, as_table
+from spbn.tables.table import Table, require_distinct
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -407,8 +407,10 @@ def _settings(options: Mapping[str, object], seed: Seed) -> LearnSettings:
 def _table(data: TableLike, settings: LearnSettings) -> Table:
     """Read the rows as `learn` would."""
     if settings.missing == "impute":
-        return training_table_with_holes(data, drop=settings.drop, discrete=settings.discrete)
-    table = training_table(data, settings.missing_rows, drop=settings.drop, discrete=settings.discrete)
+        return as_table(data, training=True, missing="keep", drop=settings.drop, discrete=settings.discrete)
+    table = as_table(
+        data, training=True, missing=settings.missing_rows, drop=settings.drop, discrete=settings.discrete
+    )
     require_distinct(table)
     return table
 

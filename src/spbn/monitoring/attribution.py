@@ -260,11 +260,11 @@ class Drift:
     Examples
     --------
     >>> import spbn
-    >>> from spbn.tables import training_table
+    >>> from spbn.tables import as_table
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> network = spbn.learn(data, model="gbn")
     >>> monitor = spbn.Monitor(network, data)
-    >>> moved = training_table(data.assign(A=data["A"] + 3.0), "error")
+    >>> moved = as_table(data.assign(A=data["A"] + 3.0), training=True, missing="error")
     >>> first = next(iter(monitor.judge(moved).drifts.values()))
     >>> print(first.blame)
     ('A',)

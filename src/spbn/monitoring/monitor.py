@@ -16,11 +16,9 @@ from spbn.errors import ArgumentError, DataError
 from spbn.monitoring.attribution import WINDOW, Verdicts, drift_of, reasons_for
 from spbn.monitoring.drift import DriftTest
 from spbn.monitoring.reference import Reference, reference_of
-from spbn.monitoring.rows import as_table_of, table_of
 from spbn.monitoring.scorer import Judge
 from spbn.network import BayesianNetwork
-from spbn.tables.frames import frame_index
-from spbn.tables.rows import as_dict
+from spbn.tables.reader import as_dict, frame_index, table_of, table_of_columns
 from spbn.tables.table import Table, Variable
 from spbn.timeseries.lag_buffer import Past, networks_of
 from spbn.timeseries.network import DynamicNetwork
@@ -226,7 +224,7 @@ class Monitor:
         """Do what `update` does with variables × rows and, by their names, the columns that are `keys`."""
         past = self._past
         if past is None:
-            return self.judge(as_table_of(self.variables, columns))
+            return self.judge(table_of_columns(self.variables, columns))
         return self._undone_if_refused(lambda: self.judge(past.follow(columns, keys)))
 
     def judge(self, table: Table) -> Verdicts:

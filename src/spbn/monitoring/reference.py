@@ -28,7 +28,7 @@ from spbn.monitoring.drift import counted
 from spbn.monitoring.row_scores import LOWEST, Scorer, both_of, contributions_of
 from spbn.network import BayesianNetwork
 from spbn.rows.store import FitSettings
-from spbn.tables.frames import table_with_holes
+from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
 
@@ -210,7 +210,7 @@ def reference_of(
     by_node
         Whether to remember what nodes add to the log-densities of some rows.
     """
-    table = table_with_holes(data, network.variables)
+    table = as_table(data, variables=network.variables, missing="keep")
     whole = np.flatnonzero(np.isfinite(table.columns).all(axis=0))
     complete = table.take(whole)
     if len(whole) < FEWEST_ROWS:

@@ -19,8 +19,8 @@ from spbn.errors import ModelFileError, SpbnError
 from spbn.monitoring.drift import BINS, bets
 from spbn.monitoring.reference import CANDIDATES, FEWEST_ROWS, Reference, Tail
 from spbn.monitoring.row_scores import contributions_of
-from spbn.monitoring.rows import as_table_of
 from spbn.network import BayesianNetwork
+from spbn.tables.reader import table_of_columns
 from spbn.timeseries.lag_buffer import networks_of, with_nulls
 from spbn.timeseries.network import DynamicNetwork
 
@@ -131,7 +131,7 @@ def _probe(network: BayesianNetwork, candidates: FloatArray) -> FloatArray:
     """Return the log-densities of a few rows, by which a network is recognised."""
     columns = candidates[:, list(PROBED)]
     columns = np.where(np.isnan(columns), candidates[:, [0]], columns)
-    total: FloatArray = contributions_of(network, as_table_of(network.variables, columns)).sum(axis=0)
+    total: FloatArray = contributions_of(network, table_of_columns(network.variables, columns)).sum(axis=0)
     return total
 
 

@@ -20,7 +20,7 @@ from spbn.errors import ArgumentError, argument, in_python
 from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
 from spbn.nodes.scorers import FoldByFold
 from spbn.rows.store import FitSettings, RowStore, Scorer
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 
 

@@ -47,7 +47,7 @@ from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings, RowStore
-from spbn.tables.frames import Missing, as_table
+from spbn.tables.reader import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 

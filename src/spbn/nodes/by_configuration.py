@@ -25,7 +25,7 @@ from spbn.nodes.discrete import read_configurations, write_variables
 from spbn.rows.configurations import Configurations
 from spbn.rows.memory import FEWEST_ROWS
 from spbn.rows.store import FitSettings
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 
 OTHERWISE = "otherwise"

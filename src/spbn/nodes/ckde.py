@@ -22,7 +22,7 @@ from spbn.nodes.regions import Region, require_interval
 from spbn.nodes.scorers import KernelScorer, ScaledKernelScorer, best_scale
 from spbn.numerics.gaussian import draw_between
 from spbn.rows.store import FitSettings, RowStore
-from spbn.tables.frames import Missing, as_table
+from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
 
 

@@ -22,7 +22,7 @@ from spbn.kernels.spectral.coefficients import Coefficients
 from spbn.kernels.whitened import PreparedKernels
 from spbn.nodes.base import Description, NodeType, ParameterTable, parent_columns
 from spbn.nodes.regions import Region, require_interval
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table
 
 MOST_ROWS = 1 << 53  # that can be counted in a double

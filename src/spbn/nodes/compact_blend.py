@@ -21,7 +21,7 @@ from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.nodes.mixtures import COMPONENTS, LEGEND, in_words, mixed_cdf, mixed_log_masses, mixed_sample
 from spbn.nodes.regions import Region
 from spbn.numerics.mixture_weights import mix_logs
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from spbn.nodes.regions import Levels, Region
 from spbn.nodes.scorers import CountingScorer, smoothed
 from spbn.rows.configurations import MOST, Configurations, number_possible
 from spbn.rows.store import FitSettings, RowStore, require_smoothing
-from spbn.tables.frames import Missing, as_table, mixed_table
+from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table, Variable
 
 SHOWN = 24  # configurations that a description lists
@@ -75,7 +75,7 @@ class ProbabilityTable:
         """Count; `smoothing` is the number of extra rows per configuration, spread evenly over the levels."""
         require_smoothing(smoothing)
         family = [node, *parents]
-        table = mixed_table(data, names=family, discrete=family, missing=missing)
+        table = as_table(data, levels="infer", names=family, discrete=family, missing=missing)
         return cls._of(table, smoothing)
 
     @classmethod

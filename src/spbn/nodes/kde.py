@@ -16,7 +16,7 @@ from spbn.kernels import estimates as bandwidths
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics import gaussian
-from spbn.tables.frames import Missing, as_table
+from spbn.tables.reader import Missing, as_table
 
 if TYPE_CHECKING:
     import pandas as pd

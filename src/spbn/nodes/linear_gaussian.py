@@ -18,7 +18,7 @@ from spbn.nodes.regions import Region, require_interval
 from spbn.nodes.scorers import LinearScorer
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
 from spbn.rows.store import FitSettings, RowStore
-from spbn.tables.frames import Missing, as_table
+from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
 
 

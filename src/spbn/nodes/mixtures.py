@@ -10,7 +10,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray, Seed, generator
 from spbn.nodes.base import parent_columns
 from spbn.nodes.regions import Region
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from spbn.inference.posterior import Posterior
 from spbn.network import BayesianNetwork
 from spbn.plots.layout import FILL, INK, LINES, LONGEST_TITLE, new_axes, short_title, shortened
 from spbn.plots.pictures import save_figure
-from spbn.tables.frames import as_table
 from spbn.tables.levels import as_text
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 
 if TYPE_CHECKING:

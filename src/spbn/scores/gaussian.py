@@ -19,8 +19,8 @@ from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings, RowStore
 from spbn.scores.base import Score
-from spbn.tables.frames import Missing, require_continuous, training_table
-from spbn.tables.table import Table, Variable
+from spbn.tables.reader import Missing, as_table
+from spbn.tables.table import Table, Variable, require_continuous
 
 
 @final
@@ -43,7 +43,7 @@ class BIC(Score):
     """
 
     def __init__(self, data: Any, *, missing: Missing = "error") -> None:
-        table = training_table(data, missing)
+        table = as_table(data, training=True, missing=missing)
         self._prepare(MemoryRows(Partition.whole(table), FitSettings(smoothing=0.0)))
 
     @classmethod
@@ -106,7 +106,7 @@ class BGe(Score):
         nu: Any = None,
         missing: Missing = "error",
     ) -> None:
-        table = training_table(data, missing)
+        table = as_table(data, training=True, missing=missing)
         require_continuous(table, "BGe", "use BIC, or leave them out")
         n = len(table.names)
         if not isinstance(iss_mu, int | float) or not 0 < iss_mu < math.inf:

@@ -21,7 +21,7 @@ from spbn.rows.store import FitSettings, RowStore
 from spbn.scores.base import Score
 from spbn.scores.preview import Preview
 from spbn.structure import Structure
-from spbn.tables.frames import Missing, as_table, training_table
+from spbn.tables.reader import Missing, as_table
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
 
@@ -66,7 +66,7 @@ class CVLikelihood(Score):
         engine: str = "auto",
         smoothing: float = 1.0,
     ) -> None:
-        table = training_table(data, missing)
+        table = as_table(data, training=True, missing=missing)
         self.folds = fold_labels(table.rows, folds, seed, discrete=table.level_codes)
         settings = FitSettings(bandwidth, engine, smoothing)
         self._prepare(MemoryRows(Partition.folds(table, self.folds), settings))
@@ -128,7 +128,7 @@ class HoldoutLikelihood(Score):
         engine: str = "auto",
         smoothing: float = 1.0,
     ) -> None:
-        train, test = _split(training_table(data, missing), validation, seed, missing)
+        train, test = _split(as_table(data, training=True, missing=missing), validation, seed, missing)
         settings = FitSettings(bandwidth, engine, smoothing)
         self._prepare(MemoryRows(Partition.holdout(train, test), settings))
 
@@ -194,7 +194,7 @@ class ValidatedLikelihood(Score):
         smoothing: float = 1.0,
     ) -> None:
         split_seed, fold_seed = generator(seed).spawn(2)
-        train, test = _split(training_table(data, missing), validation, split_seed, missing)
+        train, test = _split(as_table(data, training=True, missing=missing), validation, split_seed, missing)
         labels = fold_labels(train.rows, folds, fold_seed, held_out=test.rows, discrete=train.level_codes)
         settings = FitSettings(bandwidth, engine, smoothing)
         training = MemoryRows(Partition.folds(train, labels), settings)

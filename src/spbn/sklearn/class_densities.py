@@ -39,8 +39,7 @@ from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.rows.store import FitSettings
 from spbn.sklearn.density import settings_for
 from spbn.structure import Structure
-from spbn.tables.frames import require_distinct
-from spbn.tables.table import Table
+from spbn.tables.table import Table, require_distinct
 from spbn.transforms import Margins, YeoJohnson
 from spbn.transforms import fitted as fit_margins
 

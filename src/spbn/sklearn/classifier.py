@@ -20,8 +20,8 @@ from spbn.learning.settings import LearnSettings
 from spbn.network import BayesianNetwork
 from spbn.sklearn.class_densities import STRUCTURES, Calibration, ClassDensities, informative
 from spbn.sklearn.density import NetworkEstimator
-from spbn.tables.frames import as_table, frame_index, mixed_table
 from spbn.tables.levels import is_categorical
+from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
             check_classification_targets(target)
             return Table(self._names(features.shape[1]), np.ascontiguousarray(features.T)), target
         validate_data(self, X, skip_check_array=True)
-        table = mixed_table(self._named(X), discrete=self.discrete, min_rows=2)
+        table = as_table(self._named(X), levels="infer", discrete=self.discrete, min_rows=2)
         target = column_or_1d(y, warn=True)
         assert_all_finite(target, estimator_name=type(self).__name__, input_name="y")
         check_consistent_length(table.columns[0], target)

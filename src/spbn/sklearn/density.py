@@ -15,7 +15,7 @@ from spbn._base.checks import either
 from spbn.learning.learn import learn_network
 from spbn.learning.settings import OPTIONS, LearnSettings, require_known, write_docstring
 from spbn.network import BayesianNetwork
-from spbn.tables.frames import has_categories
+from spbn.tables.reader import has_categories
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Columns of frames and dicts, one by one: as numbers, or as the places of levels."""
+"""Columns of frames, dicts and arrays, by name, and as numbers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.errors import DataError, quoted
-from spbn.tables.levels import categories, codes_among, is_categorical, is_series, require_categories
-from spbn.tables.table import Table
+from spbn.tables.levels import is_series
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -21,75 +20,6 @@ if TYPE_CHECKING:
 # What columns hold that do not hold numbers; the keys are numpy's.
 DATES, LENGTHS = "dates or times", "lengths of time"
 KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
-
-
-class Reader:
-    """Reads the columns of some data: numbers, and categories as the places of their levels.
-
-    Parameters
-    ----------
-    levels
-        The levels of the columns that are discrete; all others hold numbers. None: the columns tell.
-    discrete, continuous
-        If the columns tell: those that are discrete, or numbers, whatever they hold.
-    """
-
-    def __init__(
-        self,
-        data: Any,
-        *,
-        can_drop: bool,
-        levels: Mapping[str, tuple[str, ...]] | None = None,
-        discrete: Sequence[str] = (),
-        continuous: Sequence[str] = (),
-    ) -> None:
-        self._series = columns_of(data)
-        self._can_drop = can_drop
-        self._levels = levels
-        self._discrete = [discrete] if isinstance(discrete, str) else list(discrete)
-        self._continuous = set(continuous)
-
-    def table(self, names: Sequence[str] | None) -> Table:
-        """Return the named columns, or all."""
-        series = self._series
-        if not series or (names is not None and not names):
-            raise DataError("the data has no columns." if not series else "no columns are named.")
-        absent = [name for name in self._discrete if name not in series]
-        if absent:
-            raise DataError(
-                f"discrete names unknown columns: {quoted(absent)}. The data has {quoted(series)}."
-            )
-        if names is not None:
-            absent = [name for name in names if name not in series]
-            if absent:
-                raise DataError(
-                    f"the data lacks {named(absent, verb=False)}. Its columns are {quoted(series)}."
-                    f"{name_them(series, names)}"
-                )
-            series = {name: series[name] for name in names}
-        levels: dict[str, tuple[str, ...]] = {}
-        columns = [self._column(name, values, levels) for name, values in series.items()]
-        lengths = {name: len(column) for name, column in zip(series, columns, strict=True)}
-        if len(set(lengths.values())) > 1:
-            raise DataError(f"columns must have the same length. Got {lengths}.")
-        return Table(tuple(series), np.ascontiguousarray(np.stack(columns)), levels)
-
-    def _column(self, name: str, values: Any, levels: dict[str, tuple[str, ...]]) -> FloatArray:
-        """Return a column as numbers, and put its levels in if it is discrete."""
-        if not is_series(values):
-            values = _array(name, values)
-        if self._levels is not None:
-            if name not in self._levels:
-                return _to_floats(name, values, can_drop=self._can_drop)
-            levels[name] = self._levels[name]
-            return codes_among(name, categories(values), levels[name])
-        if name in self._continuous or (name not in self._discrete and not is_categorical(values)):
-            return _to_floats(name, values, can_drop=self._can_drop)
-        found = categories(values)
-        if name not in self._discrete:
-            require_categories(name, found)
-        levels[name] = found.levels
-        return found.codes
 
 
 def name_them(found: Iterable[str], names: Sequence[str]) -> str:
@@ -180,7 +110,8 @@ def _require_names(names: list[Any]) -> None:
         )
 
 
-def _to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
+def to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
+    """Return a column, a Series or an array, as numbers; refuse one that holds something else."""
     if is_series(values):
         import narwhals as nw
 
@@ -230,7 +161,8 @@ def _kind_of_array(array: Any) -> str:
     return f"objects ({type(first).__name__})"
 
 
-def _array(name: str, values: Any) -> Any:
+def as_array(name: str, values: Any) -> Any:
+    """Return a column of a dict as an array of one dimension, in which NaN is missing."""
     if isinstance(values, np.ma.MaskedArray):
         return np.ma.filled(values.astype(np.float64), np.nan)
     try:

@@ -1,9 +1,9 @@
-"""Named columns of numbers and level codes: what everything else in the package works on."""
+"""Named columns of numbers and level codes, which everything else in the package works on; and checks."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +12,13 @@ import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import DataError, quoted
+from spbn.numerics.moments import Moments, centre_of
+from spbn.tables.columns import how_to_drop, named
+
+#: Deviations from the median whose squares neither vanish nor overflow.
+LEAST_SPREAD, GREATEST_SPREAD = 1e-150, 1e150
+NEARLY_ONE = 1.0 - 1e-6  # correlations that are looked at closely
+COPY = 1e-6  # of a column's spread, which a copy may deviate by
 
 
 @dataclass(frozen=True)
@@ -108,3 +115,64 @@ class Table:
     def with_columns(self, columns: FloatArray) -> Table:
         """Return a table of the same variables with other numbers."""
         return Table(self.names, columns, self.levels)
+
+
+def require_variation(table: Table) -> None:
+    """Refuse columns with one value only, or with numbers that cannot be squared: they have no density."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviations = np.abs(table.columns - centre_of(table.columns)).max(axis=1)
+    constant = [
+        name for name, column in zip(table.names, table.columns, strict=True) if column.min() == column.max()
+    ]
+    if constant:
+        raise DataError(
+            f"{named(constant)} constant, which leaves nothing to learn: {how_to_drop(constant)}."
+        )
+    for name, deviation in zip(table.names, deviations.tolist(), strict=True):
+        if not LEAST_SPREAD <= deviation <= GREATEST_SPREAD:
+            extent = "little" if deviation < 1 else "much"
+            raise DataError(
+                f"column {name!r} varies too {extent} (by {deviation:.0e}) for its numbers to be squared: "
+                f"rescale it."
+            )
+
+
+def require_distinct(table: Table, *, origin: Mapping[str, str] | None = None) -> None:
+    """Refuse columns that are copies of others, or rescaled copies: one says all that the other says.
+
+    Parameters
+    ----------
+    origin
+        The columns of the data that columns were made from, by which to leave them out.
+    """
+    for second, first, kind in copied_columns(table):
+        dropped = second if origin is None else origin[second]
+        raise DataError(f"column {second!r} is {kind} of column {first!r}: {how_to_drop([dropped])}.")
+
+
+def copied_columns(table: Table) -> Iterator[tuple[str, str, str]]:
+    """Yield the continuous columns that are copies of an earlier one: both names, and which kind of copy."""
+    table = table.select([variable.name for variable in table.variables if not variable.is_discrete])
+    if not table.names:
+        return
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers that cannot be squared are no copies
+        columns = table.columns - centre_of(table.columns)
+        scatter = Moments.of(columns).scatter
+        scale = np.sqrt(np.diag(scatter))
+        correlation = scatter / scale / scale[:, None]
+    for i, j in np.argwhere(np.triu(np.abs(correlation) > NEARLY_ONE, k=1)).tolist():
+        # Relative to the bulk of the rows, not all of them: two columns that share an outlier are not copies.
+        low, high = np.quantile(columns[j], [0.25, 0.75])
+        spread = high - low if high > low else columns[j].std()
+        residuals = columns[j] - scatter[i, j] / scatter[i, i] * columns[i]
+        if residuals.max() - residuals.min() <= COPY * spread:
+            kind = "a copy" if np.array_equal(table.columns[i], table.columns[j]) else "a rescaled copy"
+            yield table.names[j], table.names[i], kind
+
+
+def require_continuous(table: Table, what: str, remedy: str) -> None:
+    """Refuse discrete columns where only numbers make sense."""
+    wrong = [variable.name for variable in table.variables if variable.is_discrete]
+    if wrong:
+        are = "is" if len(wrong) == 1 else "are"
+        raise DataError(f"{what} takes continuous columns only. {quoted(wrong)} {are} discrete: {remedy}.")

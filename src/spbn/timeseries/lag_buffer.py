@@ -10,11 +10,11 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, DataError
-from spbn.monitoring.rows import are_dicts, as_table_of, table_of
 from spbn.network import BayesianNetwork
 from spbn.tables.columns import columns_of
 from spbn.tables.lags import Runs, is_dated, read_times, runs_of
 from spbn.tables.levels import as_text
+from spbn.tables.reader import are_dicts, table_of, table_of_columns
 from spbn.tables.table import Table
 from spbn.timeseries.network import DynamicNetwork
 
@@ -81,7 +81,7 @@ class Past:
         network, count = self._network, columns.shape[1]
         if not count:
             nothing = np.empty((0, network.lags + 1), dtype=np.int64)
-            return network._inputs_and_nodes(as_table_of(network.variables, columns), nothing)
+            return network._inputs_and_nodes(table_of_columns(network.variables, columns), nothing)
         series = [""] * count if network.series is None else [as_text(key) for key in keys[network.series]]
         times: list[float] | None = None
         dated = False
@@ -130,7 +130,7 @@ class Past:
         width = self._network.lags + 1
         ends = np.arange(1, count + 1) * width
         runs = Runs(np.arange(count * width), ends, tuple(map(str, range(count))))
-        return self._beside(as_table_of(self._network.variables, flat), runs)
+        return self._beside(table_of_columns(self._network.variables, flat), runs)
 
     def _beside(self, table: Table, runs: Runs) -> Table:
         return self._network._inputs_and_nodes(table, runs.windows(self._network.lags + 1))

@@ -21,15 +21,9 @@ from spbn.learning.settings import LearnSettings, shows_options
 from spbn.network import BayesianNetwork
 from spbn.structure import Structure
 from spbn.tables.columns import columns_of
-from spbn.tables.frames import (
-    TableLike,
-    require_distinct,
-    require_variation,
-    training_table,
-    training_table_with_holes,
-)
 from spbn.tables.lags import Runs, blocked_split, lag_name, lagged_table, runs_of
-from spbn.tables.table import Table
+from spbn.tables.reader import TableLike, as_table
+from spbn.tables.table import Table, require_distinct, require_variation
 from spbn.timeseries.network import DynamicNetwork, require_lags
 
 #: A node of an arc: its name, or a variable and how many rows before.
@@ -166,9 +160,9 @@ def _read(
     drop = [*dropped, *(name for name in keys if name not in dropped)]
     _require_variables(data, drop)
     if settings.missing != "drop":
-        table = training_table(data, "error", drop=drop, discrete=settings.discrete)
+        table = as_table(data, training=True, missing="error", drop=drop, discrete=settings.discrete)
         return table, runs, np.ones(table.rows, dtype=np.bool_)
-    table = training_table_with_holes(data, drop=drop, discrete=settings.discrete)
+    table = as_table(data, training=True, missing="keep", drop=drop, discrete=settings.discrete)
     good: BoolArray = np.isfinite(table.columns).min(axis=0)
     require_variation(table.take(np.flatnonzero(good)))
     return table, runs, good

@@ -14,8 +14,8 @@ from spbn._base.files import ArrayReader, ArrayWriter, refuse
 from spbn.errors import ArgumentError, DataError, GraphError, ModelFileError, SpbnError, quoted
 from spbn.io import model
 from spbn.network import BayesianNetwork
-from spbn.tables.frames import as_table, frame_index, table_with_holes
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
+from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table, Variable
 from spbn.timeseries.forecast import Forecast, as_data, continued, free_name, inputs_by_place
 
@@ -336,7 +336,7 @@ class DynamicNetwork:
         """Return the variables of some data, in which values may be missing or not, and which rows follow
         each other.
         """
-        table = (table_with_holes if holes else as_table)(data, variables=self.variables)
+        table = as_table(data, variables=self.variables, missing="keep" if holes else None)
         if isinstance(data, Table):
             one = np.array([table.rows])
             return table, Runs(np.arange(table.rows), one, ("",))

@@ -15,7 +15,7 @@ from spbn.report.figures import cpd_figure
 from spbn.report.format import count, number, plural
 from spbn.report.parts import heading, node_links, search_box, table
 from spbn.report.sections.confidence import direction_notes
-from spbn.tables.frames import as_table
+from spbn.tables.reader import as_table
 from spbn.tables.table import Table
 
 LEAST_SHARE = 0.005  # of a mixture, that is shown
