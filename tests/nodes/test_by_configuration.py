@@ -120,7 +120,9 @@ def test_leaving_a_row_out(seed, parents, levels):
     frame = mixed_frame(30, seed, rare=1)
     labels = np.arange(30)
     expected = configuration_rows(frame, labels, "a", parents, levels, "lg")
-    bench = FamilyScorer(MemoryRows(Partition.leave_one_out(as_table(frame, levels="infer"), np.array([0, 7, 29]))))
+    bench = FamilyScorer(
+        MemoryRows(Partition.leave_one_out(as_table(frame, levels="infer"), np.array([0, 7, 29])))
+    )
     batch = named_batch(tuple(frame.columns), [("a", [*parents, *levels], "lg")])
     np.testing.assert_allclose(bench.rows(batch)[0], expected[[0, 7, 29]], rtol=1e-6, atol=1e-6)
 

@@ -85,7 +85,8 @@ def test_configurations_are_pooled_one_by_one():
         s = np.resize([*levels], 60)
         frames.append(pd.DataFrame({"s": pd.Categorical(s, categories=[*"abc"]), "x": rng.normal(size=60)}))
     single = [
-        fitted(as_table(f, training=True, missing="error"), Family("x", ("s",), NodeType.LG), FitSettings()) for f in frames
+        fitted(as_table(f, training=True, missing="error"), Family("x", ("s",), NodeType.LG), FitSettings())
+        for f in frames
     ]
     pooled = pooled_cpd(single)
     rows = {level: pd.DataFrame({"s": [level], "x": [0.3]}) for level in "abc"}
