@@ -1,72 +1,117 @@
 import ast
 import graphlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import spbn
 
 SOURCE = Path(spbn.__file__).parent
 
-#: Modules and packages from the bottom to the top; each imports only from the layers below its own. A part
-#: of a package may have a place of its own.
-LAYERS = [
-    {"errors", "_base"},
-    {"numerics", "graphs", "tables", "kernels"},
-    {"rows", "nodes", "structure", "transforms", "metrics"},
-    {
-        *("fitting", "record", "joint", "inference", "network", "datasets", "io"),
-        *("scores", "independence", "pc", "search", "dask"),
-    },
-    {"learning", "timeseries"},
-    {"diagnostics", "monitoring", "scorer", "sklearn", "pgmpy"},
-    {"plots", "report", "cli"},
-]
-RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}
+#: The layers from the bottom to the top. A module imports from its own layer and from those below, never from
+#: above, wherever the import is written: at the top of a file, in a function, or for type checkers only.
+LAYERS = {
+    "foundation": ("errors", "_base"),
+    "mathematics": ("numerics", "graphs", "tables", "kernels"),
+    "densities": ("nodes", "rows", "structure", "transforms", "metrics"),
+    "models": (
+        *("record", "joint", "inference", "fitting", "io", "network", "datasets"),
+        *("scores", "independence", "search", "dask"),
+    ),
+    "learning": ("learning", "timeseries"),
+    "analysis": ("diagnostics", "monitoring", "scorer", "sklearn", "pgmpy"),
+    "presentation": ("plots", "report", "cli"),
+}
+RANK = {unit: rank for rank, units in enumerate(LAYERS.values()) for unit in units}
 
 
-def unit_of(module):
-    """The longest name in LAYERS that a module is, or is part of."""
-    parts = module.split(".")
-    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-    return next((name for name in names if name in RANK), parts[0])
+def module_name(path, source):
+    return ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
 
 
-def module_name(path):
-    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+def modules_of(source):
+    """Return all modules of the package by their names, but the package itself, which is above all layers."""
+    return {
+        module_name(path, source): path for path in source.rglob("*.py") if path != source / "__init__.py"
+    }
 
 
-MODULES = {module_name(path): path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py"}
-
-
-def imports_of(path):
-    """Modules of the package that are imported together with a file."""
-    for node in ast.parse(path.read_text()).body:
+def imports_of(path, modules):
+    """Modules of the package that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.startswith("spbn."):
-                    yield alias.name.removeprefix("spbn.")
+                if alias.name.split(".")[0] == "spbn":
+                    yield alias.name.removeprefix("spbn").removeprefix(".")
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "spbn":
             module = node.module.removeprefix("spbn").removeprefix(".")
             for alias in node.names:
                 inner = f"{module}.{alias.name}".removeprefix(".")
-                yield inner if inner in MODULES else module
+                yield inner if inner in modules else module
+
+
+def upward_imports(source):
+    """Return what is imported from above, and modules that have no place in any layer."""
+    modules = modules_of(source)
+    found = []
+    for module, path in modules.items():
+        rank = RANK.get(module.split(".")[0])
+        if rank is None:
+            found.append(f"{module} has no place in LAYERS yet")
+            continue
+        for imported in imports_of(path, modules):
+            # The package itself has nothing but what comes from elsewhere, and its version.
+            if imported and RANK.get(imported.split(".")[0], -1) > rank:
+                found.append(f"{module} imports {imported}, which is above it")
+    return found
+
+
+def cycle(source):
+    """Return a cycle of modules that import each other; none if there is none."""
+    modules = modules_of(source)
+    graph = {module: set(imports_of(path, modules)) - {module, ""} for module, path in modules.items()}
+    try:
+        list(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return None
+
+
+def test_there_are_at_most_seven_layers():
+    assert len(LAYERS) <= 7
 
 
 def test_imports_point_downwards():
-    for module, path in MODULES.items():
-        unit = unit_of(module)
-        assert unit in RANK, f"{unit} has no place in LAYERS yet"
-        for imported in imports_of(path):
-            other = unit_of(imported)
-            assert other == unit or RANK[other] < RANK[unit], (
-                f"{module} imports {imported}, which is not below it"
-            )
+    assert upward_imports(SOURCE) == []
 
 
 def test_no_module_imports_itself_in_a_circle():
-    graph = {module: set(imports_of(path)) - {module} for module, path in MODULES.items()}
-    list(graphlib.TopologicalSorter(graph).static_order())
+    assert cycle(SOURCE) is None
+
+
+@pytest.mark.parametrize(
+    ("module", "imported"), [("structure", "spbn.learning.learn"), ("kernels/exact", "spbn.network")]
+)
+def test_an_upward_import_in_a_function_is_found(module, imported, tmp_path):
+    copy = tmp_path / "spbn"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    path = copy / f"{module}.py"
+    path.write_text(path.read_text() + f"\n\ndef planted():\n    from {imported} import nothing\n")
+    name, target = module.replace("/", "."), imported.removeprefix("spbn.")
+    assert upward_imports(copy) == [f"{name} imports {target}, which is above it"]
+    assert name in cycle(copy)
+
+
+def test_a_cycle_within_a_layer_is_found(tmp_path):
+    (tmp_path / "graphs").mkdir()
+    (tmp_path / "graphs/__init__.py").write_text("")
+    (tmp_path / "graphs/a.py").write_text("def f():\n    import spbn.graphs.b\n")
+    (tmp_path / "graphs/b.py").write_text("from spbn.graphs import a\n")
+    assert upward_imports(tmp_path) == []
+    assert set(cycle(tmp_path)) == {"graphs.a", "graphs.b"}
 
 
 def test_import_is_light():
