@@ -41,7 +41,6 @@ if "_SPBN_COMPLETE" not in environ:
     from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
     from spbn.search import PCResult, SearchResult, hill_climb, pc
     from spbn.structure import Structure
-    from spbn.tables.lags import resample
     from spbn.tables.table import Variable
     from spbn.timeseries.forecast import Forecast
     from spbn.timeseries.learn import learn_dynamic
@@ -139,5 +138,4 @@ __all__ = [
     "pc",
     "plots",
     "report",
-    "resample",
 ]

@@ -15,6 +15,7 @@ import spbn
 from learning_options import CASES, FRAME
 from spbn.cli.files import read_table
 from spbn.cli.main import app
+from spbn.cli.resample import resample
 from spbn.cli.wording import OPTIONS
 from spbn.learning.settings import MODELS
 from spbn.plots.densities import save_posterior
@@ -1065,7 +1066,7 @@ def _(run):
 
 @checks("learn", "--every")
 def _(run):
-    frame = spbn.resample(SERIES, time="t", every=4, series="machine")
+    frame = resample(SERIES, time="t", every=4, series="machine")
     options = ["--lags", "1", "--series", "machine", "--time", "t", "--every", "4"]
     found = over_time(run, *options, frame=frame, series="machine", time="t")
     assert found.step == 4.0
@@ -1132,7 +1133,7 @@ def _(run):
     assert "not equally spaced" in err
     assert "--every 2" in err
     assert run("forecast", "time.spbn", "uneven.csv", "--every", "2", "--paths", "paths.csv")[0] == 0
-    expected = network.forecast(spbn.resample(uneven, time="t", every=2, series="machine"), 10)
+    expected = network.forecast(resample(uneven, time="t", every=2, series="machine"), 10)
     pd.testing.assert_frame_equal(pd.read_csv("paths.csv"), expected.paths)
 
 

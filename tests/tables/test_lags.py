@@ -84,7 +84,7 @@ def test_dates_are_times(kind):
         ([0, 2, 1, 3], r"not sorted: 1 in row 3, counted from 1, comes after 2 in row 2"),
         (
             [0, 1, 2.3, 3.3, 4.3],
-            r"not equally spaced: 1.3 before row 3.*spbn.resample\(data, time='t', every=1\)",
+            r"not equally spaced: 1.3 before row 3.*Resample the rows, for example with pandas",
         ),
         ([0, 1, 1.5, 2.5], r"not equally spaced: 0.5 before row 3"),
         ([0, 1, np.nan, 3], r"column 't' has no time in row 3"),
@@ -119,12 +119,8 @@ def test_missing_columns_and_series():
 
 def test_times_in_the_index_are_pointed_out():
     frame = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([0, 1], name="t"))
-    for find in (
-        lambda: runs_of(frame, series=None, time="t"),
-        lambda: spbn.resample(frame, time="t", every=1.0),
-    ):
-        with pytest.raises(spbn.DataError, match=r"It is in the index: pass data.reset_index\(\)"):
-            find()
+    with pytest.raises(spbn.DataError, match=r"It is in the index: pass data.reset_index\(\)"):
+        runs_of(frame, series=None, time="t")
 
 
 def test_a_column_that_is_called_like_a_lagged_one():
@@ -173,45 +169,3 @@ def test_splits_that_make_no_sense(options, message):
     windows = runs_of({"x": np.zeros(40)}, series=None, time=None).windows(3)
     with pytest.raises(spbn.ArgumentError, match=message):
         blocked_split(windows, **({"folds": 3, "validation": 0.2, "seed": 0} | options))
-
-
-def test_resampled_lines_are_lines():
-    rng = np.random.default_rng(0)
-    t = np.cumsum(rng.uniform(0.6, 1.4, 50))
-    frame = pd.DataFrame({"m": "a", "t": t, "x": 3 * t - 1, "mode": np.where(t < 20, "on", "off")})
-    found = spbn.resample(frame, time="t", every=0.5, series="m")
-    np.testing.assert_allclose(np.diff(found["t"]), 0.5)
-    np.testing.assert_allclose(found["x"], 3 * found["t"] - 1)
-    assert found["t"].iloc[0] == t[0]
-    before = [frame["mode"][frame["t"] <= at + 1e-9].iloc[-1] for at in found["t"]]
-    assert found["mode"].tolist() == before
-    runs_of(found, series="m", time="t")
-
-
-def test_nothing_is_made_up_in_gaps():
-    frame = {"t": [0.0, 1.0, 2.0, 10.0, 11.2, 12.0], "x": [0.0, 1, 2, 10, 11.2, 12]}
-    found = spbn.resample(frame, time="t", every=1.0)
-    assert found["t"].tolist() == [0, 1, 2, 10, 11, 12]
-    np.testing.assert_allclose(found["x"], found["t"])
-
-
-def test_resampled_dates():
-    dates = pd.to_datetime(["2024-01-01 00:00:00", "2024-01-01 00:00:11", "2024-01-01 00:00:20"])
-    found = spbn.resample(pd.DataFrame({"t": dates, "x": [0.0, 11.0, 20.0]}), time="t", every=10)
-    assert found["t"].tolist() == list(
-        pd.to_datetime(["2024-01-01 00:00:00", "2024-01-01 00:00:10", "2024-01-01 00:00:20"])
-    )
-    np.testing.assert_allclose(found["x"], [0, 10, 20])
-
-
-@pytest.mark.parametrize("every", [0, -1.0, np.inf, "1h", True])
-def test_steps_that_make_no_sense(every):
-    with pytest.raises(spbn.ArgumentError, match="every must be a step of time"):
-        spbn.resample({"t": [0.0, 1.0], "x": [0.0, 1.0]}, time="t", every=every)
-
-
-def test_resampling_unsorted_times():
-    with pytest.raises(spbn.DataError, match="do not ascend"):
-        spbn.resample({"t": [1.0, 0.0], "x": [0.0, 1.0]}, time="t", every=1)
-    with pytest.raises(spbn.DataError, match="lacks the column 'time'"):
-        spbn.resample({"t": [1.0, 0.0], "x": [0.0, 1.0]}, time="time", every=1)

@@ -93,7 +93,7 @@ def _resampled(
     """Return rows at equal steps of time, if that is asked for."""
     import pandas as pd
 
-    from spbn.tables.lags import resample
+    from spbn.cli.resample import resample
 
     if every is None or time is None:
         return frame

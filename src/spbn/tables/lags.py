@@ -10,19 +10,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import ArgumentError, DataError, in_python, quoted
 from spbn.tables.columns import columns_of
 from spbn.tables.levels import as_text, is_series
 from spbn.tables.splits import Split
 from spbn.tables.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 EQUAL = 0.1  # of a step, by which times may be off
 GAP = 1.5  # steps from which on rows are missing in between
@@ -122,7 +119,7 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
         The step to expect; by default the median of those that there are.
     """
     columns = columns_of(data)
-    _require_there(columns, data, series=series, time=time)
+    require_there(columns, data, series=series, time=time)
     codes, names = _series(series, columns)
     times = None if time is None else read_times(time, columns[time])
     rows = len(codes)
@@ -146,7 +143,8 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
     return Runs(order, ends, tuple(names[codes[row]] for row in firsts), times, step)
 
 
-def _require_there(columns: Collection[str], data: Any, **names: str | None) -> None:
+def require_there(columns: Collection[str], data: Any, **names: str | None) -> None:
+    """Refuse data without the columns that arguments name."""
     for what, name in names.items():
         if name is not None and name not in columns:
             in_index = name in getattr(getattr(data, "index", None), "names", ())
@@ -265,8 +263,8 @@ def _require_equal_steps(
     more = f", and {len(odd) - 1} more such steps" if len(odd) > 1 else ""
     raise DataError(
         f"the times in column {time!r} are not equally spaced: {steps[odd[0]]:.6g}{unit} before row {row}, "
-        f"counted from 1, instead of {step:.6g}{unit}{more}. Resample the rows: "
-        f"spbn.resample(data, time={time!r}, every={step:.6g})."
+        f"counted from 1, instead of {step:.6g}{unit}{more}. Resample the rows"
+        f"{in_python(', for example with pandas', f': --every {step:.6g} of learn and forecast')}."
     )
 
 
@@ -316,83 +314,3 @@ def _within_block(windows: IntArray, block: IntArray) -> BoolArray:
     of_rows = owner[windows]
     inside: BoolArray = ((of_rows == block[:, None]) | (of_rows < 0)).all(axis=1)
     return inside
-
-
-def resample(data: Any, *, time: str, every: float, series: str | None = None) -> pd.DataFrame:
-    """Return rows at equal time steps, interpolated between the given ones.
-
-    Numbers are interpolated linearly; anything else takes the value of the last row before. Gaps are not
-    filled: rows that are missing in the data are missing in the result as well.
-
-    Parameters
-    ----------
-    data
-        A data frame or a dict of columns.
-    time
-        The column with times: numbers, or dates.
-    every
-        The step, in the units of `time`, or in seconds if these are dates.
-    series
-        The column that tells series apart.
-
-    Examples
-    --------
-    >>> import spbn
-    >>> frame = {"t": [0.0, 1.1, 1.9, 3.0], "x": [0.0, 11.0, 19.0, 30.0]}
-    >>> spbn.resample(frame, time="t", every=1.0)
-         t     x
-    0  0.0   0.0
-    1  1.0  10.0
-    2  2.0  20.0
-    3  3.0  30.0
-    """
-    import pandas as pd
-
-    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < np.inf:
-        raise ArgumentError(f"every must be a step of time, greater than 0. Got {every!r} instead.")
-    columns = columns_of(data)
-    _require_there(columns, data, series=series, time=time)
-    runs, times = runs_of(data, series=series, time=None), read_times(time, columns[time])
-    frame = pd.DataFrame({name: _plain(values) for name, values in columns.items()})
-    parts = []
-    for start, end, name in zip(runs.starts, runs.ends, runs.series, strict=True):
-        rows = runs.order[start:end]
-        at = times[rows]
-        if (np.diff(at) <= 0).any():
-            where = f" of series {name!r}" if name else ""
-            raise DataError(f"the times{where} in column {time!r} do not ascend: sort the rows by time.")
-        parts.append(_resampled(frame.iloc[rows], at, time, every))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _resampled(rows: pd.DataFrame, at: FloatArray, time: str, every: float) -> pd.DataFrame:
-    """Resample one series."""
-    import pandas as pd
-
-    grid = at[0] + every * np.arange(int(np.floor((at[-1] - at[0]) / every + 1e-9)) + 1)
-    right = np.clip(np.searchsorted(at, grid - 1e-9 * every), 0, len(at) - 1)
-    left = np.clip(np.searchsorted(at, grid + 1e-9 * every, side="right") - 1, 0, len(at) - 1)
-    usual = float(np.median(np.diff(at))) if len(at) > 1 else every
-    bridged = at[right] - at[left] <= GAP * max(every, usual)
-    grid, left = grid[bridged], left[bridged]
-    out: dict[str, Any] = {}
-    for name, column in rows.items():
-        if name == time:
-            is_number = pd.api.types.is_numeric_dtype(column)
-            out[time] = grid if is_number else _moments(column, grid - at[0])
-        elif pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-            out[str(name)] = np.interp(grid, at, column.to_numpy(dtype=np.float64))
-        else:
-            out[str(name)] = column.iloc[left].to_numpy()
-    return pd.DataFrame(out)
-
-
-def _moments(column: pd.Series[Any], seconds: FloatArray) -> Any:
-    """Return dates that are so many seconds after the first of a column."""
-    import pandas as pd
-
-    return pd.to_datetime(column.iloc[0]) + pd.to_timedelta(seconds, unit="s")
-
-
-def _plain(values: Any) -> Any:
-    return values.to_pandas().array if is_series(values) else np.asarray(values)

@@ -56,7 +56,7 @@ def learn_dynamic(
     series
         The column that tells several series apart. None: all rows are one series.
     time
-        The column with the times of rows: numbers or dates, which increase in equal steps (see `resample`). A
+        The column with the times of rows: numbers or dates, which increase in equal steps. A
         new series begins after a gap.
     options
         As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns, ``("x[t-1]",
