@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
-from spbn.errors import ArgumentError
+from spbn._base.checks import choice
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
 from spbn.tables.reader import as_table
@@ -73,10 +73,7 @@ def paper_synthetic(table: str) -> pd.DataFrame:
     >>> spbn.datasets.paper_synthetic("200").shape
     (200, 5)
     """
-    if table not in _PAPER_TABLES:
-        raise ArgumentError(
-            f"table must be one of {', '.join(map(repr, _PAPER_TABLES))}. Got {table!r} instead."
-        )
+    choice("table", table, _PAPER_TABLES)
     n, seed = _PAPER_TABLES[table]
     a = np.random.RandomState(seed).normal(6.0, 1.0, n)  # the paper's generator
     # The authors reseeded for B, with 0 for every table, and went on with that stream.

@@ -113,14 +113,14 @@ class _Worded(Exception):  # noqa: N818  # warnings are exceptions too
     message
         The message, with its marks.
     argument
-        The first argument that the message speaks of; None if there is none.
+        The argument that the message speaks of: the first that is marked, unless it is said.
     """
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", *, argument: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         named = re.search(f"{_BEGIN}(?:name|setting){_NEXT}([^{_NEXT}]*)", message)
-        self.argument = named[1] if named else None
+        self.argument = named[1] if named and argument is None else argument
 
     def render(self, naming: Naming | None = None) -> str:
         """Return the message in the words of Python, or in those of another caller."""

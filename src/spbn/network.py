@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed
+from spbn._base.checks import either
 from spbn._base.files import ArrayReader, ArrayWriter
-from spbn.errors import ArgumentError, FitError, ModelFileError
+from spbn.errors import ArgumentError, FitError, ModelFileError, setting
 from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import impute, log_density_of_observed, predict
 from spbn.inference.posterior import Posterior
@@ -154,8 +155,7 @@ class BayesianNetwork(Joint):
         With ``missing="integrate"``, rows may have holes. The result is the log-density of the values that
         are present: exact where nodes are linear Gaussian, and otherwise by simulation with this seed.
         """
-        if missing not in ("error", "integrate"):
-            raise ArgumentError(f"missing must be 'error' or 'integrate'. Got {missing!r} instead.")
+        either("missing", missing, ("error", "integrate"))
         if missing == "error":
             return self.contributions(self._table(data)).sum(axis=0)
         return log_density_of_observed(
@@ -250,8 +250,7 @@ class BayesianNetwork(Joint):
         True
         """
         require_tolerance(tolerance)
-        if others not in ("error", "keep"):
-            raise ArgumentError(f"others must be 'error' or 'keep'. Got {others!r} instead.")
+        either("others", others, ("error", "keep"))
         cpds, refused = {}, []
         for node, cpd in self.cpds.items():
             try:
@@ -261,8 +260,9 @@ class BayesianNetwork(Joint):
                 refused.append(str(error))
         if refused and others == "error":
             raise FitError(
-                f"some nodes cannot be made compact: {'; '.join(refused)}. Learn with max_parents=2, or pass "
-                f"others='keep' to keep the rows of such nodes."
+                f"some nodes cannot be made compact: {'; '.join(refused)}. Learn with "
+                f"{setting('max_parents', 2)}, or pass {setting('others', 'keep')} to keep the rows of such "
+                f"nodes."
             )
         return self.with_cpds(cpds)
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from spbn.errors import ArgumentError, GraphError, PackageError, quoted
+from spbn.errors import ArgumentError, GraphError, PackageError, quoted, setting
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
@@ -39,13 +39,13 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
     if levels:
         raise ArgumentError(
             f"a pgmpy LinearGaussianBayesianNetwork has no discrete nodes, but these are: {quoted(levels)}. "
-            f"Learn without them (drop={levels!r} in learn)."
+            f"Learn without them ({setting('drop', levels)} in learn)."
         )
     kernels = [node for node, node_type in network.structure.types.items() if node_type is not NodeType.LG]
     if kernels:
         raise ArgumentError(
             f"pgmpy has linear Gaussian nodes only, but these are of another type: {quoted(kernels)}. "
-            f"Learn with model='gbn', or fit the structure with all types 'lg'."
+            f"Learn with {setting('model', 'gbn')}, or fit the structure with all types 'lg'."
         )
     model = pgmpy.Network()
     if network.inputs:

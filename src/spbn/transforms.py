@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.errors import ArgumentError, DataError, ModelFileError
+from spbn._base.checks import either
+from spbn.errors import DataError, ModelFileError, setting
 from spbn.tables.table import Table
 
 KINDS = ("none", "yeo-johnson")
@@ -110,7 +111,7 @@ class Margins:
             raise DataError(
                 f"column {name!r} has a value that its margin cannot transform: {column[bad[0]]:.3g} "
                 f"(row {bad[0] + 1}, counted from 1) is too far from the rows that the margin was fitted to. "
-                f"Leave that row out, or learn with margins='none'."
+                f"Leave that row out, or learn with {setting('margins', 'none')}."
             )
         return moved
 
@@ -172,14 +173,14 @@ def _require_resolution(name: str, column: FloatArray, transform: YeoJohnson) ->
         row = int(np.argmax(np.abs(column - np.median(column))))
         raise DataError(
             f"column {name!r} cannot be transformed: its values look the same next to {column[row]:.3g} "
-            f"(row {row + 1}, counted from 1). Leave that row out, or learn with margins='none'."
+            f"(row {row + 1}, counted from 1). Leave that row out, or learn with "
+            f"{setting('margins', 'none')}."
         )
 
 
 def require_kind(margins: object) -> None:
     """Refuse names of margins that do not exist."""
-    if margins not in KINDS:
-        raise ArgumentError(f"margins must be {' or '.join(map(repr, KINDS))}. Got {margins!r} instead.")
+    either("margins", margins, KINDS)
 
 
 def fitted(kind: str, table: Table) -> Margins | None:

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spbn.errors import ArgumentError
+from spbn._base.checks import is_whole
+from spbn.errors import ArgumentError, argument, in_python
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -72,9 +73,12 @@ def generator(seed: Seed) -> np.random.Generator:
     """Return the random generator for a seed."""
     if seed is None or isinstance(seed, np.random.Generator):
         return np.random.default_rng(seed)
-    if isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0:
+    if is_whole(seed, 0):
         return np.random.default_rng(seed)
-    raise ArgumentError(f"seed must be an int, 0 or more, or a numpy.random.Generator. Got {seed!r} instead.")
+    requirement = in_python(
+        "an int, 0 or more, or a numpy.random.Generator", elsewhere="a whole number, 0 or more"
+    )
+    raise ArgumentError(f"{argument('seed')} must be {requirement}. Got {seed!r} instead.")
 
 
 def same_uniforms(shape: int | tuple[int, ...]) -> FloatArray:
@@ -87,5 +91,7 @@ def same_uniforms(shape: int | tuple[int, ...]) -> FloatArray:
 
 def require_count(n: object) -> None:
     """Refuse anything that is not a number of rows to draw."""
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ArgumentError(f"the number of samples must be a whole number, 0 or more. Got {n!r} instead.")
+    if not is_whole(n, 0):
+        raise ArgumentError(
+            f"the number of samples must be a whole number, 0 or more. Got {n!r} instead.", argument="n"
+        )

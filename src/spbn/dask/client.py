@@ -12,7 +12,8 @@ from importlib.util import find_spec
 from threading import Event, Thread
 from typing import Any
 
-from spbn.errors import ArgumentError, ClusterError, PackageError
+from spbn._base.checks import is_whole
+from spbn.errors import ArgumentError, ClusterError, PackageError, argument
 
 SECONDS_TO_CONNECT = 10.0
 SECONDS_FOR_WORKERS = 60.0
@@ -38,7 +39,9 @@ def require_client(client: object) -> None:
     """Refuse anything but a Dask client."""
     require_dask()
     if not is_dask_client(client):
-        raise ArgumentError(f"client must be a dask.distributed.Client. Got {client!r:.100} instead.")
+        raise ArgumentError(
+            f"{argument('client')} must be a dask.distributed.Client. Got {client!r:.100} instead."
+        )
 
 
 @contextmanager
@@ -57,7 +60,7 @@ def local_workers(count: int, *, memory: str | int | float = "auto", processes: 
     >>> with spbn.distributed.local_workers(2) as client:  # doctest: +SKIP
     ...     network = spbn.learn(df, client=client)
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    if not is_whole(count, 1):
         raise ArgumentError(f"the number of workers must be a whole number, 1 or more. Got {count!r}.")
     require_dask()
     distributed: Any = import_module("distributed")

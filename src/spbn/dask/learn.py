@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import Seed, generator
+from spbn._base.checks import at_least_0, seconds
 from spbn._base.progress import search_progress
 from spbn.dask.client import require_client
 from spbn.dask.fitting import HeldFits, fitted
@@ -31,10 +32,8 @@ from spbn.nodes.base import NodeType
 from spbn.nodes.blend import FOLDS as BLEND_FOLDS
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.record import Record, current_versions, plain_settings
-from spbn.rows.store import require_smoothing
 from spbn.scores import BGe, Score
 from spbn.search import SearchInterrupted, SearchResult, hill_climb
-from spbn.search.operators import require_seconds
 from spbn.structure import Structure
 from spbn.transforms import require_kind
 
@@ -134,8 +133,8 @@ def learn(
     _require_choice("score", chosen, SCORES)
     if chosen != "cv" and model != "gbn":
         raise ArgumentError(f"score={chosen!r} is for model='gbn' only. Got model={model!r}: use score='cv'.")
-    require_seconds(max_seconds)
-    require_smoothing(smoothing)
+    seconds("max_seconds", max_seconds)
+    at_least_0("smoothing", smoothing)
     types = _types(model)
     _require_parents(max_parents, types)
     first = _first_type(model, NodeType.parse(start))

@@ -20,7 +20,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.threads import available_threads
 from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
-from spbn.errors import DataError
+from spbn.errors import DataError, setting
 from spbn.kernels import exact
 from spbn.kernels.estimates import Spans, whitened
 from spbn.kernels.spectral import gridding
@@ -484,5 +484,5 @@ def require_finite(plan: Plan, found: Mapping[int, Survey]) -> None:
                 values = "value is" if bad == 1 else "values are"
                 raise DataError(
                     f"{plan.chunks[part]}: {bad} {values} missing or infinite in column {name!r}. "
-                    f"Fill them, or pass missing='drop' to leave such rows out."
+                    f"Fill them, or pass {setting('missing', 'drop')} to leave such rows out."
                 )

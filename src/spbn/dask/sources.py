@@ -20,7 +20,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.dask.columns import codes, numbers
-from spbn.errors import ArgumentError, DataError, PackageError, quoted
+from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
 from spbn.tables.columns import how_to_drop
 
 NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
@@ -158,7 +158,7 @@ def _of_numbers(column: Any, name: str, where: str) -> Any:
     if hasattr(column, "dtype") and column.dtype.kind not in "iuf":
         raise DataError(
             f"column {name!r} of {where} holds {column.dtype}, although the data frame has numbers there: "
-            f"convert it, or leave it out with drop={[name]!r}."
+            f"convert it, or leave it out with {setting('drop', [name])}."
         )
     return column
 
@@ -326,7 +326,9 @@ def _discrete(
     wanted = [named] if isinstance(named, str) else list(named)
     absent = [name for name in wanted if name not in names]
     if absent:
-        raise DataError(f"discrete names unknown columns: {quoted(absent)}. {what} {quoted(names)}.")
+        raise DataError(
+            f"{argument('discrete')} names unknown columns: {quoted(absent)}. {what} {quoted(names)}."
+        )
     return tuple(name for name in names if name in wanted or name in categorical)
 
 
@@ -373,7 +375,9 @@ def _dropped(what: str, names: Sequence[str], drop: Sequence[str]) -> list[str]:
     dropped = [drop] if isinstance(drop, str) else list(drop)
     absent = [name for name in dropped if name not in names]
     if absent:
-        raise DataError(f"drop names unknown columns: {quoted(absent)}. {what} {quoted(names)}.")
+        raise DataError(
+            f"{argument('drop')} names unknown columns: {quoted(absent)}. {what} {quoted(names)}."
+        )
     return dropped
 
 
@@ -385,7 +389,9 @@ def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[s
         raise DataError(f"{what} has no columns {quoted(absent)}. Its columns are {quoted(names)}.")
     kept = [name for name in (names if only is None else only) if name not in dropped]
     if not kept:
-        raise DataError(f"drop names all columns, {quoted(names)}, which leaves none to use: drop fewer.")
+        raise DataError(
+            f"{argument('drop')} names all columns, {quoted(names)}, which leaves none to use: drop fewer."
+        )
     if len(set(kept)) < len(kept):
         raise DataError(f"column names must be distinct. {what} has {quoted(names)}.")
     return kept
@@ -394,5 +400,5 @@ def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[s
 def _unusable(where: str, name: str, kind: str) -> str:
     return (
         f"column {name!r} of {where} holds {kind}, which is neither numbers nor categories: convert it, or "
-        f"leave it out with drop={[name]!r}."
+        f"leave it out with {setting('drop', [name])}."
     )

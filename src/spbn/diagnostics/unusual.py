@@ -15,6 +15,7 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray
+from spbn._base.checks import whole
 from spbn.diagnostics.validation import (
     FEWEST_ROWS,
     Evidence,
@@ -254,8 +255,7 @@ def _values(table: Table, row: int) -> dict[str, float | str]:
 
 def require_top(top: object) -> None:
     """Refuse anything that is not a number of rows."""
-    if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
-        raise ArgumentError(f"top must be a whole number, 0 or more. Got {top!r} instead.")
+    whole("top", top)
 
 
 def reasons(

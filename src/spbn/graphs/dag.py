@@ -54,9 +54,9 @@ class DAG:
         _refuse_cycle(self.nodes, self.matrix)
 
     @classmethod
-    def checked(cls, nodes: Sequence[str], matrix: BoolArray) -> DAG:
-        """Make a DAG from a matrix, and refuse cycles."""
-        _refuse_cycle(nodes, matrix)
+    def checked(cls, nodes: Sequence[str], matrix: BoolArray, arcs: str = "the arcs") -> DAG:
+        """Make a DAG from a matrix, and refuse cycles; `arcs` is what errors call the arcs."""
+        _refuse_cycle(nodes, matrix, arcs)
         return cls.from_matrix(nodes, matrix)
 
     @classmethod
@@ -379,10 +379,10 @@ def _frozen(matrix: BoolArray) -> BoolArray:
     return matrix
 
 
-def _refuse_cycle(nodes: Sequence[str], matrix: BoolArray) -> None:
+def _refuse_cycle(nodes: Sequence[str], matrix: BoolArray, arcs: str = "the arcs") -> None:
     if (cycle := _find_cycle(matrix)) is not None:
         path = " → ".join(nodes[i] for i in cycle)
-        raise GraphError(f"the arcs form a cycle: {path}. Remove or reverse one of them.")
+        raise GraphError(f"{arcs} form a cycle: {path}. Remove or reverse one of them.")
 
 
 def _find_cycle(matrix: BoolArray) -> list[int] | None:

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from spbn._base.arrays import BoolArray
-from spbn.errors import GraphError, KnowledgeError, quoted
+from spbn.errors import GraphError, KnowledgeError, argument, in_python, quoted
 from spbn.graphs.dag import DAG, Arc
+
+#: How errors speak of arcs that are required.
+REQUIRED_ARCS = in_python("the arcs", elsewhere=f"the required arcs ({argument('required_arcs')})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +50,7 @@ class Knowledge:
         required = _matrix(names, required_edges, "required_edges") | wanted
         forbidden = _matrix(names, forbidden_edges, "forbidden_edges") | (banned & banned.T)
         required, forbidden = required | required.T, forbidden | forbidden.T
-        DAG.checked(names, wanted)
+        DAG.checked(names, wanted, REQUIRED_ARCS)
         _refuse(names, wanted & banned, "the arc {} → {} is both required and forbidden")
         _refuse(names, np.triu(required & forbidden), "the edge {} — {} is both required and forbidden")
         knowledge = cls(names, required, forbidden, wanted, banned | wanted.T | forbidden)
@@ -60,7 +63,9 @@ class Knowledge:
         try:
             DAG.checked(self.nodes, arcs)
         except GraphError as error:
-            raise KnowledgeError(f"the required and forbidden arcs leave no acyclic graph: {error}") from None
+            raise KnowledgeError(
+                f"the required and forbidden arcs leave no acyclic graph: {error.message}"
+            ) from None
         return arcs
 
 
@@ -73,10 +78,11 @@ def _matrix(nodes: tuple[str, ...], pairs: Iterable[Arc], what: str) -> BoolArra
             i, j = place[source], place[target]
         except (TypeError, ValueError, KeyError):
             raise KnowledgeError(
-                f"{what} must hold pairs (parent, child) of the nodes {quoted(nodes)}. Got {pair!r}."
+                f"{argument(what)} must hold pairs (parent, child) of the nodes {quoted(nodes)}. "
+                f"Got {pair!r}."
             ) from None
         if i == j:
-            raise KnowledgeError(f"{what} must join two nodes. Got {pair!r}.")
+            raise KnowledgeError(f"{argument(what)} must join two nodes. Got {pair!r}.")
         matrix[i, j] = True
     return matrix
 

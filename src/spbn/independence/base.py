@@ -21,7 +21,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import ArgumentError, DataError, in_python, quoted, setting
 from spbn.graphs.dag import DAG
 from spbn.structure import Structure
 from spbn.tables.reader import Missing, as_table
@@ -139,9 +139,12 @@ def stream(seed: int, purpose: str, *names: str) -> np.random.Generator:
 def require_rows(rows: int, needed: int, size: int) -> None:
     """Refuse a condition that is too large for the rows."""
     if rows < needed:
+        remedy = in_python(
+            "limit the condition (max_conditioning in pc)", elsewhere=f"use {setting('algorithm', 'hc')}"
+        )
         raise DataError(
             f"a condition of {size} variable{'s' if size != 1 else ''} needs at least {needed} rows. "
-            f"Got {rows}: add rows, or limit the condition (max_conditioning in pc)."
+            f"Got {rows}: add rows, or {remedy}."
         )
 
 

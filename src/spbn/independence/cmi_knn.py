@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray, Seed
+from spbn._base.checks import either, whole
 from spbn._base.jit import compiled
 from spbn._base.threads import available_threads
-from spbn.errors import ArgumentError
+from spbn.errors import ArgumentError, argument
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_numbers, stream
 from spbn.tables.reader import Missing
 from spbn.tables.table import Table
@@ -93,10 +94,8 @@ class CMIknn(IndependenceTest):
             ("permutation_neighbours", permutation_neighbours),
             ("permutations", permutations),
         ):
-            if not isinstance(count, int) or count < 1:
-                raise ArgumentError(f"{name} must be a count, 1 or more. Got {count!r} instead.")
-        if transform not in ("ranks", "standardise"):
-            raise ArgumentError(f"transform must be 'ranks' or 'standardise'. Got {transform!r} instead.")
+            whole(name, count, 1, requirement="a count, 1 or more")
+        either("transform", transform, ("ranks", "standardise"))
         variables, table = sorted_numbers(data, missing, "CMIknn")
         super().__init__(variables)
         self.rows = table.rows
@@ -150,10 +149,14 @@ class CMIknn(IndependenceTest):
 
 def _count_of_neighbours(neighbours: float, rows: int) -> int:
     if not isinstance(neighbours, float | int) or not neighbours > 0:
-        raise ArgumentError(f"neighbours must be a share of the rows or a count. Got {neighbours!r} instead.")
+        raise ArgumentError(
+            f"{argument('neighbours')} must be a share of the rows or a count. Got {neighbours!r} instead."
+        )
     count = max(1, int(neighbours * rows)) if neighbours < 1 else int(neighbours)
     if count >= rows:
-        raise ArgumentError(f"neighbours must be fewer than the {rows} rows. Got {neighbours!r} instead.")
+        raise ArgumentError(
+            f"{argument('neighbours')} must be fewer than the {rows} rows. Got {neighbours!r} instead."
+        )
     return count
 
 

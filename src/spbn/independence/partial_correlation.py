@@ -11,8 +11,8 @@ from typing import Any, Literal, final
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.checks import either
 from spbn._base.jit import compiled
-from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, sorted_numbers
 from spbn.numerics.moments import Moments
 from spbn.tables.reader import Missing
@@ -63,8 +63,7 @@ class PartialCorrelation(IndependenceTest):
     def __init__(
         self, data: Any, *, degrees: Literal["exact", "pybnesian"] = "exact", missing: Missing = "error"
     ) -> None:
-        if degrees not in ("exact", "pybnesian"):
-            raise ArgumentError(f"degrees must be 'exact' or 'pybnesian'. Got {degrees!r} instead.")
+        either("degrees", degrees, ("exact", "pybnesian"))
         variables, table = sorted_numbers(data, missing, "PartialCorrelation")
         super().__init__(variables)
         self.rows = table.rows

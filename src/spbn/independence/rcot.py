@@ -23,9 +23,9 @@ from typing import Any, final
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
+from spbn._base.checks import whole
 from spbn._base.jit import compiled
 from spbn._base.threads import Threads, available_threads
-from spbn.errors import ArgumentError
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
 from spbn.independence.partial_correlation import correlations_of, unexplained_shares
 from spbn.independence.rcot_kernel import (
@@ -122,8 +122,7 @@ class RCoT(IndependenceTest):
         missing: Missing = "error",
     ) -> None:
         for name, count in (("features", features), ("condition_features", condition_features)):
-            if not isinstance(count, int) or count < 1:
-                raise ArgumentError(f"{name} must be a count, 1 or more. Got {count!r} instead.")
+            whole(name, count, 1, requirement="a count, 1 or more")
         variables, table = sorted_table(data, missing)
         super().__init__(variables)
         self.rows = table.rows

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
+from spbn._base.checks import choice, whole
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact
 from spbn.inference.importance import Part, Particles, draw_rest, weighted
@@ -56,8 +57,7 @@ def log_density_of_observed(
 
 def impute(network: Joint, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
     """Fill holes with draws from what is likely given the rest of a row; see `Joint.impute`."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise ArgumentError(f"draws must be a whole number, 1 or more. Got {draws!r} instead.")
+    whole("draws", draws, 1)
     table = as_table(data, variables=network.variables, missing="keep")
     holes = np.isnan(table.columns)
     filled = imputed(network, table, draws=draws, seed=seed)
@@ -98,10 +98,7 @@ def predict(
     """Predict columns from the others, row by row; see `Joint.predict`."""
     import pandas as pd
 
-    if statistic not in STATISTICS:
-        raise ArgumentError(
-            f"statistic must be one of {', '.join(map(repr, STATISTICS))}. Got {statistic!r} instead."
-        )
+    choice("statistic", statistic, STATISTICS)
     wanted = [targets] if isinstance(targets, str) else list(targets)
     unknown = [name for name in wanted if name not in network.nodes]
     if unknown or not wanted:

@@ -12,7 +12,7 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, argument, in_python, quoted
 from spbn.inference.exact import NormalMixture
 from spbn.inference.problem import Cases, read_evidence
 from spbn.joint import Joint
@@ -172,7 +172,7 @@ class Posterior:
                     f"an event must be true or false for each of the {len(self._weights)} draws."
                 )
             return float(self._weights[happened].sum())
-        known = read_evidence(self.network, event, "the event")
+        known = read_evidence(self.network, event, in_python("the event", elsewhere=argument("event")))
         for name in {**known.points, **known.regions}:
             self._named(name)
         exact = self._exact_probability(known.points, known.regions)

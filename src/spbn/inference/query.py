@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
-from spbn.errors import ArgumentError, quoted
+from spbn._base.checks import choice
+from spbn.errors import ArgumentError, SpbnWarning, argument, quoted
 from spbn.inference import exact
 from spbn.inference.factors import log_density, log_mass_in
 from spbn.inference.importance import Part, Particles, draw_rest, joined, weighted
@@ -45,10 +46,10 @@ def query(
     """Return what is likely, given evidence and interventions; see `Joint.query`."""
     require_count(n)
     if n < 1:
-        raise ArgumentError(f"n must be 1 or more, to have draws to answer from. Got {n}.")
-    if method not in METHODS:
-        raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}. Got {method!r} instead.")
-    known, set_to = read_evidence(network, evidence, "evidence"), read_evidence(network, do, "do")
+        raise ArgumentError(f"{argument('n')} must be 1 or more, to have draws to answer from. Got {n}.")
+    choice("method", method, METHODS)
+    known = read_evidence(network, evidence, argument("evidence"))
+    set_to = read_evidence(network, do, argument("do"))
     _require_sense(known, set_to)
     cases = _cases(network, known, set_to)
     return answer(cases, n, generator(seed), method, evidence=evidence or {}, do=do or {})
@@ -176,8 +177,11 @@ def log_constants(cases: Cases) -> FloatArray:
 def _warn_of_few_draws(effective: float, n: int) -> None:
     if effective < min(FEWEST, FEWEST_SHARE * n):
         warnings.warn(
-            f"the answer rests on only {effective:.0f} independent draws: what is known is far from what the "
-            f"network expects. Ask for more draws (n), or check the evidence for values outside the data.",
+            SpbnWarning(
+                f"the answer rests on only {effective:.0f} independent draws: what is known is far from what "
+                f"the network expects. Ask for more draws ({argument('n')}), or check the evidence for "
+                f"values outside the data."
+            ),
             stacklevel=5,
         )
 
@@ -214,8 +218,8 @@ def _cases(network: Joint, known: Known, set_to: Known) -> Cases:
     absent = [name for name in network.inputs if np.isnan(values[0, nodes.index(name)])]
     if absent:
         raise ArgumentError(
-            f"the network says nothing about its inputs, so evidence must have their values. It lacks "
-            f"{quoted(absent)}."
+            f"the network says nothing about its inputs, so {argument('evidence')} must have their values. "
+            f"It lacks {quoted(absent)}."
         )
     return Cases(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
 
@@ -223,12 +227,13 @@ def _cases(network: Joint, known: Known, set_to: Known) -> Cases:
 def _require_sense(known: Known, set_to: Known) -> None:
     if set_to.regions:
         raise ArgumentError(
-            f"do sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
+            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
         )
     both = [name for name in set_to.points if name in known.points or name in known.regions]
     if both:
         raise ArgumentError(
-            f"{quoted(both)} is in evidence and in do: it is either observed or set from outside."
+            f"{quoted(both)} is in {argument('evidence')} and in {argument('do')}: it is either observed or "
+            f"set from outside."
         )
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.errors import ArgumentError
+from spbn._base.checks import choice
 from spbn.kernels import exact, multiscale, pruned
 from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import engine as spectral
@@ -55,8 +55,7 @@ NARROW_QUERIES = 1_000  # of every span
 
 def require_engine(engine: str) -> None:
     """Refuse unknown engines."""
-    if engine not in ENGINES:
-        raise ArgumentError(f"engine must be one of {', '.join(map(repr, ENGINES))}. Got {engine!r} instead.")
+    choice("engine", engine, ENGINES)
 
 
 def log_density(

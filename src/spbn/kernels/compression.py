@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, frozen
+from spbn._base.checks import is_number, refuse
 from spbn._base.jit import compiled
-from spbn.errors import ArgumentError
 from spbn.kernels.spectral import boxes, engine
 from spbn.kernels.spectral.boxes import Grid
 from spbn.kernels.spectral.gridding import interpolate_at
@@ -133,12 +133,8 @@ BYTES_A_CELL, BYTES_A_ROW = 5.0, 1000.0
 
 def require_tolerance(tolerance: object) -> None:
     """Refuse tolerances that cannot be kept, or that nobody wants."""
-    is_number = isinstance(tolerance, int | float | np.floating) and not isinstance(tolerance, bool)
-    if not is_number or not LEAST_TOLERANCE <= tolerance <= GREATEST_TOLERANCE:  # type: ignore[operator]
-        raise ArgumentError(
-            f"tolerance must be between {LEAST_TOLERANCE:g} and {GREATEST_TOLERANCE:g}. "
-            f"Got {tolerance!r} instead."
-        )
+    if not is_number(tolerance) or not LEAST_TOLERANCE <= tolerance <= GREATEST_TOLERANCE:
+        refuse("tolerance", f"between {LEAST_TOLERANCE:g} and {GREATEST_TOLERANCE:g}", tolerance)
 
 
 def extent_beside(points: FloatArray, kept: BoolArray, tolerance: float) -> Extent | None:

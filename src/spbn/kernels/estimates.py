@@ -26,6 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray
+from spbn._base.checks import refuse
 from spbn.errors import ArgumentError
 from spbn.numerics.moments import Moments
 
@@ -38,7 +39,7 @@ def require_rule(rule: BandwidthRule) -> None:
     """Refuse anything that is not a bandwidth rule."""
     if not callable(rule) and not (isinstance(rule, str) and rule in RULES):
         known = ", ".join(map(repr, RULES))
-        raise ArgumentError(f"bandwidth must be {known} or a function. Got {rule!r} instead.")
+        refuse("bandwidth", f"{known} or a function", rule)
 
 
 def factor(rule: str, rows: int, dimensions: int) -> float:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.errors import DataError, SpbnError, quoted
+from spbn.errors import DataError, SpbnError, in_python, quoted, setting
 from spbn.inference.batch import imputed
 from spbn.inference.gibbs import refreshed
 from spbn.inference.left_out import without_themselves
@@ -230,7 +230,7 @@ def require_values(table: Table) -> None:
     if empty:
         raise DataError(
             f"{quoted(empty)} {'has' if len(empty) == 1 else 'have'} no values to learn from: leave it out "
-            f"(drop={empty!r} in learn)."
+            f"({setting('drop', empty)}{in_python(' in learn')})."
         )
     many = [name for name, hole in zip(table.names, holes, strict=True) if hole.mean() > LARGEST_SHARE]
     if many:

@@ -11,8 +11,9 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
+from spbn._base.checks import fraction, whole
 from spbn.diagnostics.unusual import Reason
-from spbn.errors import ArgumentError, DataError
+from spbn.errors import DataError, SpbnWarning, setting
 from spbn.monitoring.attribution import WINDOW, Verdicts, drift_of, reasons_for
 from spbn.monitoring.drift import DriftTest
 from spbn.monitoring.reference import Reference, reference_of
@@ -85,8 +86,7 @@ class Monitor:
     ) -> None:
         self._dynamic, self._network = networks_of(network)
         self._alarm, self._drift = _rate("alarm", alarm), _rate("drift", drift)
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise ArgumentError(f"seed must be a whole number, 0 or more. Got {seed!r} instead.")
+        whole("seed", seed)
         if self._dynamic is not None:
             reference = Past(self._dynamic).lagged(reference)
         self._reference = reference_of(
@@ -316,10 +316,7 @@ def _listed(names: Any) -> str:
 
 
 def _rate(name: str, value: Any) -> float:
-    is_number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
-    if not is_number or not 0.0 < value < 1.0:
-        raise ArgumentError(f"{name} must be between 0 and 1. Got {value!r} instead.")
-    return float(value)
+    return float(fraction(name, value))
 
 
 def _warn_if_too_rare(reference: Reference, alarm: float) -> None:
@@ -327,15 +324,20 @@ def _warn_if_too_rare(reference: Reference, alarm: float) -> None:
     rows = reference.rows
     if not reference.tail.is_extrapolated and alarm * (rows + 1) < 1.0:
         warnings.warn(
-            f"no row can raise an alarm: alarm={alarm:g} is less than one of {rows} reference rows, and "
-            f"their log-densities have too few different values for rarer rows to be told apart. Give "
-            f"more reference rows, or alarm={2.0 / rows:.1g}.",
+            SpbnWarning(
+                f"no row can raise an alarm: {setting('alarm', alarm, shown=f'{alarm:g}')} is less than one "
+                f"of {rows} reference rows, and their log-densities have too few different values for rarer "
+                f"rows to be told apart. Give more reference rows, or "
+                f"{setting('alarm', alarm, shown=f'{2.0 / rows:.1g}')}."
+            ),
             stacklevel=3,
         )
     elif alarm * rows < TOO_RARE:
         warnings.warn(
-            f"alarm={alarm:g} is far less than one of {rows} reference rows: how often it is raised may be "
-            f"wrong by a factor. Give more reference rows.",
+            SpbnWarning(
+                f"{setting('alarm', alarm, shown=f'{alarm:g}')} is far less than one of {rows} reference "
+                f"rows: how often it is raised may be wrong by a factor. Give more reference rows."
+            ),
             stacklevel=3,
         )
 

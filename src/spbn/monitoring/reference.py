@@ -22,7 +22,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray, same_uniforms
 from spbn.diagnostics.unusual import ONE_BY_ONE
 from spbn.diagnostics.validation import leave_one_out, out_of_fold, settings_of
-from spbn.errors import DataError, FitError
+from spbn.errors import DataError, FitError, SpbnWarning, in_python
 from spbn.fitting import fitted
 from spbn.monitoring.drift import counted
 from spbn.monitoring.row_scores import LOWEST, Scorer, both_of, contributions_of
@@ -324,9 +324,12 @@ def _warn_of_training_rows(network: BayesianNetwork, table: Table) -> None:
         same = sum(bytes(row) in known for row in np.ascontiguousarray(rows.columns.T))
         if same > 0.5 * table.rows and len(kept.names) > 1:
             warnings.warn(
-                f"{same} of the {table.rows} reference rows are among the rows that the network was fitted "
-                f"to, so new rows will look more unusual than they are: give other rows or the whole "
-                f"training table, which is recognised, or pass trained=True to leave rows out of the fit.",
+                SpbnWarning(
+                    f"{same} of the {table.rows} reference rows are among the rows that the network was "
+                    f"fitted to, so new rows will look more unusual than they are: give other rows or the "
+                    f"whole training table, which is recognised"
+                    f"{in_python(', or pass trained=True to leave rows out of the fit')}."
+                ),
                 stacklevel=4,
             )
             return

@@ -10,13 +10,14 @@ from typing import Any, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, frozen, generator, require_count
+from spbn._base.checks import at_least_0
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.base import Description, NodeType, ParameterTable
 from spbn.nodes.regions import Levels, Region
 from spbn.nodes.scorers import CountingScorer, smoothed
 from spbn.rows.configurations import MOST, Configurations, number_possible
-from spbn.rows.store import FitSettings, RowStore, require_smoothing
+from spbn.rows.store import FitSettings, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table, Variable
 
@@ -73,7 +74,7 @@ class ProbabilityTable:
         missing: Missing = "error",
     ) -> ProbabilityTable:
         """Count; `smoothing` is the number of extra rows per configuration, spread evenly over the levels."""
-        require_smoothing(smoothing)
+        at_least_0("smoothing", smoothing)
         family = [node, *parents]
         table = as_table(data, levels="infer", names=family, discrete=family, missing=missing)
         return cls._of(table, smoothing)

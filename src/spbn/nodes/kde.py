@@ -11,7 +11,7 @@ import numpy as np
 
 from spbn import kernels
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
-from spbn.errors import ArgumentError, FitError, quoted
+from spbn.errors import ArgumentError, FitError, quoted, setting
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.whitened import PreparedKernels
@@ -72,8 +72,8 @@ class KDE:
         bandwidths.require_rule(bandwidth)
         if bandwidth == "cv":
             raise ArgumentError(
-                "bandwidth='cv' is for CKDE nodes, whose density given parents is what it maximises. "
-                "Use 'scott', 'silverman' or a function."
+                f"{setting('bandwidth', 'cv')} is for CKDE nodes, whose density given parents is what it "
+                f"maximises. Use 'scott', 'silverman' or a function."
             )
         kernels.require_engine(engine)
         table = as_table(data, names=names, missing=missing, min_rows=2)

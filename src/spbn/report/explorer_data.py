@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, Seed
-from spbn.errors import ArgumentError
+from spbn._base.checks import is_whole, refuse
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
@@ -173,11 +173,8 @@ def cut(values: FloatArray) -> tuple[Axis, npt.NDArray[np.uint16]]:
 
 
 def _require_samples(samples: object) -> int:
-    is_whole = isinstance(samples, int | np.integer) and not isinstance(samples, bool)
-    if not is_whole or not 1 <= int(samples) <= LARGEST:  # type: ignore[call-overload]
-        raise ArgumentError(
-            f"samples must be a whole number between 1 and {LARGEST:,}. Got {samples!r} instead."
-        )
+    if not is_whole(samples, 1, LARGEST):
+        refuse("samples", f"a whole number between 1 and {LARGEST:,}", samples)
     return int(samples)  # type: ignore[call-overload]
 
 

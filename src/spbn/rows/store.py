@@ -11,7 +11,6 @@ their sum is the same.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ import numpy as np
 
 from spbn import kernels
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.errors import ArgumentError
+from spbn._base.checks import at_least_0
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.estimates import BandwidthRule
 from spbn.numerics.regression import MomentStack
@@ -56,14 +55,7 @@ class FitSettings:
     def __post_init__(self) -> None:
         bandwidths.require_rule(self.bandwidth)
         kernels.require_engine(self.engine)
-        require_smoothing(self.smoothing)
-
-
-def require_smoothing(smoothing: object) -> None:
-    """Refuse anything but a number that is not negative."""
-    is_number = isinstance(smoothing, int | float | np.floating) and not isinstance(smoothing, bool)
-    if not is_number or not 0 <= smoothing < math.inf:  # type: ignore[operator]
-        raise ArgumentError(f"smoothing must be 0 or more. Got {smoothing!r} instead.")
+        at_least_0("smoothing", self.smoothing)
 
 
 class Scorer(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, argument, quoted
 from spbn.nodes.base import NodeType
 from spbn.nodes.family_scorer import FamilyScorer
 from spbn.numerics.moments import Moments
@@ -110,12 +110,13 @@ class BGe(Score):
         require_continuous(table, "BGe", "use BIC, or leave them out")
         n = len(table.names)
         if not isinstance(iss_mu, int | float) or not 0 < iss_mu < math.inf:
-            raise ArgumentError(f"iss_mu must be positive. Got {iss_mu!r} instead.")
+            raise ArgumentError(f"{argument('iss_mu')} must be positive. Got {iss_mu!r} instead.")
         if iss_w is None:
             iss_w = n + 2
         if not isinstance(iss_w, int | float) or not n + 1 < iss_w < math.inf:
             raise ArgumentError(
-                f"iss_w must be greater than the number of variables + 1 ({n + 1}). Got {iss_w!r}."
+                f"{argument('iss_w')} must be greater than the number of variables + 1 ({n + 1}). "
+                f"Got {iss_w!r}."
             )
         moments = Moments.of(table.columns)
         shift = np.zeros(n) if nu is None else _prior_mean(nu, table) - moments.mean

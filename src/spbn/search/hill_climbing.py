@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, final
 
+from spbn._base.checks import at_least_0, seconds, whole
 from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
 from spbn.search.deltas import Deltas
-from spbn.search.operators import Operator, constrain, require_seconds, require_whole
+from spbn.search.operators import Operator, constrain
 from spbn.structure import Structure
 
 NO_IMPROVEMENT = "no operator improves the score"
@@ -206,11 +207,11 @@ def hill_climb(
     """
     began = time.monotonic()
     _require_score(score, start)
-    require_whole("patience", patience, least=0)
-    require_whole("max_steps", max_steps, least=0, optional=True)
-    if not isinstance(epsilon, int | float) or not 0 <= epsilon < math.inf:
-        raise ArgumentError(f"epsilon must be 0 or more. Got {epsilon!r} instead.")
-    require_seconds(max_seconds)
+    whole("patience", patience)
+    if max_steps is not None:
+        whole("max_steps", max_steps, or_none=True)
+    at_least_0("epsilon", epsilon)
+    seconds("max_seconds", max_seconds)
     _require_columns(score, start)
     structure, constraints = constrain(
         start,

@@ -15,9 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from spbn._base.arrays import BoolArray
-from spbn.errors import ArgumentError, KnowledgeError, quoted
+from spbn._base.checks import refuse, whole
+from spbn.errors import ArgumentError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import DAG, Arc
-from spbn.graphs.knowledge import Knowledge
+from spbn.graphs.knowledge import REQUIRED_ARCS, Knowledge
 from spbn.nodes.admission import impossible_arcs, refusal, refuse_impossible
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
@@ -180,10 +181,9 @@ def constrain(
     """
     kinds = (operators,) if isinstance(operators, str) else tuple(operators)
     if not kinds or not set(kinds) <= set(KINDS):
-        raise ArgumentError(
-            f"operators must be some of {', '.join(map(repr, KINDS))}. Got {kinds!r} instead."
-        )
-    require_whole("max_parents", max_parents, least=0, optional=True)
+        refuse("operators", f"some of {', '.join(map(repr, KINDS))}", kinds)
+    if max_parents is not None:
+        whole("max_parents", max_parents, or_none=True)
     choices, required = tuple(types), list(required_arcs)
     names = start.dag.nodes
     impossible = impossible_arcs([variables[node] for node in names])
@@ -195,12 +195,15 @@ def constrain(
     wrong = np.argwhere(start.dag.matrix & knowledge.forbidden_arcs).tolist()
     if wrong:
         named = ", ".join(f"{names[i]} → {names[j]}" for i, j in wrong)
-        raise KnowledgeError(f"start has forbidden arcs: {named}.")
-    dag = DAG.checked(names, start.dag.matrix | knowledge.required_arcs)
+        raise KnowledgeError(f"{argument('start')} has forbidden arcs: {named}.")
+    dag = DAG.checked(names, start.dag.matrix | knowledge.required_arcs, REQUIRED_ARCS)
     limit = len(names) if max_parents is None else max_parents
     crowded = [node for node in dag.nodes if len(dag.parents(node)) > limit]
     if crowded:
-        raise ArgumentError(f"start gives more than max_parents={max_parents} parents to {quoted(crowded)}.")
+        raise ArgumentError(
+            f"{in_python('start', elsewhere=argument('required_arcs'))} gives more than "
+            f"{setting('max_parents', max_parents)} parents to {quoted(crowded)}."
+        )
     given = dict(start.types)
     fixed = {fixed_types} if isinstance(fixed_types, str) else set(fixed_types)
     for node in fixed:
@@ -226,22 +229,3 @@ def arcs_into(inputs: Iterable[str], names: Iterable[str]) -> list[Arc]:
     """Return all arcs that would point into inputs, which have no parents."""
     everything = list(names)
     return [(source, name) for name in inputs for source in everything if source != name]
-
-
-def require_whole(name: str, value: object, *, least: int, optional: bool = False) -> None:
-    """Refuse a value that is not a whole number of at least `least`."""
-    if optional and value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        alternative = ", or None" if optional else ""
-        raise ArgumentError(
-            f"{name} must be a whole number, {least} or more{alternative}. Got {value!r} instead."
-        )
-
-
-def require_seconds(value: object) -> None:
-    """Refuse anything that is not a time, or None."""
-    if value is not None and (
-        isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0
-    ):
-        raise ArgumentError(f"max_seconds must be a number, 0 or more, or None. Got {value!r} instead.")

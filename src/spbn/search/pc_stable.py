@@ -44,8 +44,9 @@ from typing import Any, Literal
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.checks import fraction, is_whole, refuse
 from spbn._base.progress import stage_progress
-from spbn.errors import ArgumentError
+from spbn.errors import ArgumentError, argument
 from spbn.graphs.dag import PDAG, Arc
 from spbn.graphs.knowledge import Knowledge
 from spbn.graphs.orientation import Triple, meek, reaches, unshielded_triples
@@ -172,19 +173,14 @@ def _result(inquiry: Inquiry, skeleton: Skeleton, directed: BoolArray, undirecte
 def _check(test: IndependenceTest, alpha: float, max_conditioning: int | None, orientation: str) -> None:
     if not isinstance(test, IndependenceTest):
         raise ArgumentError(
-            f"test must be an independence test on the data, for example RCoT(data). "
+            f"{argument('test')} must be an independence test on the data, for example RCoT(data). "
             f"Got {type(test).__name__} instead."
         )
-    if not isinstance(alpha, float | int) or not 0 < alpha < 1:
-        raise ArgumentError(f"alpha must be between 0 and 1. Got {alpha!r} instead.")
-    if max_conditioning is not None and (not isinstance(max_conditioning, int) or max_conditioning < 0):
-        raise ArgumentError(
-            f"max_conditioning must be None or a whole number, 0 or more. Got {max_conditioning!r} instead."
-        )
+    fraction("alpha", alpha)
+    if max_conditioning is not None and not is_whole(max_conditioning, 0):
+        refuse("max_conditioning", "None or a whole number, 0 or more", max_conditioning)
     if orientation not in ("majority", "conservative", "sepset"):
-        raise ArgumentError(
-            f"orientation must be 'majority', 'conservative' or 'sepset'. Got {orientation!r} instead."
-        )
+        refuse("orientation", "'majority', 'conservative' or 'sepset'", orientation)
 
 
 @dataclass(frozen=True)

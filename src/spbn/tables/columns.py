@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base.arrays import FloatArray
-from spbn.errors import DataError, quoted
+from spbn.errors import DataError, in_python, quoted, setting
 from spbn.tables.levels import is_series
 
 if TYPE_CHECKING:
@@ -203,4 +203,5 @@ def named(names: Sequence[str], *, verb: bool = True) -> str:
 
 def how_to_drop(names: Sequence[str]) -> str:
     """Say how to leave columns out."""
-    return f"leave {'them' if len(names) > 1 else 'it'} out (drop={list(names)!r} in learn)"
+    how = f"{setting('drop', list(names))}{in_python(' in learn')}"
+    return f"leave {'them' if len(names) > 1 else 'it'} out ({how})"

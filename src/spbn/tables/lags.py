@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
-from spbn.errors import ArgumentError, DataError, in_python, quoted
+from spbn._base.checks import whole
+from spbn.errors import ArgumentError, DataError, argument, in_python, quoted, setting
 from spbn.tables.columns import columns_of
 from spbn.tables.levels import as_text, is_series
 from spbn.tables.splits import Split
@@ -150,8 +151,8 @@ def require_there(columns: Collection[str], data: Any, **names: str | None) -> N
             in_index = name in getattr(getattr(data, "index", None), "names", ())
             remedy = " It is in the index: pass data.reset_index()." if in_index else ""
             raise DataError(
-                f"the data lacks the column {name!r} ({what}={name!r}). Its columns are {quoted(columns)}."
-                f"{remedy}"
+                f"the data lacks the column {name!r} ({setting(what, name)}). Its columns are "
+                f"{quoted(columns)}.{remedy}"
             )
 
 
@@ -239,16 +240,17 @@ def _require_ascending(
     array = values.to_list() if is_series(values) else list(values)
     name = names[codes[after]]
     where = f" of series {name!r}" if name else ""
+    apart = "" if name else f", or name the column that tells series apart ({setting('series', ...)})"
     if steps[wrong[0]] == 0:
         raise DataError(
             f"the time {array[after]!s}{where} in column {time!r} appears twice, in rows {before + 1} and "
             f"{after + 1}, counted from 1: keep one of them"
-            + (", or name the column that tells series apart (series=...)." if not name else ".")
+            f"{apart}."
         )
     raise DataError(
         f"the times{where} in column {time!r} are not sorted: {array[after]!s} in row {after + 1}, counted "
         f"from 1, comes after {array[before]!s} in row {before + 1}. Sort the rows by time"
-        + (", or name the column that tells series apart (series=...)." if not name else ".")
+        f"{apart}."
     )
 
 
@@ -280,12 +282,11 @@ def blocked_split(windows: IntArray, *, folds: int, validation: float, seed: See
         Windows × width: their rows, the last row first, in the order of time.
     """
     rows, width = windows.shape
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 2:
-        raise ArgumentError(f"folds must be a whole number, 2 or more. Got {folds!r} instead.")
+    folds = whole("folds", folds, 2)
     if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
         raise ArgumentError(
-            f"validation must be a fraction between 0 and 1: rows that follow each other are validated in "
-            f"blocks. Got {validation!r:.60} instead."
+            f"{argument('validation')} must be a fraction between 0 and 1: rows that follow each other are "
+            f"validated in blocks. Got {validation!r:.60} instead."
         )
     held_out = max(1, round(folds * validation / (1.0 - validation)))
     is_held_out = np.zeros(folds + held_out, dtype=np.bool_)
@@ -301,8 +302,8 @@ def blocked_split(windows: IntArray, *, folds: int, validation: float, seed: See
     if not len(test) or found.min() < 1:
         raise ArgumentError(
             f"{rows} rows are too few for {folds} folds and {held_out} blocks to validate with, each of "
-            f"which loses its first {width - 1} rows: use fewer folds (folds={max(2, folds // 2)}), fewer "
-            f"lags, or more rows."
+            f"which loses its first {width - 1} rows: use fewer folds "
+            f"({setting('folds', max(2, folds // 2))}), fewer lags, or more rows."
         )
     return Split(training, labels[training], test)
 

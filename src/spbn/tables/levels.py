@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.errors import DataError, quoted
+from spbn.errors import DataError, in_python, quoted, setting
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -125,8 +125,8 @@ def require_categories(name: str, found: Categories) -> None:
     what = f"dates or times, such as {found.levels[0]!r}" if seems_dated(found.levels) else seems_named(found)
     if what:
         raise DataError(
-            f"column {name!r} holds {what}: leave it out (drop={[name]!r} in learn), or pass "
-            f"discrete={[name]!r} if they are categories."
+            f"column {name!r} holds {what}: leave it out ({setting('drop', [name])}"
+            f"{in_python(' in learn')}), or pass {setting('discrete', [name])} if they are categories."
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import DataError, argument, quoted, setting
 from spbn.tables.columns import as_array, columns_of, how_to_drop, name_them, named, named_by_text, to_floats
 from spbn.tables.levels import (
     Categories,
@@ -91,7 +91,7 @@ def as_table(
         are refused. If missing values are kept, infinite ones count as missing, and nothing else is refused.
     """
     if missing not in ("error", "drop", "keep", None):
-        raise ArgumentError(f"missing must be 'error' or 'drop'. Got {missing!r} instead.")
+        either("missing", missing, ("error", "drop"))
     columns = {} if isinstance(data, Table) else columns_of(data)
     if variables is not None:
         names = [variable.name for variable in variables]
@@ -144,7 +144,10 @@ def _inferred(
     chosen = [discrete] if isinstance(discrete, str) else list(discrete)
     unknown = [name for name in chosen if name not in columns]
     if unknown and columns:
-        raise DataError(f"discrete names unknown columns: {quoted(unknown)}. The data has {quoted(columns)}.")
+        raise DataError(
+            f"{argument('discrete')} names unknown columns: {quoted(unknown)}. "
+            f"The data has {quoted(columns)}."
+        )
 
     def read(name: str, values: Any) -> Column:
         if name in continuous or (name not in chosen and not is_categorical(values)):
@@ -224,7 +227,7 @@ def _complete(table: Table, missing: str | None, min_rows: int) -> Table:
             )
         if missing != "drop":
             remedy = (
-                "fill them, or pass missing='drop' to leave such rows out"
+                f"fill them, or pass {setting('missing', 'drop')} to leave such rows out"
                 if missing
                 else "drop or fill those rows"
             )
@@ -241,10 +244,14 @@ def _not_dropped(names: list[str], drop: Sequence[str]) -> list[str]:
     dropped = [drop] if isinstance(drop, str) else list(drop)
     absent = [name for name in dropped if name not in names]
     if absent:
-        raise DataError(f"drop names unknown columns: {quoted(absent)}. The data has {quoted(names)}.")
+        raise DataError(
+            f"{argument('drop')} names unknown columns: {quoted(absent)}. The data has {quoted(names)}."
+        )
     kept = [name for name in names if name not in dropped]
     if not kept:
-        raise DataError(f"drop names all columns, {quoted(names)}, which leaves none to use: drop fewer.")
+        raise DataError(
+            f"{argument('drop')} names all columns, {quoted(names)}, which leaves none to use: drop fewer."
+        )
     return kept
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
-from spbn.errors import ArgumentError, DataError
+from spbn.errors import ArgumentError, DataError, argument, in_python
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def fold_labels(
         if not 2 <= folds <= rows:
             aside = f"training rows: {rows}, with {held_out} of {rows + held_out} set aside for validation"
             counted = f"the number of {aside}" if held_out else f"the number of rows, {rows}"
-            raise ArgumentError(f"folds must be between 2 and {counted}. Got {folds} instead.")
+            raise ArgumentError(f"{argument('folds')} must be between 2 and {counted}. Got {folds} instead.")
         labels = generator(seed).permutation(rows) % int(folds)
         _spread_levels(labels, discrete, 2, lambda counts: bool((counts > 0).sum() > 1))
     else:
@@ -76,7 +76,8 @@ def holdout_rows(
     """
     if not isinstance(fraction, float | int | np.floating) or not 0 < fraction < 1:
         raise ArgumentError(
-            f"validation must be a fraction between 0 and 1, or a table. Got {fraction!r} instead."
+            f"{argument('validation')} must be a fraction between 0 and 1{in_python(', or a table')}. "
+            f"Got {fraction!r} instead."
         )
     held_out = round(rows * float(fraction))
     if not 0 < held_out < rows:
@@ -144,11 +145,16 @@ def _given_labels(rows: int, labels: npt.ArrayLike) -> IntArray:
         array = np.asarray(labels)
         distinct, codes = np.unique(array, return_inverse=True)
     except (TypeError, ValueError):
-        raise ArgumentError(f"folds must be a count, or labels of one kind. Got {labels!r:.100}.") from None
+        raise ArgumentError(
+            f"{argument('folds')} must be a count, or labels of one kind. Got {labels!r:.100}."
+        ) from None
     if array.shape != (rows,):
         raise ArgumentError(
-            f"folds must be a count or one label for each of the {rows} rows. Got shape {array.shape}."
+            f"{argument('folds')} must be a count or one label for each of the {rows} rows. "
+            f"Got shape {array.shape}."
         )
     if len(distinct) < 2:
-        raise ArgumentError(f"folds must label at least 2 folds. All labels are {distinct[0]!r}.")
+        raise ArgumentError(
+            f"{argument('folds')} must label at least 2 folds. All labels are {distinct[0]!r}."
+        )
     return codes.astype(np.int64)

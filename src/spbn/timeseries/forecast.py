@@ -11,7 +11,8 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.errors import ArgumentError, quoted
+from spbn._base.checks import whole
+from spbn.errors import ArgumentError, argument, in_python, quoted, setting
 from spbn.inference.problem import read_region
 from spbn.tables.table import Variable
 
@@ -148,10 +149,11 @@ class Forecast:
             The series, if there are several.
         """
         horizon = self.steps if within is None else within
-        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-            raise ArgumentError(f"within must be a number of steps, 1 or more. Got {within!r} instead.")
+        whole("within", horizon, 1, requirement="a number of steps, 1 or more")
         if horizon > self.steps:
-            raise ArgumentError(f"the forecast has {self.steps} steps only. Got within={horizon}.")
+            raise ArgumentError(
+                f"the forecast has {self.steps} steps only. Got {setting('within', horizon)}."
+            )
         return float(self._happens(event, series)[:, :horizon].any(axis=1).mean())
 
     def first(self, event: Event, *, series: str | None = None) -> FloatArray:
@@ -163,7 +165,7 @@ class Forecast:
         return np.where(happens.any(axis=1), happens.argmax(axis=1) + 1.0, np.inf)
 
     def plot(self, variables: Sequence[str] | None = None, *, series: str | None = None) -> Figure:
-        """Draw fan charts: the history, then median, 50 % and 90 % of the paths; `spbn.plots.plot_forecast`."""
+        """Draw fan charts: the history, then median, 50 % and 90 % of the paths (`plot_forecast`)."""
         figure: Figure = display.plot(self, variables, series=series)
         return figure
 
@@ -226,7 +228,9 @@ class Forecast:
         happens = np.ones(shape, dtype=np.bool_)
         for name, value in event.items():
             k = self._place(name)
-            region = read_region(self.variables[k], value, "the event")
+            region = read_region(
+                self.variables[k], value, in_python("the event", elsewhere=argument("event"))
+            )
             if region is not None:
                 happens &= region.contains(self.draws[k, place])
         return happens
@@ -242,7 +246,9 @@ class Forecast:
             return 0
         if series is None or str(series) not in self.series:
             got = "" if series is None else f" Got {series!r}."
-            raise ArgumentError(f"say which series (series=...): it must be {quoted(self.series)}.{got}")
+            raise ArgumentError(
+                f"say which series ({setting('series', ...)}): it must be {quoted(self.series)}.{got}"
+            )
         return self.series.index(str(series))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn._base.checks import whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
-from spbn.errors import ArgumentError, DataError, GraphError, ModelFileError, SpbnError, quoted
+from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
 from spbn.io import model
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
@@ -398,14 +399,12 @@ model.register("dynamic", DynamicNetwork.from_record)
 
 def require_lags(lags: object) -> None:
     """Refuse anything that is not a number of lags."""
-    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 1:
-        raise ArgumentError(f"lags must be a whole number, 1 or more. Got {lags!r} instead.")
+    whole("lags", lags, 1)
 
 
 def require_steps(name: str, value: object) -> None:
     """Refuse anything that is not a whole number, 1 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ArgumentError(f"{name} must be a whole number, 1 or more. Got {value!r} instead.")
+    whole(name, value, 1)
 
 
 def _last_runs(runs: Runs) -> list[int]:
