@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import spbn
+from command_line import run_line
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -71,15 +71,10 @@ def require_same(page, printed, shown):
 
 def run_command(line, page):
     """Run a command of a page as the shell would."""
-    from typer.testing import CliRunner
-
-    from spbn.cli.main import app
-
-    name, *arguments = shlex.split(line, comments=True)
-    assert name == "spbn", f"{page}: only commands of spbn can be tested. Got {line!r}"
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, f"{page}: {line}\n{result.output}\n{result.exception!r}"
-    return result.output
+    assert line.startswith("spbn "), f"{page}: only commands of spbn can be tested. Got {line!r}"
+    code, output, error = run_line(line)
+    assert code == 0, f"{page}: {line}\n{output}\n{error!r}"
+    return output
 
 
 @pytest.fixture

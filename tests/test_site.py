@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from command_line import GROUP
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 #: Attributes by which a page refers to something.
@@ -55,12 +57,8 @@ def test_tutorials_are_pages_with_what_their_cells_show(site):
 
 def test_generated_pages_are_complete(site):
     """Every command with every option, and every release."""
-    import typer
-
-    from spbn.cli.main import app
-
     page = html.unescape((site / "commands.html").read_text(encoding="utf-8"))
-    for name, command in typer.main.get_command(app).commands.items():
+    for name, command in GROUP.commands.items():
         assert f"spbn {name}" in page
         shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
         options = [option for parameter in shown for option in parameter.opts if option[0] == "-"]

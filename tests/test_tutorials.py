@@ -11,9 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import typer.main
 
-from spbn.cli.main import app
+from command_line import GROUP
 
 pytest.importorskip("nbclient")
 pytest.importorskip("matplotlib")
@@ -75,7 +74,7 @@ def test_there_are_three_with_figures_that_are_described():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_commands_of_a_tutorial_can_be_given(path):
     """They are understood, and what they read was written by a cell, or by a command before."""
-    commands = typer.main.get_command(app).commands
+    commands = GROUP.commands
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     text = {
         kind: "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == kind)

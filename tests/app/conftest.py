@@ -5,7 +5,9 @@ import sys
 import pytest
 
 import spbn
-from spbn.cli.main import main
+from command_line import main
+from command_options import HOLES, SERIES, labelled_frame
+from learning_options import FRAME
 
 from strategies import nonlinear_frame
 
@@ -22,6 +24,18 @@ def folder(tmp_path, monkeypatch):
 def model(folder):
     """The folder, with a model as well."""
     spbn.learn(nonlinear_frame(150, 3)).save("model.spbn")
+    return folder
+
+
+@pytest.fixture
+def tables(folder):
+    """Tables, and a model of one of them."""
+    FRAME.to_csv("frame.csv", index=False)
+    HOLES.to_csv("holes.csv", index=False)
+    FRAME.assign(name="Bob").to_csv("named.csv", index=False)
+    SERIES.to_csv("series.csv", index=False)
+    labelled_frame().rename(columns={"few": "d"}).to_csv("labelled.csv", index=False)
+    spbn.learn(FRAME).save("m.spbn")
     return folder
 
 

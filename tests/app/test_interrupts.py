@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-import typer
 
 import spbn
+from command_line import answer_questions
 from spbn.io.checkpoint import Checkpoint
 
 
@@ -41,8 +41,7 @@ def test_without_a_terminal_it_is_saved(interrupted, run):
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_on_a_terminal_it_is_offered(answer, interrupted, run, monkeypatch):
-    asked = []
-    monkeypatch.setattr(typer, "confirm", lambda text, **options: asked.append(text) or answer)
+    asked = answer_questions(monkeypatch, answer)
     monkeypatch.setattr("spbn.cli.learn._is_terminal", lambda: True)
     code, out, _ = run(*LEARN, "--out", "m.spbn")
     assert code == 130

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import typer.main
 
 import spbn
+from command_line import GROUP
 from mixed import mixed_frame
 from spbn.cli.answers import plain
-from spbn.cli.main import app
 from time_series import autoregression
 
 from strategies import nonlinear_frame
@@ -216,7 +215,7 @@ STREAM = "watch"  # goes on for ever, so it prints an object per line; see test_
 
 
 def test_every_command_is_tried():
-    assert set(CASES) | {STREAM} == set(typer.main.get_command(app).commands)
+    assert set(CASES) | {STREAM} == set(GROUP.commands)
 
 
 @pytest.mark.parametrize("command", CASES)

@@ -10,11 +10,10 @@ import sys
 from typing import Annotated, Literal, get_args, get_origin
 
 import pytest
-import typer.main
 
-from spbn.cli.main import GROUPS, app
+from command_line import GROUP
+from spbn.cli.main import GROUPS
 
-GROUP = typer.main.get_command(app)
 EXAMPLE = re.compile(r"^\s*\[dim\](.*)\[/\]$", re.MULTILINE)
 
 

@@ -2,11 +2,10 @@ import inspect
 import shlex
 
 import pytest
-import typer.main
 
 import spbn
+from command_line import options_of
 from spbn.cli.arguments import names_in
-from spbn.cli.main import app
 from spbn.cli.wording import OPTIONS, in_options, joined
 
 
@@ -68,13 +67,7 @@ def test_names_can_be_copied_from_a_message_to_a_shell(names):
 
 
 def test_every_option_is_one_of_the_command_line():
-    commands = typer.main.get_command(app).commands
-    known = {
-        name
-        for command in ("learn", "confidence", "compact", "explore", "watch")
-        for p in commands[command].params
-        for name in p.opts
-    }
+    known = set().union(*map(options_of, ("learn", "confidence", "compact", "explore", "watch")))
     only_python = {"--types", "--engine"}
     assert set(OPTIONS.values()) - only_python <= known
     assert set(inspect.signature(spbn.learn).parameters) - {"data", "progress"} <= set(OPTIONS)

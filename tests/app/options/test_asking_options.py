@@ -1,0 +1,279 @@
+"""Options of the commands that ask a model: score, query, impute, predict and sample."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spbn
+from command_options import (
+    option,
+)
+from learning_options import FRAME
+from spbn.plots.posteriors import save_posterior
+
+pytestmark = pytest.mark.usefixtures("tables")
+
+
+NEW = FRAME.iloc[:-4]  # not the training table, whose rows would be left out one by one
+
+
+def scored(run, *arguments):
+    """Score rows, and return those that are printed, as lists of words."""
+    NEW.to_csv("new.csv", index=False)
+    code, out, err = run("score", "m.spbn", "new.csv", *arguments)
+    assert code == 0, err
+    return [line.split() for line in out.splitlines() if re.match(r" *\d+ +-", line)]
+
+
+@option("score", "--top")
+def test_score_top(run):
+    order = spbn.learn(FRAME).logpdf(NEW).argsort()
+    for top in (0, 3, 56):
+        assert [int(row[0]) for row in scored(run, "--top", top)] == [i + 1 for i in order[:top]]
+    assert len(scored(run)) == 20
+
+
+@option("score", "--by-node")
+def test_score_by_node(run):
+    by_node = spbn.learn(FRAME).logpdf_by_node(NEW)
+    row, total, *contributions = scored(run, "--top", 1, "--by-node")[0]
+    expected = by_node.iloc[int(row) - 1]
+    assert [float(number) for number in contributions] == pytest.approx(expected.tolist(), abs=1e-3)
+    assert float(total) == pytest.approx(expected.sum(), abs=1e-3)
+
+
+@option("score", "--out")
+def test_score_out(run):
+    network = spbn.learn(FRAME)
+    scored(run, "--out", "s.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("s.csv"), pd.DataFrame({"logpdf": network.logpdf(NEW)}))
+    scored(run, "--by-node", "--out", "s.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("s.csv")[list("abcd")], network.logpdf_by_node(NEW))
+
+
+def holed(rows):
+    """Return some rows, with holes in two columns."""
+    rows = rows.copy()
+    rows.loc[rows.index[[2, 7]], "b"] = np.nan
+    rows.loc[rows.index[7], "d"] = np.nan
+    return rows
+
+
+@option("score", "--missing")
+def test_score_missing(run):
+    rows = holed(NEW)
+    rows.to_csv("h.csv", index=False)
+    code, _, err = run("score", "m.spbn", "h.csv")
+    assert code == 2
+    assert "in column 'b', the first in row 3 (line 4)" in err
+    assert "--missing integrate" in err
+    code, out, err = run("score", "m.spbn", "h.csv", "--missing", "integrate", "--top", 99, "--out", "s.csv")
+    assert (code, err) == (0, "")
+    expected = spbn.learn(FRAME).logpdf(rows, missing="integrate")
+    np.testing.assert_allclose(pd.read_csv("s.csv")["logpdf"], expected)
+    printed = [line.split(maxsplit=2) for line in out.splitlines() if re.match(r" *\d+ +-", line)]
+    assert [int(words[0]) for words in printed] == (expected.argsort() + 1).tolist()
+    assert {int(words[0]): words[2] for words in printed if len(words) > 2} == {3: "b", 8: "b, d"}
+    assert run("score", "m.spbn", "h.csv", "--missing", "integrate", "--by-node")[0] == 2
+
+
+@option("score", "--seed")
+def test_score_seed(run):
+    rows = holed(NEW)
+    rows.to_csv("h.csv", index=False)
+    network = spbn.learn(FRAME)
+    found = {}
+    for seed in (0, 5):
+        options = ("--missing", "integrate", "--seed", seed, "--out", "s.csv")
+        assert run("score", "m.spbn", "h.csv", *options)[0] == 0
+        found[seed] = pd.read_csv("s.csv")["logpdf"]
+        np.testing.assert_allclose(found[seed], network.logpdf(rows, missing="integrate", seed=seed))
+    assert not np.array_equal(found[0], found[5])
+
+
+def answered(run, *arguments):
+    """Ask a model something, and return what is printed for programs."""
+    code, out, err = run("query", "m.spbn", *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def same_answer(printed, posterior):
+    """Tell whether what is printed is a posterior."""
+    means = {name: numbers["mean"] for name, numbers in printed["variables"].items()}
+    return means == posterior.mean().to_dict() and printed["log_evidence"] == posterior.log_evidence
+
+
+@option("query", "--given")
+def test_query_given(run):
+    network = spbn.learn(FRAME)
+    printed = answered(run, "--given", "b=0.5", "--given", "-1<=d<=1")
+    assert same_answer(printed, network.query({"b": 0.5, "d": (-1, 1)}))
+    assert printed["given"] == {"b": 0.5, "d": [-1.0, 1.0]}
+    assert not same_answer(answered(run), network.query({"b": 0.5, "d": (-1, 1)}))
+
+
+@option("query", "--do")
+def test_query_do(run):
+    network = spbn.learn(FRAME)
+    node = next(node for node in network.nodes if network.structure.parents(node))
+    parent = network.structure.parents(node)[0]
+    printed = answered(run, "--do", f"{node}=0.5")
+    assert same_answer(printed, network.query(do={node: 0.5}))
+    assert printed["do"] == {node: 0.5}
+    seen = network.query({node: 0.5})
+    assert printed["variables"][parent]["mean"] != seen.mean()[parent]
+
+
+@option("query", "--event")
+def test_query_event(run):
+    posterior = spbn.learn(FRAME).query({"b": 0.5})
+    happened = (posterior.draws["a"] > 0.2) & (posterior.draws["d"] < 0)
+    expected = posterior.weights[happened.to_numpy()].sum()
+    printed = answered(run, "--given", "b=0.5", "--event", "a>0.2", "--event", "d<0")["event"]
+    assert printed["probability"] == pytest.approx(expected) != posterior.probability({"a": (0.2, None)})
+    error = (expected * (1 - expected) / posterior.effective_size) ** 0.5
+    assert printed["standard_error"] == pytest.approx(error)
+    out = run("query", "m.spbn", "--given", "b=0.5", "--event", "a>0.2", "--event", "d<0")[1]
+    assert f"P(a>0.2 and d<0) = {expected:.4g} ± {error:.2g}" in out
+
+
+@option("query", "-n")
+def test_query_n(run):
+    assert same_answer(answered(run, "--given", "b=0.5", "-n", 77), spbn.learn(FRAME).query({"b": 0.5}, n=77))
+    assert run("query", "m.spbn", "-n", 0)[2] == "spbn: -n must be 1 or more. Got 0.\n"
+
+
+@option("query", "--seed")
+def test_query_seed(run):
+    network = spbn.learn(FRAME)
+    assert same_answer(answered(run, "--given", "b=0.5", "--seed", 4), network.query({"b": 0.5}, seed=4))
+    assert not same_answer(answered(run, "--given", "b=0.5"), network.query({"b": 0.5}, seed=4))
+
+
+@option("query", "--out")
+def test_query_out(run):
+    arguments = ("--given", "b=0.5", "-n", 50, "--seed", 3, "--out", "s.parquet")
+    code, out, _ = run("query", "m.spbn", *arguments)
+    assert code == 0
+    assert out.endswith("50 draws written to s.parquet\n")
+    posterior = spbn.learn(FRAME).query({"b": 0.5}, n=50, seed=3)
+    pd.testing.assert_frame_equal(pd.read_parquet("s.parquet"), posterior.sample(50, seed=3))
+    assert answered(run, *arguments)["method"] == posterior.method  # what is written is said elsewhere
+
+
+@option("query", "--plot")
+def test_query_plot(run):
+    assert run("query", "m.spbn", "--given", "b=0.5", "-n", 50, "--plot", "p.svg")[0] == 0
+    drawn = Path("p.svg").read_text()
+    assert all(f">{name}</text>" in drawn for name in "abcd")
+    assert "given what is known" in drawn
+    save_posterior(spbn.learn(FRAME).query({"b": 0.5}, n=50), Path("again.svg"))
+    assert Path("again.svg").read_text() == drawn
+
+
+def test_an_answer_in_json(run):
+    posterior = spbn.learn(FRAME).query({"b": 0.5})
+    printed = answered(run, "--given", "b=0.5")
+    assert printed["method"] == posterior.method
+    assert printed["effective_size"] == posterior.effective_size
+    assert printed["log_evidence_error"] == posterior.log_evidence_error
+    for name, numbers in printed["variables"].items():
+        low, high = posterior.interval(printed["share"]).loc[name]
+        expected = {"mean": posterior.mean(), "std": posterior.std(), "median": posterior.median()}
+        expected = {key: values[name] for key, values in expected.items()} | {"low": low, "high": high}
+        assert numbers == expected
+
+
+@option("impute", "--out")
+def test_impute_out(run):
+    holed(FRAME).assign(id=range(len(FRAME))).to_csv("h.csv", index=False)
+    code, out, _ = run("impute", "m.spbn", "h.csv", "--out", "full.csv")
+    assert code == 0
+    assert out == f"3 missing values in 2 rows filled in: b 2, d 1\n{len(FRAME)} rows written to full.csv\n"
+    full = pd.read_csv("full.csv")
+    assert full["id"].tolist() == list(range(len(FRAME)))
+    expected = spbn.learn(FRAME).impute(pd.read_csv("h.csv")[list("abcd")])
+    pd.testing.assert_frame_equal(full[list("abcd")], expected)
+
+
+@option("impute", "--draws")
+def test_impute_draws(run):
+    holed(FRAME).to_csv("h.csv", index=False)
+    assert run("impute", "m.spbn", "h.csv", "--out", "full.csv", "--draws", 2)[0] == 0
+    expected = spbn.learn(FRAME).impute(pd.read_csv("h.csv"), draws=2)
+    for number in (1, 2):
+        pd.testing.assert_frame_equal(pd.read_csv(f"full-{number}.csv"), expected[number - 1])
+    assert not expected[0].equals(expected[1])
+    assert not Path("full.csv").exists()
+    assert run("impute", "m.spbn", "h.csv", "--out", "full.csv", "--draws", 0)[0] == 2
+
+
+@option("impute", "--seed")
+def test_impute_seed(run):
+    holed(FRAME).to_csv("h.csv", index=False)
+    assert run("impute", "m.spbn", "h.csv", "--out", "full.csv", "--seed", 6)[0] == 0
+    network, rows = spbn.learn(FRAME), pd.read_csv("h.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("full.csv"), network.impute(rows, seed=6))
+    assert not network.impute(rows, seed=6).equals(network.impute(rows))
+
+
+def predicted(run, *arguments):
+    NEW.drop(columns="d").to_csv("new.csv", index=False)
+    code, _, err = run("predict", "m.spbn", "new.csv", *arguments, "--out", "p.csv")
+    assert code == 0, err
+    return pd.read_csv("p.csv")
+
+
+@option("predict", "--target")
+def test_predict_target(run):
+    expected = spbn.learn(FRAME).predict(NEW[["b", "c"]], ["d", "a"]).reset_index(drop=True)
+    pd.testing.assert_frame_equal(predicted(run, "--target", "d", "--target", "a"), expected)
+
+
+@option("predict", "--statistic")
+def test_predict_statistic(run):
+    network = spbn.learn(FRAME)
+    found = {}
+    for statistic in ("mean", "median", "mode"):
+        found[statistic] = predicted(run, "--target", "d", "--statistic", statistic)
+        expected = network.predict(NEW[list("abc")], ["d"], statistic=statistic).reset_index(drop=True)
+        pd.testing.assert_frame_equal(found[statistic], expected)
+    assert not found["mean"].equals(found["median"])
+
+
+@option("predict", "--seed")
+def test_predict_seed(run):
+    expected = spbn.learn(FRAME).predict(NEW[list("abc")], ["d"], seed=8).reset_index(drop=True)
+    pd.testing.assert_frame_equal(predicted(run, "--target", "d", "--seed", 8), expected)
+    assert not predicted(run, "--target", "d").equals(expected)
+
+
+@option("predict", "--out")
+def test_predict_out(run):
+    found = predicted(run, "--target", "d")
+    code, out, _ = run("predict", "m.spbn", "new.csv", "--target", "d")
+    assert (code, out) == (0, found.to_csv(index=False))
+
+
+@option("sample", "-n")
+def test_sample_n(run):
+    assert len(run("sample", "m.spbn", "-n", 7)[1].splitlines()) == 1 + 7
+
+
+@option("sample", "--seed")
+def test_sample_seed(run):
+    printed = run("sample", "m.spbn", "-n", 7, "--seed", 5)[1]
+    assert printed == spbn.learn(FRAME).sample(7, seed=5).to_csv(index=False)
+    assert printed != run("sample", "m.spbn", "-n", 7)[1]
+
+
+@option("sample", "--out")
+def test_sample_out(run):
+    code, out, _ = run("sample", "m.spbn", "-n", 7, "--out", "s.parquet")
+    assert (code, out) == (0, "7 rows written to s.parquet\n")
+    pd.testing.assert_frame_equal(pd.read_parquet("s.parquet"), spbn.learn(FRAME).sample(7, seed=0))

@@ -1,0 +1,139 @@
+"""Every option of every command has a test; here are those of options that say how a table is written."""
+
+import importlib.util
+import json
+import re
+from functools import partialmethod
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from command_line import GROUP, named_options
+from command_options import (
+    SERIES,
+    learned_over_time,
+    many_rows,
+    option,
+)
+from learning_options import FRAME
+
+pytestmark = pytest.mark.usefixtures("tables")
+
+
+def marked():
+    """Return the options that tests in this folder are marked with."""
+    for path in Path(__file__).parent.glob("test_*_options.py"):
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for function in vars(module).values():
+            own = list(getattr(function, "pytestmark", ())) if callable(function) else []
+            cases = [case for mark in own if mark.name == "parametrize" for case in mark.args[1]]
+            for mark in [*own, *(mark for case in cases for mark in getattr(case, "marks", ()))]:
+                if mark.name == "option":
+                    command, *names = mark.args
+                    yield from ((command, name) for name in names)
+
+
+def test_every_option_has_a_test():
+    """Whoever adds an option adds a test of it, and marks that with ``@option(command, name)``."""
+    own_tests = {(command, "--json") for command in GROUP.commands if command != "watch"}  # test_json.py
+    assert set(marked()) == named_options() - own_tests
+
+
+#: Commands that read tables, and arguments with which they do little work; the table is `odd.csv`.
+READERS = {
+    "learn": ["odd.csv", "--model", "gbn", "--columns", "a,b,c"],
+    "compare": ["odd.csv", "--folds", "2", "--columns", "a,b"],
+    "confidence": ["odd.csv", "--model", "gbn", "--columns", "a,b,c", "--replicates", "2"],
+    "classify": ["odd.csv", "--target", "é", "--columns", "a", "--folds", "2", "--model", "gbn"],
+    "score": ["m.spbn", "odd.csv"],
+    "impute": ["m.spbn", "odd.csv", "--out", "full.csv"],
+    "predict": ["m.spbn", "odd.csv", "--target", "a"],
+    "report": ["m.spbn", "odd.csv", "--out", "r.html"],
+    "forecast": ["time.spbn", "odd.csv", "--steps", "2", "-n", "5"],
+}
+
+
+#: How tables are written that need an option: the sign between fields, the encoding, the complaint.
+ODD = {
+    "--sep": (":", "utf-8", ":", "no column|none of the columns|lacks the column"),
+    "--decimal": (";", "utf-8", ",", "Use --decimal , if they are decimal commas"),
+    "--encoding": (",", "latin-1", "latin-1", "use --encoding cp1252"),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [pytest.param(c, n, id=f"{c} {n}", marks=option(c, n)) for c in READERS for n in ODD],
+)
+def test_reading(command, name, run):
+    """A table that is written in an odd way is refused, and read with the option that says so."""
+    sep, encoding, value, complaint = ODD[name]
+    frame = FRAME
+    if command == "forecast":
+        learned_over_time(run).save("time.spbn")
+        frame = SERIES.astype({"t": int})
+    lines = [sep.join([*map(str, frame.columns), "é"])]
+    for number, row in enumerate(frame.itertuples(index=False)):
+        fields = [f"{1.0 + abs(x) % 8:.3f}" if isinstance(x, float) else str(x) for x in row]
+        lines.append(sep.join([*fields, "xy"[number % 2]]))
+    text = "\n".join(lines)
+    text = text.replace(".", ",") if name == "--decimal" else text
+    Path("odd.csv").write_text(text, encoding=encoding)
+    code, _, err = run(command, *READERS[command])
+    assert code == 2
+    assert re.search(complaint, err), err
+    code, _, err = run(command, *READERS[command], name, value)
+    assert code == 0, err
+
+
+def watched_oddly(run, text, *options, encoding="utf-8"):
+    """Watch a file of rows that are written in an odd way; return the shares of the rows, and complaints."""
+    many_rows(300)
+    Path("odd.csv").write_bytes(text.encode(encoding))
+    command = ("watch", "m.spbn", "odd.csv", "--reference", "many.csv", "--all", "--json", *options)
+    _, out, err = run(*command)
+    return [json.loads(line)["share"] for line in out.splitlines()], err
+
+
+@option("watch", "--sep")
+def test_watch_sep(run):
+    text = FRAME.to_csv(index=False)
+    expected, _ = watched_oddly(run, text)
+    assert len(expected) == len(FRAME)
+    found, err = watched_oddly(run, text.replace(",", "|"))
+    assert (found, "the first line must hold the names" in err) == ([], True)
+    Path("many.csv").unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        # The reference is written in the same way.
+        patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, sep="|"))
+        found, err = watched_oddly(run, text.replace(",", "|"), "--sep", "|")
+    assert found == expected
+
+
+@option("watch", "--decimal")
+def test_watch_decimal(run):
+    text = FRAME.to_csv(index=False, sep=";")
+    expected, _ = watched_oddly(run, text)
+    found, err = watched_oddly(run, text.replace(".", ","))
+    assert (found, "if that is a decimal comma, use --decimal ," in err) == ([], True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, sep=";", decimal=","))
+        found, err = watched_oddly(run, text.replace(".", ","), "--decimal", ",")
+    assert found == expected
+
+
+@option("watch", "--encoding")
+def test_watch_encoding(run):
+    rows = FRAME.assign(name="é")
+    text = rows.to_csv(index=False)
+    expected, _ = watched_oddly(run, text, "--label", "name")
+    found, err = watched_oddly(run, text, encoding="latin-1")
+    assert (found, "--encoding cp1252" in err) == ([], True)
+    for encoding in ("latin-1", "utf-16"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pd.DataFrame, "to_csv", partialmethod(pd.DataFrame.to_csv, encoding=encoding))
+            found, err = watched_oddly(run, text, "--encoding", encoding, encoding=encoding)
+        assert found == expected, err
