@@ -1,19 +1,21 @@
 """Break the library in many places, one at a time, and see whether the tests notice.
 
     python tools/mutants.py                     # all of tools/mutations.toml
-    python tools/mutants.py search bandwidth    # those whose name, area or file has one of these in it
-    python tools/mutants.py --check             # only whether every text is still there, exactly once
+    python tools/mutants.py search bandwidth    # those whose name, area or function has one of these in it
+    python tools/mutants.py --check             # only whether every mutation fits the code
 
-The repository is copied to a temporary folder, a text is replaced there, and the tests that have to
-fail are run. A mutation that they all pass survives: a test is missing. First of all they are run
-without any, as they must pass then, and machine code is compiled along the way. The exit code is 1 if a
-mutation survives, 2 if the list does not fit the code.
+A mutation names the function that it breaks, wherever that is in the library, and what it replaces there:
+see mutated_source.py. The repository is copied to a temporary folder, the code is replaced there, and the
+tests that have to fail are run: first the one that noticed last time (tools/killers.json), then all that are
+listed. A mutation that they all pass survives: a test is missing. Before that they are run without any, as
+they must pass then, and machine code is compiled along the way. The exit code is 1 if a mutation survives,
+2 if the list does not fit the code.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import json
 import os
 import queue
 import shutil
@@ -26,11 +28,17 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from mutated_source import Source, users_of
 
 ROOT = Path(__file__).resolve().parents[1]
 LIST = Path(__file__).with_name("mutations.toml")
+KILLERS = Path(__file__).with_name("killers.json")
 #: Not needed by any test, or made anew.
 SKIPPED = shutil.ignore_patterns(
     ".git", ".venv", "site", ".hypothesis", ".*_cache", "*.pyc", "*.nbi", "*.nbc", "results"
@@ -41,30 +49,35 @@ COMPILED = ("*.nbi", "*.nbc")
 
 @dataclass(frozen=True)
 class Mutation:
-    """A text to replace in a file, and the tests that have to notice."""
+    """Code to replace, and the tests that have to notice."""
 
     name: str
     area: str
-    file: str
     before: str
     after: str
     tests: tuple[str, ...]
-    #: Its code is likely to change: the text may have to be adjusted.
-    moving: bool = False
+    #: The qualified name of the function or class; empty for code outside of all of them.
+    inside: str = ""
+    #: How the path of its module ends, where several functions of that name have this code.
+    module: str = ""
+    #: Which of several places in the function, from 1.
+    nth: int = 0
+    #: For everything but Python: the file, in which `before` must be exactly once.
+    file: str = ""
     #: Those of the tests alone whose names match it, as for ``pytest -k``; all of them if empty.
     keyword: str = ""
 
-    def applied(self, text: str) -> str:
-        """Return the file with the mutation; a ValueError if the text is not there exactly once."""
-        if (found := text.count(self.before)) != 1:
-            raise ValueError(f"{self.file} has the text {found} times: {self.before!r}")
+    def applied(self, source: Source) -> tuple[Path, str]:
+        """Return the file that changes and its new text; a ValueError if the mutation does not fit."""
         if self.before == self.after:
             raise ValueError("nothing is changed")
-        return text.replace(self.before, self.after)
+        if self.file:
+            return source.with_text(self.file, self.before, self.after)
+        return source.with_code(self.inside, self.before, self.after, module=self.module, nth=self.nth)
 
     def matches(self, words: Iterable[str]) -> bool:
-        """Tell whether one of the words is in its name, its area or its file."""
-        return any(word in part for word in words for part in (self.name, self.area, self.file))
+        """Tell whether one of the words is in its name, its area, its function or its file."""
+        return any(word in part for word in words for part in (self.name, self.area, self.inside, self.file))
 
 
 @dataclass(frozen=True)
@@ -86,20 +99,12 @@ def read_list(path: Path = LIST) -> list[Mutation]:
     document = tomllib.loads(path.read_text())
     groups = document["tests"]
     mutations = []
-    for entry in document["mutation"]:
-        tests = entry["tests"]
-        mutations.append(
-            Mutation(
-                entry["name"],
-                entry["area"],
-                entry["file"],
-                entry["from"],
-                entry["to"],
-                tuple(groups[tests] if isinstance(tests, str) else tests),
-                entry.get("moving", False),
-                entry.get("keyword", ""),
-            )
-        )
+    for area, entries in document["mutations"].items():
+        for entry in entries:
+            tests = entry.pop("tests")
+            chosen = groups[tests] if isinstance(tests, str) else tests
+            words = {"before": entry.pop("from"), "after": entry.pop("to"), "inside": entry.pop("in", "")}
+            mutations.append(Mutation(area=area, tests=tuple(chosen), **words, **entry))
     names = [mutation.name for mutation in mutations]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"mutations must have names of their own: {', '.join(sorted(repeated))}")
@@ -108,14 +113,12 @@ def read_list(path: Path = LIST) -> list[Mutation]:
 
 def problems(mutations: Iterable[Mutation], root: Path = ROOT) -> Iterator[str]:
     """Say which mutations do not fit the code."""
+    source = Source(root)
     for mutation in mutations:
         try:
-            text = mutation.applied((root / mutation.file).read_text())
-            if mutation.file.endswith(".py"):
-                ast.parse(text)
+            mutation.applied(source)
         except (OSError, ValueError, SyntaxError) as error:
-            note = " (marked as moving: adjust its text)" if mutation.moving else ""
-            yield f"{mutation.name}: {error}{note}"
+            yield f"{mutation.name}: {error}"
         for test in mutation.tests:
             if not (root / test.partition("::")[0]).exists():
                 yield f"{mutation.name}: there is no {test}"
@@ -130,6 +133,8 @@ class Copy:
 
     root: Path
     pristine: Path  # the repository that it was copied from, with all its machine code
+    source: Source
+    runner: Runner = field(repr=False)
 
     @classmethod
     def of(cls, pristine: Path, folder: Path) -> Copy:
@@ -139,22 +144,20 @@ class Copy:
         shared = ROOT.parent / "shared"
         if shared.is_dir():
             (folder / "shared").symlink_to(shared, target_is_directory=True)
-        copy = cls(root, pristine)
-        copy.take_machine_code(_modules(root))
+        copy = cls(root, pristine, Source(root), Runner(root))
+        copy.take_machine_code(copy.source.modules)
         return copy
 
     def take_machine_code(self, modules: Iterable[Path]) -> None:
         """Put the machine code of modules back as it was, or take it away where there was none."""
+        self.forget_machine_code(modules)
         for module in modules:
-            cache = (self.root / module).parent / "__pycache__"
             for pattern in COMPILED:
+                cache = (self.pristine / module).parent / "__pycache__"
                 for path in cache.glob(f"{module.stem}.{pattern}"):
-                    path.unlink()
-                for path in ((self.pristine / module).parent / "__pycache__").glob(
-                    f"{module.stem}.{pattern}"
-                ):
-                    cache.mkdir(exist_ok=True)
-                    shutil.copy2(path, cache / path.name)
+                    mine = (self.root / module).parent / "__pycache__"
+                    mine.mkdir(exist_ok=True)
+                    shutil.copy2(path, mine / path.name)
 
     def forget_machine_code(self, modules: Iterable[Path]) -> None:
         """Have modules compiled again."""
@@ -163,22 +166,20 @@ class Copy:
                 for path in ((self.root / module).parent / "__pycache__").glob(f"{module.stem}.{pattern}"):
                     path.unlink()
 
-    def judge(self, mutation: Mutation, *, limit: float) -> Outcome:
+    def judge(self, mutation: Mutation, *, limit: float, killer: str = "") -> Outcome:
         """Apply a mutation, run its tests, and take it back."""
-        path = self.root / mutation.file
-        module = Path(mutation.file)
-        text = path.read_text()
+        file, text = mutation.applied(self.source)
+        path = self.root / file
         # What was compiled knows nothing of changes in another module, so whatever uses this one
         # is compiled again: the compiler looks at the file of a function only.
-        stale = [module, *_users_of(module, self.root)] if "compiled" in text else []
+        stale = [file, *users_of(file, self.source)] if "compiled" in text else []
         began = time.monotonic()
         try:
-            path.write_text(mutation.applied(text))
+            path.write_text(text)
             self.forget_machine_code(stale)
-            chosen = ("-k", mutation.keyword) if mutation.keyword else ()
-            code, output = self.run_tests(mutation.tests, limit=limit, options=("-x", "-n0", *chosen))
+            code, output = self._killed_by(mutation, killer, limit)
         finally:
-            shutil.copy2(self.pristine / mutation.file, path)
+            shutil.copy2(self.pristine / file, path)
             self.take_machine_code(stale)
         seconds = time.monotonic() - began
         if code is None:
@@ -191,35 +192,14 @@ class Copy:
             return Outcome(mutation, "error", output[-300:].strip(), seconds)
         return Outcome(mutation, "killed", _first_failure(output), seconds)
 
-    def run_tests(
-        self, tests: Iterable[str], *, limit: float, options: tuple[str, ...]
-    ) -> tuple[int | None, str]:
-        """Run tests; return the exit code of pytest, None if time ran out, and what it said."""
-        command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "-m", "not shared"]
-        environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join([str(self.root / "src"), str(self.root)]),
-            "NUMBA_CACHE_DIR": "",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        with tempfile.TemporaryFile("w+") as output:
-            process = subprocess.Popen(
-                [*command, *options, *tests],
-                cwd=self.root,
-                env=environment,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # so that its children can be stopped with it
-            )
-            try:
-                code: int | None = process.wait(limit)
-            except BaseException as error:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                if not isinstance(error, subprocess.TimeoutExpired):
-                    raise
-                code = None
-            output.seek(0)
-            return code, output.read()
+    def _killed_by(self, mutation: Mutation, killer: str, limit: float) -> tuple[int | None, str]:
+        """Run the test that noticed last time; if it is gone or does not notice any more, run them all."""
+        if killer and (self.root / killer.partition("::")[0]).exists():
+            code, output = self.runner.run([killer], limit=limit)
+            if code is None or code in (1, 2) or code < 0:
+                return code, output
+        chosen = ("-k", mutation.keyword) if mutation.keyword else ()
+        return self.runner.run([*chosen, *mutation.tests], limit=limit)
 
 
 def _first_failure(output: str) -> str:
@@ -229,54 +209,122 @@ def _first_failure(output: str) -> str:
     return next((line.strip("_ ") for line in output.splitlines() if line.startswith("____")), "?")
 
 
-def _modules(root: Path) -> list[Path]:
-    return [path.relative_to(root) for path in sorted((root / "src").rglob("*.py"))]
+# --- tests of a copy ------------------------------------------------------------------------------
+
+_PYTEST = ("-q", "-rfE", "-p", "no:cacheprovider", "-m", "not shared")
+#: Imported once, before anything is broken: every run of tests then begins with a fork.
+_PRELOADED = ("networkx", "numba", "numpy", "pandas", "pytest", "rich", "scipy.stats", "sklearn.base")
 
 
-def _users_of(module: Path, root: Path) -> list[Path]:
-    """Return the modules that import a module, or import one that does."""
-    imports = {path: _imported((root / path).read_text()) for path in _modules(root)}
-    users: list[Path] = []
-    new = [module]
-    while new:
-        name = ".".join(new.pop().with_suffix("").parts[1:]).removesuffix(".__init__")
-        for path, imported in imports.items():
-            if name in imported and path not in users and path != module:
-                users.append(path)
-                new.append(path)
-    return users
+class Runner:
+    """Runs the tests of a copy, each time in a fork of a process that has imported everything but spbn."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._server: subprocess.Popen[str] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where tests, and whatever they start, find the copy; machine code stays beside its modules."""
+        return os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(self._root / "src"), str(self._root)]),
+            "NUMBA_CACHE_DIR": "",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def run(self, arguments: Iterable[str], *, limit: float) -> tuple[int | None, str]:
+        """Run pytest up to the first failure; return its exit code, None if time ran out, and its words."""
+        if self._server is None:
+            self._server = subprocess.Popen(
+                [sys.executable, __file__, "--serve"],
+                cwd=self._root,
+                env=self.environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        with tempfile.NamedTemporaryFile("r") as output:
+            options = [*_PYTEST, "-x", "-n0", *arguments]
+            print(json.dumps([options, limit, output.name]), file=self._server.stdin, flush=True)
+            code: int | None = json.loads(self._server.stdout.readline())
+            return code, Path(output.name).read_text(errors="replace")
+
+    def run_all(self, tests: Iterable[str], jobs: int) -> str | None:
+        """Run tests as they are, on several processes; return what they say if they do not all pass."""
+        command = [sys.executable, "-m", "pytest", *_PYTEST, "-x", f"-n{jobs}", "--dist", "worksteal", *tests]
+        done = subprocess.run(
+            command, cwd=self._root, env=self.environment, capture_output=True, text=True, check=False
+        )
+        return None if done.returncode == 0 else done.stdout[-3000:] + done.stderr[-1000:]
+
+    def close(self) -> None:
+        """End the process that forks."""
+        if self._server is not None:
+            self._server.communicate()
 
 
-def _imported(text: str) -> set[str]:
-    """Return the names of modules that a module imports."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-    return names
+def serve() -> None:
+    """Run pytest in a fork for every request on standard input, and print its exit code."""
+    for name in _PRELOADED:
+        __import__(name)
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        options, limit, output = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            _run_pytest(options, output)
+        print(json.dumps(_wait_for(child, limit)), file=answers, flush=True)
+
+
+def _run_pytest(options: list[str], output: str) -> None:
+    import pytest
+
+    os.setsid()  # so that its children can be stopped with it
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for stream in (1, 2):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_APPEND), stream)
+    code = 3
+    try:
+        code = int(pytest.main(options))
+        sys.stdout.flush()
+    finally:
+        os._exit(code)
+
+
+def _wait_for(child: int, limit: float) -> int | None:
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            _kill_group(child)  # whatever it has left behind
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    _kill_group(child)
+    os.waitpid(child, 0)
+    return None
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 # --- all of them ----------------------------------------------------------------------------------
 
 
-def baseline(copy: Copy, mutations: list[Mutation], jobs: int) -> str | None:
-    """Run all tests without any mutation, as they must pass; return what they say if they do not."""
-    tests = sorted({test for mutation in mutations for test in mutation.tests})
-    code, output = copy.run_tests(tests, limit=3600.0, options=("-x", f"-n{jobs}", "--dist", "worksteal"))
-    return None if code == 0 else output[-3000:]
-
-
 def run(mutations: list[Mutation], *, jobs: int, limit: float, check_first: bool) -> list[Outcome]:
     """Judge mutations, some at a time, and print every outcome."""
+    killers: dict[str, str] = json.loads(KILLERS.read_text()) if KILLERS.exists() else {}
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies: queue.Queue[Copy] = queue.Queue()
         (Path(folder) / "0").mkdir()
         first = Copy.of(ROOT, Path(folder) / "0")
         if check_first:
             print("running the tests without any mutation ...", flush=True)
-            if (complaint := baseline(first, mutations, jobs)) is not None:
+            tests = sorted({test for mutation in mutations for test in mutation.tests})
+            if (complaint := first.runner.run_all(tests, jobs)) is not None:
                 raise RuntimeError(f"tests fail without any mutation:\n{complaint}")
         for number in range(1, jobs + 1):
             (Path(folder) / str(number)).mkdir()
@@ -286,11 +334,13 @@ def run(mutations: list[Mutation], *, jobs: int, limit: float, check_first: bool
         def judge(mutation: Mutation) -> Outcome:
             copy = copies.get()
             try:
-                outcome = copy.judge(mutation, limit=limit)
+                outcome = copy.judge(mutation, limit=limit, killer=killers.get(mutation.name, ""))
             finally:
                 copies.put(copy)
             with printing:
                 print(outcome, flush=True)
+                if outcome.verdict == "killed" and "::" in outcome.by:
+                    killers[mutation.name] = outcome.by
             return outcome
 
         threads = ThreadPoolExecutor(jobs)
@@ -298,6 +348,11 @@ def run(mutations: list[Mutation], *, jobs: int, limit: float, check_first: bool
             return list(threads.map(judge, mutations))
         finally:  # an interrupt leaves the rest undone
             threads.shutdown(cancel_futures=True)
+            while not copies.empty():
+                copies.get().runner.close()
+            known = {mutation.name for mutation in read_list()}
+            kept = {name: test for name, test in sorted(killers.items()) if name in known}
+            KILLERS.write_text(json.dumps(kept, indent=0, ensure_ascii=False) + "\n")
 
 
 def main() -> int:
@@ -305,17 +360,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("words", nargs="*", help="only those with one of these in name, area or file")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="at a time")
+    parser.add_argument("words", nargs="*", help="only those with one of these in name, area or function")
+    parser.add_argument("--jobs", type=int, default=max(1, os.cpu_count() or 2), help="at a time")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for the tests of one mutation")
     parser.add_argument("--list", action="store_true", help="print what there is")
     parser.add_argument("--check", action="store_true", help="only look whether the list fits the code")
     parser.add_argument("--skip-baseline", action="store_true", help="do not run the tests without mutations")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.serve:
+        serve()
+        return 0
     mutations = [m for m in read_list() if not arguments.words or m.matches(arguments.words)]
     if arguments.list:
         for mutation in mutations:
-            print(f"{mutation.area:10} {mutation.name}  ({mutation.file})")
+            print(f"{mutation.area:10} {mutation.name}  ({mutation.inside or mutation.file})")
         return 0
     wrong = list(problems(mutations))
     for problem in wrong:

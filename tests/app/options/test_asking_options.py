@@ -13,7 +13,7 @@ from command_options import (
     option,
 )
 from learning_options import FRAME
-from spbn.plots.posteriors import save_posterior
+from spbn.plots.densities import save_posterior
 
 pytestmark = pytest.mark.usefixtures("tables")
 

@@ -15,7 +15,7 @@ from command_options import (
     option,
 )
 from learning_options import FRAME
-from spbn.plots.forecasts import save_forecast
+from spbn.plots.timelines import save_forecast
 
 pytestmark = pytest.mark.usefixtures("tables")
 
