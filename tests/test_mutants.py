@@ -118,7 +118,7 @@ def test_new_lines_are_indented_like_the_first(tmp_path):
 
 
 def test_a_function_may_be_defined_under_a_condition(tmp_path):
-    text = "if True:\n    def more(x):\n        return (  # anew\n            x\n            + ONE\n        )\n"
+    text = "if True:\n    def more(x):\n        return (  # anew\n            x + ONE\n        )\n"
     assert changed(tmp_path, "more", "return (x + ONE)", "return 0", text=text).endswith("return 0\n")
 
 

@@ -19,7 +19,7 @@ from command_options import (
     workers_as_threads,
 )
 from learning_options import CASES, FRAME
-from spbn.cli.table_files import read_table
+from spbn.cli.files import read_table
 from spbn.report import render
 
 pytestmark = pytest.mark.usefixtures("tables")

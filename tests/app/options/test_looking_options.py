@@ -8,7 +8,7 @@ import pytest
 import spbn
 from command_options import learned_over_time, option
 from learning_options import FRAME
-from spbn.cli.table_files import read_table
+from spbn.cli.files import read_table
 from spbn.plots.pictures import save_slices, to_dot
 from spbn.report import render
 
