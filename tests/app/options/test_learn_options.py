@@ -20,6 +20,7 @@ from command_options import (
 )
 from learning_options import CASES, FRAME
 from spbn.cli.files import read_table
+from spbn.cli.resample import resample
 from spbn.report import render
 
 pytestmark = pytest.mark.usefixtures("tables")
@@ -225,7 +226,7 @@ def test_learn_time(run):
 
 @option("learn", "--every")
 def test_learn_every(run):
-    frame = spbn.resample(SERIES, time="t", every=4, series="machine")
+    frame = resample(SERIES, time="t", every=4, series="machine")
     options = ["--lags", "1", "--series", "machine", "--time", "t", "--every", "4"]
     found = over_time(run, *options, frame=frame, series="machine", time="t")
     assert found.step == 4.0

@@ -15,6 +15,7 @@ from command_options import (
     option,
 )
 from learning_options import FRAME
+from spbn.cli.resample import resample
 from spbn.plots.timelines import save_forecast
 
 pytestmark = pytest.mark.usefixtures("tables")
@@ -72,7 +73,7 @@ def test_forecast_every(run):
     assert "not equally spaced" in err
     assert "--every 2" in err
     assert run("forecast", "time.spbn", "uneven.csv", "--every", "2", "--paths", "paths.csv")[0] == 0
-    expected = network.forecast(spbn.resample(uneven, time="t", every=2, series="machine"), 10)
+    expected = network.forecast(resample(uneven, time="t", every=2, series="machine"), 10)
     pd.testing.assert_frame_equal(pd.read_csv("paths.csv"), expected.paths)
 
 
