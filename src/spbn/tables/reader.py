@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray
+from spbn._base.checks import either
 from spbn.errors import DataError, argument, quoted, setting
 from spbn.tables.columns import as_array, columns_of, how_to_drop, name_them, named, named_by_text, to_floats
 from spbn.tables.levels import (
