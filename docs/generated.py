@@ -30,12 +30,9 @@ def changelog() -> str:
 
 def commands() -> str:
     """Describe every command: what it does, examples, and what it takes."""
-    import typer
-
     from spbn.cli.main import app
 
-    group: Any = typer.main.get_command(app)
-    return "\n\n".join(_command(name, command) for name, command in group.commands.items()) + "\n"
+    return "\n\n".join(_command(name, command) for name, command in app.commands.items()) + "\n"
 
 
 def _command(name: str, command: Any) -> str:

@@ -2,17 +2,16 @@
 
 import shlex
 
-import typer
-import typer.main
-from typer.testing import CliRunner
+import click
+from click.testing import CliRunner
 
 from spbn.cli.main import app, main
 
 __all__ = ["GROUP", "answer_questions", "main", "named_options", "options_of", "run_line"]
 
 #: The commands, as the parser knows them: ``GROUP.commands["learn"].params`` and so on.
-GROUP = typer.main.get_command(app)
-#: What the parser adds by itself, besides --help: see test_overview.py.
+GROUP = app
+#: These have tests of their own: see test_overview.py.
 COMPLETION = ("--install-completion", "--show-completion")
 
 
@@ -40,5 +39,5 @@ def run_line(line):
 def answer_questions(monkeypatch, answer):
     """Answer every question with yes or no; return the list to which the questions are added."""
     asked = []
-    monkeypatch.setattr(typer, "confirm", lambda text, **options: asked.append(text) or answer)
+    monkeypatch.setattr(click, "confirm", lambda text, **options: asked.append(text) or answer)
     return asked

@@ -7,7 +7,7 @@ import pytest
 
 import spbn
 from learning_options import CASES, FRAME
-from spbn.cli.wording import OPTIONS
+from spbn.cli.command import ARGUMENTS
 from time_series import autoregression
 
 from strategies import nonlinear_frame
@@ -26,7 +26,7 @@ def learning_options(command, *, without=(), names=None):
     `names` has the options that are called something else there.
     """
     chosen = [name for name in CASES if name not in ("types", *without)]  # types of one's own are for Python
-    named = {name: (names or {}).get(name, OPTIONS[name]) for name in chosen}
+    named = {name: (names or {}).get(name, ARGUMENTS[name]) for name in chosen}
     return [pytest.param(name, id=called, marks=option(command, called)) for name, called in named.items()]
 
 
@@ -35,9 +35,9 @@ def as_options(settings):
     for name, value in settings.items():
         if name in ("required_arcs", "forbidden_arcs"):
             for source, target in value:
-                yield from (OPTIONS[name], f"{source}:{target}")
+                yield from (ARGUMENTS[name], f"{source}:{target}")
         else:
-            yield from (OPTIONS[name], ",".join(value) if name == "discrete" else str(value))
+            yield from (ARGUMENTS[name], ",".join(value) if name == "discrete" else str(value))
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def workers_as_threads():
 
     with pytest.MonkeyPatch.context() as patch:
         original = spbn.dask.client.local_workers
-        patch.setattr("spbn.cli.workers.PROCESSES", False)
+        patch.setattr("spbn.cli.options.PROCESSES", False)
         patch.setattr("spbn.dask.client.local_workers", counted)
         yield found
 

@@ -120,7 +120,7 @@ def test_import_is_light():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    heavy = {"matplotlib", "typer", "sklearn", "rich", "pandas", "networkx", "igraph", "scipy.special"}
+    heavy = {"matplotlib", "click", "sklearn", "rich", "pandas", "networkx", "igraph", "scipy.special"}
     heavy |= {"dask", "distributed", "pyarrow"}
     assert not heavy & set(loaded)
 

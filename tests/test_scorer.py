@@ -335,7 +335,7 @@ def test_no_data_frames_are_imported(small, tmp_path):
         "igraph",
         "polars",
         "pyarrow",
-        "typer",
+        "click",
     }
     assert not heavy & set(packages)
     assert not has_statistics

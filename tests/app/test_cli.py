@@ -330,7 +330,7 @@ def test_a_signal_leaves_the_old_file_and_nothing_else(model, number, code):
 import os, signal, sys, zipfile
 def stop(*args, **options): os.kill(os.getpid(), signal.{number}); signal.pause()
 zipfile.ZipFile.writestr = stop
-from spbn.cli import main
+from spbn.cli.main import main
 sys.argv = ["spbn", "learn", "data.csv", "--model", "gbn", "--out", "model.spbn"]
 main()
 """
@@ -343,7 +343,7 @@ main()
 def test_a_reader_that_has_seen_enough(model):
     program = """
 import sys
-from spbn.cli import main
+from spbn.cli.main import main
 sys.argv = ["spbn", "sample", "model.spbn", "-n", "20000"]
 main()
 """
@@ -357,7 +357,7 @@ main()
 
 def test_a_terminal_that_cannot_show_every_letter(folder):
     spbn.learn(nonlinear_frame(80, 2).rename(columns={"a": "größe"}), model="gbn").save("m.spbn")
-    program = "import sys; from spbn.cli import main; sys.argv = ['spbn', 'show', 'm.spbn']; main()"
+    program = "import sys; from spbn.cli.main import main; sys.argv = ['spbn', 'show', 'm.spbn']; main()"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
     assert rb"gr\xf6\xdfe" in done.stdout

@@ -22,7 +22,7 @@ def test_make_installs_what_a_target_needs_and_no_more(target, extras):
 
 def test_the_demo_tells_what_it_found(tmp_path, run, monkeypatch):
     small = spbn.datasets.paper_synthetic("200")
-    monkeypatch.setattr("spbn.cli.demo.paper_synthetic", lambda name: small)
+    monkeypatch.setattr("spbn.datasets.paper_synthetic", lambda name: small)
     code, out, err = run("demo", "--folder", tmp_path)
     assert (code, err) == (0, "")
     network = spbn.BayesianNetwork.load(tmp_path / "spbn-demo.spbn")

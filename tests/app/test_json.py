@@ -11,7 +11,7 @@ import pytest
 import spbn
 from command_line import GROUP
 from mixed import mixed_frame
-from spbn.cli.answers import plain
+from spbn.cli.output import plain
 from time_series import autoregression
 
 from strategies import nonlinear_frame
@@ -204,7 +204,7 @@ def _compact(asked):
 def _demo(asked):
     small = spbn.datasets.paper_synthetic("200")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spbn.cli.demo.paper_synthetic", lambda name: small)
+        patch.setattr("spbn.datasets.paper_synthetic", lambda name: small)
         found = asked("demo")
     assert found["true_density"] == pytest.approx(spbn.datasets.synthetic_logpdf(small).sum())
     assert set(found["files"]) == {"model", "report"}

@@ -26,10 +26,10 @@ def refused(run, files, monkeypatch):
     def working(*args, **options):
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr("spbn.cli.learning.training_frame", working)
-    for module in ("looking", "sampling", "scoring"):
+    monkeypatch.setattr("spbn.cli.options.training_frame", working)
+    for module in ("show", "query", "score"):
         monkeypatch.setattr(f"spbn.cli.{module}.load_any_model", working)
-    monkeypatch.setattr("spbn.cli.demo.run", working)
+    monkeypatch.setattr("spbn.datasets.paper_synthetic", working)
 
     def check(*arguments, message):
         before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
@@ -55,7 +55,7 @@ DESTRUCTIVE = [
     ("sample m.spbn --out {}", "m.spbn"),
     ("plot m.spbn --out {}", "m.spbn"),
     ("report m.spbn --out {}", "m.spbn"),
-    ("report m.spbn --data data.csv --out {}", "data.csv"),
+    ("report m.spbn data.csv --out {}", "data.csv"),
 ]
 
 

@@ -1,56 +1,60 @@
-import inspect
 import shlex
 
 import pytest
 
-import spbn
-from command_line import options_of
-from spbn.cli.arguments import names_in
-from spbn.cli.wording import OPTIONS, in_options, joined
+from command_line import GROUP
+from spbn.cli.command import ARGUMENTS, Flags
+from spbn.cli.options import names_in
+from spbn.cli.output import as_option_value
+from spbn.errors import ArgumentError, DataError, argument, in_python, setting
+from spbn.learning.settings import OPTIONS
 
 
 @pytest.mark.parametrize(
-    ("python", "command_line"),
+    ("message", "python", "command_line"),
     [
-        ("pass missing='drop'.", "pass --missing drop."),
-        ("leave it out (drop=['a'] in learn).", "leave it out (--drop a)."),
-        ("leave them out with drop=['a', 'b c'].", "leave them out with --drop 'a,b c'."),
+        (f"pass {setting('missing', 'drop')}.", "pass missing='drop'.", "pass --missing drop."),
         (
-            "folds must be between 2 and 4. Got 10 instead.",
-            "--folds must be between 2 and 4. Got 10 instead.",
+            f"leave it out ({setting('drop', ['a'])}{in_python(' in learn')}).",
+            "leave it out (drop=['a'] in learn).",
+            "leave it out (--drop a).",
         ),
         (
-            "score and max_parents can be given with algorithm='hc' only.",
-            "--score and --max-parents can be given with --algorithm hc only.",
-        ),
-        ("required_arcs must join two nodes.", "--require must join two nodes."),
-        ("'a' is in evidence and in do: it is set.", "'a' is in --given and in --do: it is set."),
-        ("evidence: the interval of 'do' is empty.", "--given: the interval of 'do' is empty."),
-        ("do: 'a' has no level 'x'.", "--do: 'a' has no level 'x'."),
-        ("the event: 'a' has no level 'x'.", "--event: 'a' has no level 'x'."),
-        (
-            "it was made with folds=3, and not with folds=4. Give",
-            "it was made with --folds 3, and not with --folds 4. Give",
+            f"leave them out with {setting('drop', ['a', 'b c'])}.",
+            "leave them out with drop=['a', 'b c'].",
+            "leave them out with --drop 'a,b c'.",
         ),
         (
-            "Resample the rows: spbn.resample(data, time='t', every=1.5).",
-            "Resample the rows: --every 1.5 of learn and forecast, or spbn.resample.",
+            f"{argument('score')} and {argument('max_parents')} need {setting('algorithm', 'hc')}.",
+            "score and max_parents need algorithm='hc'.",
+            "--score and --max-parents need --algorithm hc.",
         ),
-        ("steps must be a whole number, 1 or more.", "-n must be a whole number, 1 or more."),
-        ("alarm=1e-09 is far less than one of 250", "--alarm 1e-09 is far less than one of 250"),
-        ("it is, or pass trained=True to leave rows out of the fit.", "it is."),
-        ("Ask for more draws (n), or check.", "Ask for more draws (-n), or check."),
+        (f"{argument('required_arcs')} must", "required_arcs must", "--require must"),
+        (
+            f"'a' is in {argument('evidence')} and in {argument('do')}: it is set.",
+            "'a' is in evidence and in do: it is set.",
+            "'a' is in --given and in --do: it is set.",
+        ),
+        (f"{setting('alarm', 1e-09)} is far less", "alarm=1e-09 is far less", "--alarm 1e-09 is far less"),
+        (f"give {setting('series', ...)}.", "give series=....", "give --series."),
+        (f"{argument('types')} must", "types must", "types must"),
         # What only looks like an argument stays.
-        ("column 'max_parents' is constant", "column 'max_parents' is constant"),
-        ("the score's data lacks 'seed must be'.", "the score's data lacks 'seed must be'."),
-        ("the arc seed → folds is both required", "the arc seed → folds is both required"),
-        ("model=x.csv does not exist.", "model=x.csv does not exist."),
-        ("seed=3.csv does not exist.", "seed=3.csv does not exist."),
-        ("a/seed=3 does not exist.", "a/seed=3 does not exist."),
+        ("column 'max_parents' is constant", *["column 'max_parents' is constant"] * 2),
+        ("seed=3.csv does not exist.", *["seed=3.csv does not exist."] * 2),
     ],
 )
-def test_arguments_become_options(python, command_line):
-    assert in_options(python) == command_line
+def test_arguments_become_options(message, python, command_line):
+    error = ArgumentError(message)
+    assert str(error) == python
+    assert error.render(Flags()) == command_line
+
+
+def test_a_command_names_its_own_options():
+    """Those that it has under another name than `learn`."""
+    flags = Flags(GROUP.commands["classify"])
+    assert (flags.name("test"), flags.name("folds")) == ("--independence-test", "--folds")
+    assert Flags(GROUP.commands["forecast"]).name("steps") == "--steps"
+    assert Flags(GROUP.commands["sample"]).name("steps") == "-n"
 
 
 @pytest.mark.parametrize(
@@ -58,19 +62,17 @@ def test_arguments_become_options(python, command_line):
 )
 def test_names_can_be_copied_from_a_message_to_a_shell(names):
     """Quoted for the shell, and then for the option."""
-    assert names_in("--drop", shlex.split(joined(names))) == names
-    (option, value) = shlex.split(
-        in_options(f"leave it out with drop={names!r}."[:-1]).removeprefix("leave it out with ")
-    )
+    assert names_in("--drop", shlex.split(as_option_value(names))) == names
+    error = DataError(f"leave it out with {setting('drop', names)}")
+    (option, value) = shlex.split(error.render(Flags()).removeprefix("leave it out with "))
     assert option == "--drop"
     assert names_in("--drop", [value]) == names
 
 
 def test_every_option_is_one_of_the_command_line():
-    known = set().union(*map(options_of, ("learn", "confidence", "compact", "explore", "watch")))
-    only_python = {"--types", "--engine"}
-    assert set(OPTIONS.values()) - only_python <= known
-    assert set(inspect.signature(spbn.learn).parameters) - {"data", "progress"} <= set(OPTIONS)
+    known = {name for command in GROUP.commands.values() for p in command.params for name in p.opts}
+    assert set(ARGUMENTS.values()) <= known
+    assert {known.name for known in OPTIONS.values() if known.flag} <= set(ARGUMENTS)
 
 
 @pytest.mark.parametrize(

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import sys
 import warnings
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from spbn._base.progress import counting_progress
-from spbn.cli import documents
-from spbn.cli.answers import Answer, answering
-from spbn.cli.arguments import MODELS, TESTS, Data, Margins, MissingRows, Report
-from spbn.cli.inputs import busy, complete_rows, with_all_levels
-from spbn.cli.learning import Lesson, with_learning_options
-from spbn.cli.sources import Source, as_source
-from spbn.cli.tables import in_file, reading_tables, shown, write_rows, writing_rows
-from spbn.cli.targets import require_targets
-from spbn.cli.terminal import note, print_assessment
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn._base.progress import counting_progress, printable
+from spbn.cli.command import command
+from spbn.cli.inputs import busy, require_targets, training_frame, with_all_levels
+from spbn.cli.options import (
+    MISSING_ROWS,
+    TABLE,
+    Lesson,
+    learning_options,
+    out_option,
+    report_option,
+    table_options,
+)
+from spbn.cli.output import Answer, answer_options, count, note, objects, say, say_lines
+from spbn.cli.sources import Source
+from spbn.errors import ArgumentError, DataError, argument, quoted
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,48 +32,53 @@ if TYPE_CHECKING:
 
     from spbn.diagnostics.classification import Predictions
     from spbn.sklearn.classifier import SPBNClassifier
-    from spbn.tables.reader import Missing
 
 MOST_CLASSES = 0.5  # as a share of the rows
 
 
-@answering
-@reading_tables
-@writing_rows
-@with_learning_options
+@command
+@learning_options(
+    but=("folds", "missing"),
+    one_table=True,
+    model={"default": "blend"},
+    margins={"default": "yeo-johnson"},
+    test={"flag": "--independence-test"},
+)
+@click.option("--target", required=True, help="The column with the classes.")
+@click.option(
+    "--test",
+    "new",
+    type=TABLE,
+    metavar="TABLE",
+    help="A table with rows to classify. If it has the classes, the predictions are assessed. Without it the "
+    "rows of DATA are predicted by cross-validation.",
+)
+@click.option(
+    "--structure",
+    type=click.Choice(["multinet", "augmented"]),
+    default="multinet",
+    help="One network per class, or one in which the class is a parent of all columns.",
+)
+@click.option(
+    "--calibrate/--no-calibrate", default=True, help="Calibrate the probabilities by cross-validation."
+)
+@click.option("--folds", type=int, default=5, help="Number of folds for cross-validation, without --test.")
+@click.option("--missing", default="error", **MISSING_ROWS)
+@out_option("Write the predictions: predictions.csv.")
+@report_option
+@table_options
+@answer_options
 def classify(
-    lesson: Lesson,
     answer: Answer,
-    data: Data,
-    target: Annotated[str, typer.Option(help="The column with the classes.", show_default=False)],
-    new: Annotated[
-        Source | None,
-        typer.Option(
-            "--test",
-            parser=as_source,
-            metavar="TABLE",
-            help="A table with rows to classify. If it has the classes, the predictions are assessed. "
-            "Without it the rows of DATA are predicted by cross-validation.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "blend",
-    margins: Margins = "yeo-johnson",
-    test: Annotated[
-        str,
-        typer.Option("--independence-test", help=f"Independence test for pc: one of {', '.join(TESTS)}."),
-    ] = "rcot",
-    structure: Annotated[
-        Literal["multinet", "augmented"],
-        typer.Option(help="One network per class, or one in which the class is a parent of all columns."),
-    ] = "multinet",
-    calibrate: Annotated[bool, typer.Option(help="Calibrate the probabilities by cross-validation.")] = True,
-    folds: Annotated[int, typer.Option(help="Number of folds for cross-validation, without --test.")] = 5,
-    missing: MissingRows = "error",
-    out_: Annotated[
-        Path | None, typer.Option("--out", help="Write the predictions: predictions.csv.", show_default=False)
-    ] = None,
-    report: Report = None,
+    lesson: Lesson,
+    target: str,
+    new: Source | None,
+    structure: str,
+    calibrate: bool,
+    folds: int,
+    missing: str,
+    out: Path | None,
+    report: Path | None,
 ) -> None:
     """Predict a class from the other columns, with probabilities.
 
@@ -77,25 +86,20 @@ def classify(
     """
     from spbn.sklearn.classifier import SPBNClassifier
 
-    require_targets(in_file(out_), report, inputs=[data, new])
+    data = lesson.data
+    require_targets(report, tables=[out], inputs=[data, new])
     if target in lesson.discrete:
         raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
-    if test not in TESTS:  # which learning would call --test
-        raise ArgumentError(
-            f"--independence-test must be one of {', '.join(map(repr, TESTS))}. Got {test!r} instead."
-        )
     chosen = lesson.columns
     if chosen is not None and target not in chosen:
         chosen.append(target)
     _require_target(data, target, lesson.drop)
-    frame = _rows(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
+    frame = training_frame(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
     features, classes = frame.drop(columns=target), _classes(frame[target])
     _require_classes(data, target, classes)
     if features.shape[1] == 0:
         raise DataError(f"{data} has no column besides {target!r} to predict it from.")
     settings = lesson.settings(list(map(str, features.columns)))
-    # Of the search inside, folds stay as they are; and rows with holes have been dealt with.
-    settings = {name: value for name, value in settings.items() if name not in ("folds", "missing")}
     classifier = SPBNClassifier(
         structure=structure, calibrate=calibrate, score_function=settings.pop("score"), **settings
     )
@@ -108,10 +112,8 @@ def classify(
         found = predicted(classifier, *_test_rows(new, features, target, lesson.discrete, missing))
         _note_unknown(found)
         how = f"Rows of {new.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
-    answer.give(partial(print_assessment, found), partial(documents.of_predictions, found))
-    if out_ is not None:
-        write_rows(found.frame, out_)
-        answer.wrote("out", out_, f"predictions written to {shown(out_)}")
+    answer.give(PredictionsView(found))
+    answer.write_rows("out", found.frame, out, "predictions")
     if report is not None:
         from spbn.report.classification import write_classification_report
 
@@ -144,7 +146,8 @@ def cross_validated(
     names, counts = np.unique(classes, return_counts=True)
     if not 2 <= folds <= counts.max():
         raise ArgumentError(
-            f"folds must be between 2 and the rows of the largest class, {counts.max()}. Got {folds}."
+            f"{argument('folds')} must be between 2 and the rows of the largest class, {counts.max()}. "
+            f"Got {folds}."
         )
     features = with_all_levels(features, classifier.discrete)
     probabilities = np.zeros((len(classes), len(names)))
@@ -199,19 +202,8 @@ def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:
     return array if array.dtype.kind in "iub" else column.astype(str).to_numpy(dtype=object)
 
 
-def _rows(
-    source: Source, columns: list[str] | None, drop: list[str], discrete: list[str], missing: Missing
-) -> pd.DataFrame:
-    """Read a table; rows with holes are refused or left out."""
-    from spbn.cli.files import read_table
-
-    with busy("reading the table"):
-        frame = read_table(source, columns, drop=drop, discrete=discrete)
-    return complete_rows(source, frame, missing, discrete=discrete)
-
-
 def _test_rows(
-    source: Source, features: pd.DataFrame, target: str, discrete: list[str], missing: Missing
+    source: Source, features: pd.DataFrame, target: str, discrete: list[str], missing: str
 ) -> tuple[pd.DataFrame, npt.NDArray[Any] | None]:
     """Read the columns to predict from, and the classes if they are there."""
     from spbn.cli.files import column_names
@@ -219,5 +211,45 @@ def _test_rows(
     names = list(features.columns)
     has_classes = target in column_names(source)
     columns, categories = ([*names, target], [*discrete, target]) if has_classes else (names, discrete)
-    frame = _rows(source, columns, [], categories, missing)
+    frame = training_frame(source, columns, [], categories, missing)
     return frame[names], _classes(frame[target]) if has_classes else None
+
+
+@dataclass(frozen=True)
+class PredictionsView:
+    """What a classifier predicts and, if the truth is known, how good that is."""
+
+    found: Predictions
+
+    def show(self) -> None:
+        """Print how good predictions are; otherwise how many rows each class gets."""
+        import pandas as pd
+
+        found, assessment = self.found, self.found.assessment
+        names = [printable(str(name)) for name in found.classes]
+        say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}")
+        say()
+        if assessment is None:
+            counts = found.explanation["predicted"].value_counts().reindex(found.classes, fill_value=0)
+            say_lines(pd.DataFrame({"predicted": counts.to_numpy()}, index=names).to_string())
+            return
+        say(f"accuracy           {assessment.accuracy:.1%}")
+        say(f"log loss           {assessment.log_loss:.4f}")
+        say(f"Brier score        {assessment.brier:.4f}")
+        say(f"calibration error  {assessment.calibration_error:.4f}")
+        say()
+        table = pd.DataFrame(assessment.confusion, index=names, columns=names)
+        say_lines(table.rename_axis(columns="class").to_string())
+        say()
+        say("Confusion: one line per true class, one column per prediction.", style="dim")
+
+    def document(self) -> dict[str, Any]:
+        """Give the predictions, one object per row."""
+        found, assessment = self.found, self.found.assessment
+        names = ("accuracy", "log_loss", "brier", "calibration_error", "confusion")
+        return {
+            "classes": list(found.classes),
+            "rows": len(found.probabilities),
+            "predictions": objects(found.frame),
+            **({} if assessment is None else {name: getattr(assessment, name) for name in names}),
+        }

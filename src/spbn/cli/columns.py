@@ -11,7 +11,7 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from spbn.cli.sources import EXCEL, PARQUET, Source, place
-from spbn.errors import DataError, quoted
+from spbn.errors import DataError, argument, quoted, setting
 from spbn.tables.levels import categories, level_of, seems_dated, seems_dressed, seems_named
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def numbers_and_categories(
     absent = [name for name in discrete if name not in frame.columns]
     if absent:
         raise DataError(
-            f"discrete names unknown columns: {quoted(absent)}. Those in use are {quoted(map(str, frame))}."
+            f"{argument('discrete')} names unknown columns: {quoted(absent)}. Those in use are "
+            f"{quoted(map(str, frame))}."
         )
     converted: dict[str, pd.Series[Any]] = {}
     wrong: dict[str, str] = {}  # columns, and what is wrong with them
@@ -59,12 +60,12 @@ def numbers_and_categories(
     if wrong:
         it = "it" if len(wrong) == 1 else "them"
         names = list(wrong)
-        dropping = (
-            f" leave {it} out with drop={names!r}," if can_drop and len(wrong) < len(frame.columns) else ""
-        )
+        is_droppable = can_drop and len(wrong) < len(frame.columns)
+        dropping = f" leave {it} out with {setting('drop', names)}," if is_droppable else ""
         raise DataError(
             f"{source}: {'; '.join(wrong.values())}.{_odd_values(source, where, texts, wrong)} "
-            f"Convert {it} to numbers,{dropping} or treat {it} as categories with discrete={names!r}."
+            f"Convert {it} to numbers,{dropping} or treat {it} as categories with "
+            f"{setting('discrete', names)}."
         )
     return pd.DataFrame(converted, index=frame.index)
 
@@ -222,14 +223,15 @@ def comma_columns(
         if not (certain or source.decimal):
             raise DataError(
                 f"{source}: column {name!r} has commas that may group thousands, as in {_example(values)!r}. "
-                f"Use decimal=',' if they are decimal commas; otherwise save the table without them."
+                f"Use {setting('decimal', ',')} if they are decimal commas; otherwise save the table without "
+                f"them."
             )
     pointed = _with_fractions(frame) if found and source.kind != EXCEL else []
     if pointed:
         raise DataError(
             f"{source}: column {found[0]!r} has decimal commas, as in {_example(texts[found[0]])!r}, and "
             f"column {pointed[0]!r} has decimal points. Write all numbers alike. (If {quoted(found)} "
-            f"should be categories, use discrete={found!r}.)"
+            f"should be categories, use {setting('discrete', found)}.)"
         )
     return found
 

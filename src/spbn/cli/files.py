@@ -31,7 +31,7 @@ from spbn.cli.sources import (
     place,
     require_extent,
 )
-from spbn.errors import DataError, PackageError, quoted
+from spbn.errors import DataError, PackageError, argument, quoted, setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,18 +211,22 @@ def _chosen(
         raise DataError(f"{source} has {what} {quoted(absent)}. Its columns are {quoted(names)}.")
     if columns is not None:
         if len(columns) == 0:
-            raise DataError(f"columns names no column. The columns of {source} are {quoted(names)}.")
+            raise DataError(
+                f"{argument('columns')} names no column. The columns of {source} are {quoted(names)}."
+            )
         if len(set(columns)) < len(columns):
-            raise DataError(f"columns must name every column once. Got {quoted(columns)}.")
+            raise DataError(f"{argument('columns')} must name every column once. Got {quoted(columns)}.")
         frame = frame[list(columns)]
     if drop:
         frame = frame.loc[:, [name not in drop for name in frame.columns]]
         if frame.shape[1] == 0:
-            raise DataError(f"drop names all columns, which leaves none of {source} to use: drop fewer.")
+            raise DataError(
+                f"{argument('drop')} names all columns, which leaves none of {source} to use: drop fewer."
+            )
     if "" in frame.columns:
         raise DataError(
             f"{source}: column {names.index('') + 1} has no name. Give it one, or leave it out with "
-            f"drop=['']. {_why_nameless(names)}"
+            f"{setting('drop', [''])}. {_why_nameless(names)}"
         )
     return frame
 
@@ -362,16 +366,15 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
     if len(names) == 1:
         other = next((mark for mark in MARKS if mark in names[0]), None)
         if other is not None:
-            shown = "a tab" if other == "\t" else repr(other)
+            shown, word = ("a tab", "tab") if other == "\t" else (repr(other), other)
             raise DataError(
                 f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
-                f"by {shown}, use sep={'tab' if other == chr(9) else other!r}, and see to it that all rows "
-                f"have as many."
+                f"by {shown}, use {setting('sep', word)}, and see to it that all rows have as many."
             )
         if " " in names[0].strip() and source.sep is None and _has_spaces(source, len(names[0].split())):
             raise DataError(
                 f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
-                f"by spaces, use sep='space'."
+                f"by spaces, use {setting('sep', 'space')}."
             )
 
 

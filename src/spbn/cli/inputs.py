@@ -1,30 +1,99 @@
-"""Models and tables that commands read."""
+"""Files of commands: models and tables that they read, and where they may write."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spbn._base.progress import working
-from spbn.cli.sources import Source
-from spbn.cli.terminal import note, say
-from spbn.errors import DataError, ModelFileError, quoted
+from spbn.cli.output import as_option_value, note, say
+from spbn.cli.sources import STANDARD, Source, kind_of
+from spbn.errors import ArgumentError, DataError, ModelFileError, quoted, require_plot_packages, setting
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from spbn._base.arrays import BoolArray
     from spbn.network import BayesianNetwork
-    from spbn.tables.reader import Missing
     from spbn.timeseries.network import DynamicNetwork
+
+FILL = "Fill what is missing, or leave such rows out."
 
 
 def busy(title: str) -> AbstractContextManager[None]:
     """Show on a terminal that something is being done."""
     return working(sys.stderr.isatty(), title)
+
+
+def require_targets(
+    *files: Path | None,
+    tables: Sequence[Path | None] = (),
+    inputs: Iterable[Path | Source | None] = (),
+) -> None:
+    """Refuse files that cannot be written, that the command also reads, or that it would write twice.
+
+    Parameters
+    ----------
+    tables
+        Files that are tables: their names say of which kind, and one may go to standard output.
+    """
+    if list(tables).count(STANDARD) > 1:
+        raise ArgumentError("only one table can go to standard output (-): give a file for the other.")
+    written = [path for path in (*tables, *files) if path is not None]
+    read = [Path(path) for path in inputs if path is not None]
+    for i, path in enumerate(written):
+        if path == STANDARD and path in tables:
+            continue
+        if path == STANDARD:
+            raise ArgumentError("only tables can be written to standard output (-): give the name of a file.")
+        for source in read:
+            if is_same(path, source):
+                which = "an input" if path == source else f"the same file as the input {source}"
+                raise ArgumentError(
+                    f"{path} is {which}, and writing would destroy it: choose another name for the output."
+                )
+        if path in tables:
+            kind_of(path)
+        for other in written[:i]:
+            if is_same(path, other):
+                raise ArgumentError(f"{path} would be written twice: choose two different names.")
+        _require_writable(path)
+
+
+def require_picture(path: Path | None) -> None:
+    """Refuse a file that no picture can be drawn into, or all if the packages for that are not there."""
+    if path is None:
+        return
+    from spbn.plots.pictures import require_picture_name
+
+    require_picture_name(path)
+    require_plot_packages()
+
+
+def is_same(first: Path, second: Path) -> bool:
+    """Tell whether two names stand for one file, be it through links; the files need not exist."""
+    try:
+        return first.samefile(second)
+    except OSError:
+        return os.path.normcase(os.path.realpath(first)) == os.path.normcase(os.path.realpath(second))
+
+
+def _require_writable(path: Path) -> None:
+    from spbn._base.files import is_read_only  # needs numpy, and completion does without
+
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise ArgumentError(f"the folder {folder} does not exist: create it first.")
+    if path.is_dir():
+        raise ArgumentError(f"{path} is a folder: give the name of a file to write.")
+    if path.exists() and not path.is_file():
+        raise ArgumentError(f"{path} is not a regular file: choose another name for the output.")
+    if is_read_only(path):
+        raise ArgumentError(f"no permission to write to {path}: it is read-only. Choose another name.")
 
 
 def load_model(path: Path) -> BayesianNetwork:
@@ -58,65 +127,40 @@ def training_frame(
     columns: Sequence[str] | None,
     drop: Sequence[str],
     discrete: Sequence[str],
-    missing: Missing,
+    missing: str,
     *,
     remedy: str = "",
 ) -> pd.DataFrame:
-    """Read the rows to learn from, without those that have missing values if that is asked for."""
-    frame = _training_frame(data, columns, drop, discrete)
-    return complete_rows(data, frame, missing, discrete=discrete, remedy=remedy)
-
-
-def training_frame_with_holes(
-    data: Source, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
-) -> pd.DataFrame:
-    """Read the rows to learn from, and say how many values are missing."""
-    from spbn.cli.files import present
-
-    frame = _training_frame(data, columns, drop, discrete)
-    there = present(frame)
-    if not there.all():
-        number = int((~there).sum())
-        values = "value is" if number == 1 else "values are"
-        say(f"{number} {values} missing, in {(~there.all(axis=1)).sum()} of {len(frame)} rows")
-        say()
-    return frame
-
-
-def _training_frame(
-    data: Source, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
-) -> pd.DataFrame:
-    from spbn.cli.files import read_table
-
-    with busy("reading the table"):
-        return read_table(data, columns, drop=drop, discrete=discrete)
-
-
-def complete_rows(
-    data: Source,
-    frame: pd.DataFrame,
-    missing: Missing,
-    *,
-    discrete: Collection[str] = (),
-    remedy: str = "",
-) -> pd.DataFrame:
-    """Leave out rows with missing values if that is asked for; otherwise refuse them, with a remedy.
+    """Read the rows to learn from: complete ones, or all if what is missing is to be imputed.
 
     Columns of categories, among them those that are named `discrete`, keep the levels of rows left out.
-    """
-    from spbn.cli.files import present, require_complete
 
+    Parameters
+    ----------
+    remedy
+        What else can be done about missing values.
+    """
+    from spbn.cli.files import present, read_table, require_complete
+
+    with busy("reading the table"):
+        frame = read_table(data, columns, drop=drop, discrete=discrete)
     there = present(frame)
+    whole = there.min(axis=1)
+    if missing == "impute":
+        if not whole.all():
+            number = int((~there).sum())
+            values = "value is" if number == 1 else "values are"
+            say(f"{number} {values} missing, in {(~whole).sum()} of {len(frame)} rows")
+            say()
+        return frame
     empty = [str(name) for place, name in enumerate(frame) if not there[:, place].any()]
     if empty:
         have = "has no value at all: leave it" if len(empty) == 1 else "have no value at all: leave them"
-        raise DataError(f"{data}: {_columns(empty)} {have} out with drop={empty!r}.")
-    if missing == "drop":
-        whole: BoolArray = there.min(axis=1)
-        if not whole.all():
-            say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
-            say()
-            frame = with_all_levels(frame, discrete).loc[whole]
+        raise DataError(f"{data}: {_columns(empty)} {have} out with {setting('drop', empty)}.")
+    if missing == "drop" and not whole.all():
+        say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
+        say()
+        return with_all_levels(frame, discrete).loc[whole]
     advice = "Fill what is missing, or pass --missing drop to leave such rows out."
     require_complete(data, frame, f"{advice} {remedy}".strip())
     return frame
@@ -135,37 +179,115 @@ def with_all_levels(frame: pd.DataFrame, discrete: Collection[str] = ()) -> pd.D
 
 
 def frame_for(
-    network: BayesianNetwork, data: Source, *, remedy: str = "Fill what is missing, or leave such rows out."
+    network: BayesianNetwork | DynamicNetwork,
+    data: Source,
+    *,
+    every: float | None = None,
+    with_holes: bool = False,
+    remedy: str = FILL,
 ) -> pd.DataFrame:
-    """Read the columns that a network needs; the remedy says what to do if values are missing."""
-    from spbn.cli.files import read_table, require_complete
+    """Read the columns that a network needs, and those of series and time if it has them.
 
-    with busy("reading the table"):
-        frame = read_table(data, variables=network.variables)
-    require_complete(data, frame, remedy)
-    return frame
-
-
-def frame_with_holes(
-    network: BayesianNetwork, data: Source, *, without: Collection[str] | None = None
-) -> pd.DataFrame:
-    """Read the columns of a network, in which values may be missing.
-
-    All must be there; or, if some are left out, as many of the others as there are.
+    Parameters
+    ----------
+    every
+        The time between rows, if they are to be resampled.
+    with_holes
+        Whether values may be missing.
+    remedy
+        What to do if values are missing.
     """
+    from spbn.cli.files import read_table, require_complete
+    from spbn.timeseries.network import DynamicNetwork
+
+    series, time = (network.series, network.time) if isinstance(network, DynamicNetwork) else (None, None)
+    keys = [name for name in (series, time) if name is not None]
+    if every is not None and time is None:
+        raise ArgumentError("--every is for models that were learned with --time.")
+    with busy("reading the table"):
+        frame = read_table(data, variables=network.variables, keys=keys)
+        if not with_holes:
+            require_complete(data, frame.drop(columns=keys), remedy)
+        return _resampled(frame, series, time, every)
+
+
+def frame_without(network: BayesianNetwork, data: Source, targets: Collection[str]) -> pd.DataFrame:
+    """Read as many columns of a network as there are, but for some; values may be missing."""
     from spbn.cli.files import column_names, read_table
 
     with busy("reading the table"):
-        variables = list(network.variables)
-        if without is not None:
-            there = column_names(data)
-            variables = [v for v in variables if v.name in there and v.name not in without]
-            if not variables:
-                raise DataError(
-                    f"{data} has none of the columns to predict {quoted(without)} from. Its columns are "
-                    f"{quoted(there)}."
-                )
+        there = column_names(data)
+        variables = [v for v in network.variables if v.name in there and v.name not in targets]
+        if not variables:
+            raise DataError(
+                f"{data} has none of the columns to predict {quoted(targets)} from. Its columns are "
+                f"{quoted(there)}."
+            )
         return read_table(data, variables=variables)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How rows follow each other, by the options of the command line."""
+
+    lags: int
+    series: str | None = None
+    time: str | None = None
+    every: float | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The columns that are no variables."""
+        return [name for name in (self.series, self.time) if name is not None]
+
+
+def axis_of(lags: int | None, series: str | None, time: str | None, every: float | None) -> Axis | None:
+    """Read the options of time; None if there are none."""
+    if lags is None:
+        given = {"--series": series, "--time": time, "--every": every}
+        unused = [option for option, value in given.items() if value is not None]
+        if unused:
+            raise ArgumentError(f"{' and '.join(unused)} can only be used together with --lags.")
+        return None
+    if lags < 1:
+        raise ArgumentError(f"--lags must be 1 or more. Got {lags}.")
+    if every is not None and time is None:
+        raise ArgumentError("--every needs the column with the times of rows: --time.")
+    return Axis(lags, series, time, every)
+
+
+def series_frame(
+    data: Source, axis: Axis, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
+) -> pd.DataFrame:
+    """Read the rows to learn from, with the columns of series and time as they are written."""
+    from spbn.cli.files import read_table
+
+    with busy("reading the table"):
+        chosen = None if columns is None else [name for name in columns if name not in axis.keys]
+        frame = read_table(data, chosen, drop=drop, discrete=discrete, keys=axis.keys)
+        return _resampled(frame, axis.series, axis.time, axis.every)
+
+
+def _resampled(
+    frame: pd.DataFrame, series: str | None, time: str | None, every: float | None
+) -> pd.DataFrame:
+    """Return rows at equal steps of time, if that is asked for."""
+    import pandas as pd
+
+    from spbn.cli.resample import resample
+
+    if every is None or time is None:
+        return frame
+    if pd.to_numeric(frame[time], errors="coerce").notna().all():
+        frame[time] = pd.to_numeric(frame[time])
+    return resample(frame, time=time, every=every, series=series)
+
+
+def names_with_lags(names: Sequence[str], lags: int) -> list[str]:
+    """Return the names of columns now and before."""
+    from spbn.tables.lags import lag_name
+
+    return [lag_name(name, lag) for lag in range(lags + 1) for name in names]
 
 
 def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
@@ -204,6 +326,4 @@ def _columns(names: list[str]) -> str:
 
 
 def _option(option: str, names: list[str]) -> str:
-    from spbn.cli.wording import joined
-
-    return f"{option} {joined(names)}" if len(names) <= 12 else option
+    return f"{option} {as_option_value(names)}" if len(names) <= 12 else option

@@ -8,26 +8,23 @@ import signal
 import sys
 import threading
 import warnings
-from inspect import cleandoc
+from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
+from click.shell_completion import get_completion_class
 
 from spbn.cli.classify import classify
-from spbn.cli.compacting import compact
-from spbn.cli.compare import compare
-from spbn.cli.confidence import confidence
-from spbn.cli.explore import explore
+from spbn.cli.command import STRETCHES, Group, warn
 from spbn.cli.forecast import forecast
 from spbn.cli.learn import demo, learn
-from spbn.cli.query import impute, predict, query
-from spbn.cli.sampling import sample
+from spbn.cli.output import complain, say
+from spbn.cli.query import impute, predict, query, sample
 from spbn.cli.score import score
-from spbn.cli.show import plot, report, show
-from spbn.cli.terminal import complain, say, warn
+from spbn.cli.show import compact, explore, plot, report, show
+from spbn.cli.trust import compare, confidence
 from spbn.cli.watch import watch
-from spbn.errors import SpbnError
 
 #: All commands, under the headings of the overview.
 GROUPS = {
@@ -38,47 +35,81 @@ GROUPS = {
     "Time": (forecast, watch),
     "Files": (compact,),
 }
-#: What to do about arcs over time.
-STRETCHES = (
-    "Halves drawn at random would tear apart rows that follow each other: to see which arcs to believe, "
-    "learn from different stretches of time with spbn learn --lags, and see what the networks have in common."
-)
-ABOUT = """Semiparametric Bayesian networks: learn them, look at them, use them.
-
-[dim]spbn learn data.csv --out model.spbn --report report.html[/]
-"""
+#: Where shells look for completion, below the home folder; and the line of a file that makes them look there.
+COMPLETIONS = {
+    "bash": (".bash_completions/spbn.sh", ".bashrc", "source '{script}'"),
+    "zsh": (".zfunc/_spbn", ".zshrc", "fpath+=~/.zfunc; autoload -Uz compinit; compinit"),
+    "fish": (".config/fish/completions/spbn.fish", None, ""),
+}
 
 
-def unwrapped(text: str) -> str:
-    """Join the lines of every paragraph: the help is as wide as the terminal, wherever lines end here."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
-
-
-app = typer.Typer(
-    name="spbn",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    epilog="[dim]spbn COMMAND --help[/] explains a command and shows an example.",
-)
-for heading, commands in GROUPS.items():
-    for command in commands:
-        app.command(rich_help_panel=heading, help=unwrapped(command.__doc__ or ""))(command)
-
-
-def _version(asked: bool) -> None:
-    if asked:
+def _version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
         import spbn
 
         say(f"spbn {spbn.__version__}")
-        raise typer.Exit
+        context.exit()
 
 
-@app.callback(help=ABOUT)
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=_version)] = False,
-) -> None:
-    pass
+def _complete(context: click.Context, parameter: click.Parameter, shell: str | None) -> None:
+    """Print or install what a shell needs to complete commands."""
+    if shell is None or context.resilient_parsing:
+        return
+    name = Path(os.environ.get("SHELL", "")).name if shell == "this" else shell
+    kind = get_completion_class(name)
+    if kind is None or name not in COMPLETIONS:
+        known = ", ".join(COMPLETIONS)
+        raise click.UsageError(
+            f"completion is for {known}, and the shell is {name!r}: say which, as in "
+            f"{parameter.opts[0]} bash."
+        )
+    script = kind(context.command, {}, "spbn", "_SPBN_COMPLETE").source()
+    if parameter.name == "show_completion":
+        click.echo(script)
+        context.exit()
+    place, settings, line = COMPLETIONS[name]
+    path = Path.home() / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script, encoding="utf-8")
+    if settings is not None:
+        line, file = line.format(script=path), Path.home() / settings
+        content = file.read_text(encoding="utf-8") if file.is_file() else ""
+        if line not in content:
+            file.write_text(f"{content.rstrip()}\n{line}\n".lstrip(), encoding="utf-8")
+    say(f"{name} completion installed in {path}")
+    say("Open a new terminal to use it.")
+    context.exit()
+
+
+def _completion_option(flag: str, help: str) -> click.Option:
+    return click.Option(
+        [flag],
+        is_flag=False,
+        flag_value="this",
+        metavar="[SHELL]",
+        expose_value=False,
+        callback=_complete,
+        help=help,
+    )
+
+
+app = Group(
+    "spbn",
+    headings=GROUPS,
+    params=[
+        click.Option(
+            ["--version"], is_flag=True, expose_value=False, callback=_version, help="Print the version."
+        ),
+        _completion_option("--install-completion", "Install completion for the current shell."),
+        _completion_option(
+            "--show-completion",
+            "Show completion for the current shell, to copy it or customize the installation.",
+        ),
+    ],
+    help="Semiparametric Bayesian networks: learn them, look at them, use them.\n\n"
+    "[dim]spbn learn data.csv --out model.spbn --report report.html[/]",
+    epilog="[dim]spbn COMMAND --help[/] explains a command and shows an example.",
+)
 
 
 def main() -> None:
@@ -92,53 +123,44 @@ def main() -> None:
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), _stop)
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="spbn", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever reads the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
-    except SpbnError as error:
-        from spbn.cli.wording import in_options
-
-        _fail(in_options(str(error)))
+    except click.exceptions.NoArgsIsHelpError as overview:
+        click.echo(overview.format_message())
+        raise SystemExit(2) from None
+    except click.ClickException as error:
+        _fail(_known_elsewhere(error) or error.format_message())
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except MemoryError:
         _fail("there is not enough memory for that: ask for fewer rows.")
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         raise SystemExit(130) from None
-    except Exception as error:
-        usage = getattr(error, "format_message", None)  # what the parser of the command line refuses
-        if usage is None:
-            raise
-        _fail(_known_elsewhere(error) or usage().replace("Value error, ", ""))
     else:
         if code:  # an interrupt comes back as a number
             raise SystemExit(code)
 
 
 def _fail(message: str) -> None:
-    if message:  # there is none where the help was shown instead
-        complain(message)
+    complain(message)
     raise SystemExit(2)
 
 
 def _known_elsewhere(error: Any) -> str:
     """Say which commands have an option that this one lacks; nothing if none of them does."""
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
-    if option is None or context is None or context.parent is None:
+    if not isinstance(error, click.NoSuchOption) or context is None or context.parent is None:
         return ""
-    commands = context.parent.command.commands
-    *others, last = [name for name, command in commands.items() if _has(command, option)] or [""]
+    having = [name for name, command in app.commands.items() if any(option in p.opts for p in command.params)]
+    *others, last = having or [""]
     if not last:
         return ""
-    having = f"{', '.join(others)} and {last}" if others else last
+    names = f"{', '.join(others)} and {last}" if others else last
     advice = STRETCHES if (context.info_name, option) == ("confidence", "--lags") else ""
-    return f"spbn {context.info_name} has no option {option}, which is for spbn {having}. {advice}".strip()
-
-
-def _has(command: Any, option: str) -> bool:
-    return any(option in parameter.opts for parameter in command.params)
+    return f"spbn {context.info_name} has no option {option}, which is for spbn {names}. {advice}".strip()
 
 
 def _stop(number: int, _: FrameType | None) -> None:

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO
 
-from spbn.errors import ArgumentError, DataError
+from spbn.errors import ArgumentError, DataError, argument, setting
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET, EXCEL, GZIP = ".parquet", ".xlsx", ".gz"
@@ -84,19 +84,20 @@ class Source:
         if self.sep is not None:
             sep = _WORDS.get(self.sep, self.sep)
             if len(sep) != 1 or sep in '"\r\n':
+                words = ", ".join(_WORDS)
                 raise ArgumentError(
-                    f"sep must be one character, or one of {', '.join(_WORDS)}. Got {self.sep!r}."
+                    f"{argument('sep')} must be one character, or one of {words}. Got {self.sep!r}."
                 )
             object.__setattr__(self, "sep", sep)
         if self.decimal not in (None, ".", ","):
-            raise ArgumentError(f"decimal must be '.' or ','. Got {self.decimal!r}.")
+            raise ArgumentError(f"{argument('decimal')} must be '.' or ','. Got {self.decimal!r}.")
         if self.encoding is not None:
             try:
                 "a".encode(self.encoding)  # some that Python knows are not for text
             except (LookupError, UnicodeError):
                 raise ArgumentError(
-                    f"encoding must be one that Python knows, such as 'utf-8', 'latin-1' or 'cp1252'. "
-                    f"Got {self.encoding!r}."
+                    f"{argument('encoding')} must be one that Python knows, such as 'utf-8', 'latin-1' or "
+                    f"'cp1252'. Got {self.encoding!r}."
                 ) from None
 
     def __str__(self) -> str:
@@ -250,9 +251,10 @@ class Source:
                     return (
                         f"{self} is not a text file in UTF-8: line {number} has the byte 0x{byte:02x}. In "
                         f"Windows-1252, which Excel often writes, it reads {shown!r}. If that looks right, "
-                        f"use encoding='cp1252'; otherwise save the table in UTF-8."
+                        f"use {setting('encoding', 'cp1252')}; otherwise save the table in UTF-8."
                     )
-        return f"{self} is not a text file in UTF-8: save it in that encoding, or give encoding='cp1252'."
+        remedy = f"save it in that encoding, or give {setting('encoding', 'cp1252')}"
+        return f"{self} is not a text file in UTF-8: {remedy}."
 
 
 class _Bounded(io.RawIOBase):

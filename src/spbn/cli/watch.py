@@ -2,96 +2,84 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, final
 
-import typer
+import click
 
-from spbn.cli.arguments import Model, Seed
-from spbn.cli.inputs import busy, frame_with_holes, load_any_model
-from spbn.cli.series import series_of
-from spbn.cli.sources import EXCEL, GZIP, PARQUET, STANDARD, Source, as_source
-from spbn.cli.tables import reading_tables
-from spbn.cli.targets import require_targets
-from spbn.cli.terminal import note
-from spbn.errors import ArgumentError, DataError
+from spbn._base.progress import printable
+from spbn.cli.command import argument, command
+from spbn.cli.inputs import busy, frame_for, load_any_model, require_targets
+from spbn.cli.options import FILE, TABLE, model_argument, seed_option, table_options
+from spbn.cli.output import complain, note, plain
+from spbn.cli.sources import EXCEL, GZIP, PARQUET, Source
+from spbn.errors import ArgumentError, DataError, quoted
 
 if TYPE_CHECKING:
     from spbn.cli.stream import Line, Row, RowReader
-    from spbn.monitoring.attribution import Verdicts
-    from spbn.monitoring.monitor import Monitor
-    from spbn.network import BayesianNetwork
-    from spbn.timeseries.network import DynamicNetwork
-import json
-from typing import TYPE_CHECKING, Any, final
-
-from spbn._base.progress import printable
-from spbn.cli.answers import plain
-from spbn.cli.terminal import complain
-from spbn.errors import quoted
-
-if TYPE_CHECKING:
-    from spbn.cli.stream import Row
     from spbn.diagnostics import Reason
     from spbn.monitoring.attribution import Drift, Verdicts
     from spbn.monitoring.monitor import Monitor
+    from spbn.network import BayesianNetwork
+    from spbn.timeseries.network import DynamicNetwork
 
-
-SAVE_EVERY = 10.0  # seconds, at most so much of what was seen is lost
+SAVE_EVERY = 10.0  # seconds between two times that the state is saved
+MOST_COMPLAINTS = 20  # about lines that are not rows, before they are only counted
 NO_REFERENCE = (
     "spbn watch compares rows with rows in normal operation: give them with --reference table.csv. The table "
     "that the model was learned from will do."
 )
 
 
-@reading_tables
+@command
+@model_argument
+@argument(
+    "rows",
+    metavar="ROWS",
+    type=TABLE,
+    default="-",
+    help="The rows: a file, or - for standard input. CSV with a header line, or one JSON object per line.",
+)
+@click.option(
+    "--reference",
+    type=TABLE,
+    metavar="TABLE",
+    help="A table of rows in normal operation: rows that the model has not seen, or those that it was "
+    "learned from.",
+)
+@click.option(
+    "--alarm",
+    type=float,
+    help="Share of rows in normal operation that may raise an alarm. Default: 0.001.",
+)
+@click.option("--drift", type=float, help="Rate of false drift alarms, per row. Default: 0.00001.")
+@click.option(
+    "--state",
+    type=FILE,
+    help="Keep the state in this file, and resume from it if it exists: watch.json. Then no --reference is "
+    "needed.",
+)
+@click.option("--label", help="A column that identifies rows, such as a time.")
+@click.option("--all", "shows_all", is_flag=True, help="Print every row, not only alarms.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON objects, one per line.")
+@seed_option
+@table_options
 def watch(
-    model: Model,
-    rows: Annotated[
-        Source,
-        typer.Argument(
-            metavar="ROWS",
-            parser=as_source,
-            help="The rows: a file, or - for standard input. CSV with a header line, or one JSON object "
-            "per line.",
-        ),
-    ] = Source(STANDARD),  # noqa: B008  (a value that never changes)
-    reference: Annotated[
-        Source | None,
-        typer.Option(
-            parser=as_source,
-            metavar="TABLE",
-            help="A table of rows in normal operation: rows that the model has not seen, or those that it "
-            "was learned from.",
-            show_default=False,
-        ),
-    ] = None,
-    alarm: Annotated[
-        float | None,
-        typer.Option(help="Share of rows in normal operation that may raise an alarm. Default: 0.001."),
-    ] = None,
-    drift: Annotated[
-        float | None, typer.Option(help="Rate of false drift alarms, per row. Default: 0.00001.")
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keep the state in this file, and resume from it if it exists: watch.json. Then no "
-            "--reference is needed.",
-            show_default=False,
-        ),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(help="A column that identifies rows, such as a time.", show_default=False),
-    ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Print every row, not only alarms.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON objects, one per line.")] = False,
-    seed: Seed = 0,
+    model: Path,
+    rows: Source,
+    reference: Source | None,
+    alarm: float | None,
+    drift: float | None,
+    state: Path | None,
+    label: str | None,
+    shows_all: bool,
+    as_json: bool,
+    seed: int,
 ) -> None:
     """Watch rows as they arrive, and print alarms with reasons.
 
@@ -106,13 +94,13 @@ def watch(
         _require_text(rows.path)
     network = load_any_model(model)
     monitor = _monitor(network, reference, state, alarm, drift, seed)
-    printer = AlarmPrinter(monitor, every=all_, as_json=json_, name=str(rows))
+    printer = AlarmPrinter(monitor, every=shows_all, as_json=as_json, name=str(rows))
     with _opened(rows) as stream:
         _watch(monitor, rows, stream, printer, state, label)
-    if not json_:
+    if not as_json:
         printer.summarise()
     if printer.lines and not monitor.rows:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _watch(
@@ -196,7 +184,6 @@ def _monitor(
     """Make a monitor, or go on with one that was saved."""
     from spbn.cli.files import present
     from spbn.monitoring.monitor import ALARM, DRIFT, Monitor
-    from spbn.timeseries.network import DynamicNetwork
 
     for option, value in (("--alarm", alarm), ("--drift", drift)):
         if value is not None and not 0.0 < value < 1.0:
@@ -208,10 +195,7 @@ def _monitor(
         return monitor
     if reference is None:
         raise ArgumentError(NO_REFERENCE)
-    if isinstance(network, DynamicNetwork):
-        frame = series_of(network, reference, with_holes=True)
-    else:
-        frame = frame_with_holes(network, reference)
+    frame = frame_for(network, reference, with_holes=True)
     holes = int((~present(frame).all(axis=1)).sum())
     if holes:
         have, them = ("has", "it") if holes == 1 else ("have", "them")
@@ -241,13 +225,6 @@ def _require_text(source: Path) -> None:
         raise DataError(f"{source} is a folder, not a file with rows.")
     if source.suffix.lower() in (PARQUET, EXCEL, GZIP):
         raise DataError(f"spbn watch reads text, line by line: {source} has to be written as CSV first.")
-
-
-# ----------------------------------------------------------------------------------------------------
-# How ``spbn watch`` prints what it finds: in words, or as JSON, one object per line.
-
-
-MOST_COMPLAINTS = 20  # about lines that are not rows, before they are only counted
 
 
 @final

@@ -75,16 +75,12 @@ def test_report_out(run):
     assert Path("r.html").read_text() == render(spbn.BayesianNetwork.load("m.spbn"), title="m")
 
 
-@option("report", "--data")
-def test_report_data(run):
+def test_report_with_rows(run):
     network = spbn.BayesianNetwork.load("m.spbn")
     expected = render(network, data=read_table("frame.csv"), title="m")
     assert "no rows were given" not in expected
-    for rows in (["frame.csv"], ["--data", "frame.csv"]):  # the second as in version 0.1
-        assert run("report", "m.spbn", *rows, "--out", "r.html")[0] == 0
-        assert Path("r.html").read_text() == expected
-    code, _, err = run("report", "m.spbn", "frame.csv", "--data", "holes.csv", "--out", "r.html")
-    assert (code, "one table can be given. Got frame.csv and --data holes.csv" in err) == (2, True)
+    assert run("report", "m.spbn", "frame.csv", "--out", "r.html")[0] == 0
+    assert Path("r.html").read_text() == expected
 
 
 @option("report", "--confidence")
@@ -153,7 +149,7 @@ def test_explore_open(run):
 @option("demo", "--folder")
 def test_demo_folder(run, monkeypatch):
     small = spbn.datasets.paper_synthetic("200")
-    monkeypatch.setattr("spbn.cli.demo.paper_synthetic", lambda name: small)  # 10,000 rows take a while
+    monkeypatch.setattr("spbn.datasets.paper_synthetic", lambda name: small)  # 10,000 rows take a while
     Path("here").mkdir()
     assert run("demo", "--folder", "here")[0] == 0
     assert {path.name for path in Path("here").iterdir()} == {"spbn-demo.spbn", "spbn-demo.html"}
