@@ -25,6 +25,7 @@ from spbn.record import Record, current_versions, plain_settings
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
 from spbn.tables.reader import Missing, as_table, frame_index
+from spbn.tables.row_buffer import IndependentRows, RowBuffer
 from spbn.tables.table import Variable, require_variation
 from spbn.transforms import fitted as fitted_margins
 from spbn.transforms import require_kind
@@ -52,6 +53,9 @@ class Network(Protocol):
     @property
     def row_network(self) -> BayesianNetwork:
         """The network that gives the density of a row."""
+
+    def row_buffer(self) -> RowBuffer:
+        """Return a reader of new rows, which remembers what the next ones depend on."""
 
     def logpdf(self, data: Any) -> FloatArray:
         """Return the log-density of every row."""
@@ -275,6 +279,10 @@ class BayesianNetwork(Joint):
     def row_network(self) -> BayesianNetwork:
         """The network that gives the density of a row: this one."""
         return self
+
+    def row_buffer(self) -> IndependentRows:
+        """Return a reader of new rows, in which values may be missing."""
+        return IndependentRows(self.variables)
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
         """Describe the network as plain data, apart from its arrays, for a file."""

@@ -15,18 +15,17 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import LOG_ZERO, FloatArray, IntArray, finite_log_density
 from spbn.diagnostics.unusual import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
 from spbn.io.model import load
-from spbn.network import Network
-from spbn.nodes.base import logpdf_of_columns
+from spbn.network import BayesianNetwork, Network
+from spbn.nodes.base import CPD, HasBoth, HasSteps, logpdf_of_columns
 from spbn.nodes.by_configuration import parts_of
 from spbn.tables.reader import RowParser
-from spbn.tables.table import Variable
+from spbn.tables.table import Table, Variable
 from spbn.transforms import StackedMargins
 
-LOWEST, HIGHEST = -1e300, 1e300  # log-densities that can be added and compared
 REHEARSED = (0.0, 1e6)  # values of variables: where rows are dense, perhaps, and far out
 
 
@@ -60,9 +59,80 @@ class RowScore:
     blame: tuple[Reason, ...]
 
 
+#: Log-densities and P(X ≤ x | parents) of a node, from its family's columns and random points on steps.
+LogpdfAndCdf = Callable[[Table, FloatArray], tuple[FloatArray, FloatArray]]
+
+
 class _Node(NamedTuple):
-    columns: IntArray  # of its parents and, last, of itself
+    family: tuple[Variable, ...]  # its parents and, last, itself
+    columns: IntArray  # where these are among the variables
     logpdf: Callable[[FloatArray], FloatArray]
+    logpdf_and_cdf: LogpdfAndCdf
+
+
+@final
+class PreparedNodes:
+    """The nodes of a network, prepared to score columns of numbers again and again: single rows quickly."""
+
+    def __init__(self, network: BayesianNetwork) -> None:
+        names = [variable.name for variable in network.variables]
+        self._margins = None if network.margins is None else StackedMargins.of(network.margins, names)
+        self._nodes = []
+        for node, cpd in network.cpds.items():
+            columns = [names.index(name) for name in (*cpd.parents, node)]
+            family = tuple(network.variables[k] for k in columns)
+            self._nodes.append(
+                _Node(family, np.array(columns), logpdf_of_columns(cpd), logpdf_and_cdf_of(cpd))
+            )
+
+    def logpdf(self, columns: FloatArray) -> FloatArray:
+        """Return what every node adds to the log-density of variables × rows: nodes × rows."""
+        out = np.empty((len(self._nodes), columns.shape[1]))
+        if not columns.shape[1]:
+            return out
+        slopes = None
+        if self._margins is not None:
+            columns, slopes = self._margins.moved(columns)
+        with np.errstate(over="ignore"):  # the square of an absurd value
+            for k, node in enumerate(self._nodes):
+                out[k] = node.logpdf(columns[node.columns])
+        if slopes is not None:
+            out += slopes[: len(out)]
+        return out
+
+    def logpdf_and_cdf(self, columns: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what nodes add to the log-density, a finite number, and P(X ≤ x | parents): nodes × rows.
+
+        Parameters
+        ----------
+        columns
+            Variables × rows, complete.
+        uniforms
+            Nodes × rows: they choose points on the steps of discrete nodes.
+        """
+        shape = (len(self._nodes), columns.shape[1])
+        logpdf, cdf = np.empty(shape), np.empty(shape)
+        slopes = None
+        if self._margins is not None:
+            columns, slopes = self._margins.moved(columns)
+        with np.errstate(over="ignore"):
+            for k, node in enumerate(self._nodes):
+                rows = Table.of(node.family, columns[node.columns])
+                logpdf[k], cdf[k] = node.logpdf_and_cdf(rows, uniforms[k])
+        if slopes is not None:
+            logpdf += slopes[: len(logpdf)]
+        return finite_log_density(logpdf), np.clip(cdf, 0.0, 1.0)
+
+
+def logpdf_and_cdf_of(cpd: CPD) -> LogpdfAndCdf:
+    """Return a function for the log-densities of a node and its values of the distribution function."""
+    if isinstance(cpd, HasSteps):
+        steps = cpd.randomised_cdf
+        return lambda table, uniforms: (cpd.logpdf(table), steps(table, uniforms))
+    if isinstance(cpd, HasBoth):
+        together = cpd.logpdf_and_cdf
+        return lambda table, uniforms: together(table)
+    return lambda table, uniforms: (cpd.logpdf(table), cpd.cdf(table))
 
 
 @final
@@ -108,14 +178,7 @@ class RowScorer:
         self.variables, self.nodes = network.variables, network.nodes
         self._network = network
         self._parser = RowParser(self.variables)
-        self._margins = None
-        if network.margins is not None:
-            self._margins = StackedMargins.of(network.margins, self.names)
-        place = {name: k for k, name in enumerate(self.names)}
-        self._nodes = [
-            _Node(np.array([place[name] for name in (*cpd.parents, node)]), logpdf_of_columns(cpd))
-            for node, cpd in network.cpds.items()
-        ]
+        self._prepared = PreparedNodes(network)
         self._rehearse()
 
     @property
@@ -130,11 +193,11 @@ class RowScorer:
 
     def logpdf(self, rows: Any) -> FloatArray:
         """Return the log-density of every row."""
-        return self._contributions(self._parser.columns(rows)).sum(axis=0)
+        return self._prepared.logpdf(self._parser.columns(rows)).sum(axis=0)
 
     def logpdf_by_node(self, rows: Any) -> FloatArray:
         """Return what every node adds to the log-density of every row: rows × nodes."""
-        return np.ascontiguousarray(self._contributions(self._parser.columns(rows)).T)
+        return np.ascontiguousarray(self._prepared.logpdf(self._parser.columns(rows)).T)
 
     def score(self, row: Any) -> RowScore:
         """Score one row, and say which nodes make it unusual."""
@@ -146,31 +209,16 @@ class RowScorer:
     def scores(self, rows: Any) -> list[RowScore]:
         """Score rows, and say for each which nodes make it unusual."""
         columns = self._parser.columns(rows)
-        contributions = self._contributions(columns)
+        contributions = self._prepared.logpdf(columns)
         totals = contributions.sum(axis=0).tolist()
         found = []
         for total, added, values in zip(totals, contributions.T.tolist(), columns.T.tolist(), strict=True):
             by_node = dict(zip(self.nodes, added, strict=True))
-            finite = {node: min(max(number, LOWEST), HIGHEST) for node, number in by_node.items()}
+            finite = {node: min(max(number, LOG_ZERO), -LOG_ZERO) for node, number in by_node.items()}
             pairs = zip(self.variables, values, strict=True)
             row = {variable.name: value_of(variable, value) for variable, value in pairs}
             found.append(RowScore(total, by_node, reasons(row, finite, self.typical)))
         return found
-
-    def _contributions(self, columns: FloatArray) -> FloatArray:
-        """Return what every node adds to the log-density of variables × rows: nodes × rows."""
-        out = np.empty((len(self._nodes), columns.shape[1]))
-        if not columns.shape[1]:
-            return out
-        slopes = None
-        if self._margins is not None:
-            columns, slopes = self._margins.moved(columns)
-        with np.errstate(over="ignore"):  # the square of an absurd value
-            for k, node in enumerate(self._nodes):
-                out[k] = node.logpdf(columns[node.columns])
-        if slopes is not None:
-            out += slopes[: len(out)]
-        return out
 
     def _rehearse(self) -> None:
         """Have densities prepare what they keep, and the compiler do its work, before the first row."""

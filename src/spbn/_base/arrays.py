@@ -22,7 +22,7 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
-LEAST = -1e300  # stands for -inf, which cannot be subtracted from itself
+LOG_ZERO = -1e300  # stands for -inf, which can be neither subtracted from itself nor averaged
 Seed = int | np.random.Generator | None
 
 
@@ -57,6 +57,11 @@ def remembered(cache: OrderedDict[Key, Value], key: Key, found: Callable[[], Val
     return cache[key]
 
 
+def finite_log_density(values: FloatArray) -> FloatArray:
+    """Return log-densities that can be added and compared: `LOG_ZERO` where they are -inf."""
+    return np.clip(values, LOG_ZERO, -LOG_ZERO)
+
+
 def relative_weights(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
     """Return weights relative to the greatest along an axis; all are 0 where all logarithms are -inf."""
     weights: FloatArray = np.exp(log_weights - greatest(log_weights, axis=axis))
@@ -65,7 +70,7 @@ def relative_weights(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
 
 def greatest(log_weights: FloatArray, *, axis: int = -1) -> FloatArray:
     """Return the greatest logarithm along an axis, which is kept; a finite number, even if all are -inf."""
-    top: FloatArray = np.maximum(log_weights.max(axis=axis, keepdims=True), LEAST)
+    top: FloatArray = np.maximum(log_weights.max(axis=axis, keepdims=True), LOG_ZERO)
     return top
 
 

@@ -23,8 +23,7 @@ from spbn.errors import ArgumentError, DataError, quoted
 if TYPE_CHECKING:
     from spbn.cli.stream import Line, Row, RowReader
     from spbn.diagnostics import Reason
-    from spbn.monitoring.attribution import Drift, Verdicts
-    from spbn.monitoring.monitor import Monitor
+    from spbn.monitoring import Drift, Monitor, MonitorResult
     from spbn.network import BayesianNetwork
     from spbn.timeseries.network import DynamicNetwork
 
@@ -126,7 +125,7 @@ def _watch(
     try:
         for lines in lines_of(stream, encoding=source.encoding):
             found = list(_rows(reader, lines, printer))
-            for batch in _judged(monitor, found, printer):
+            for batch in _check(monitor, found, printer):
                 printer.show(*batch)
             sys.stdout.flush()
             if state is not None and time.monotonic() - saved > SAVE_EVERY:
@@ -154,7 +153,9 @@ def _rows(reader: RowReader, lines: list[Line], printer: AlarmPrinter) -> Iterat
             yield row
 
 
-def _judged(monitor: Monitor, rows: list[Row], printer: AlarmPrinter) -> Iterator[tuple[list[Row], Verdicts]]:
+def _check(
+    monitor: Monitor, rows: list[Row], printer: AlarmPrinter
+) -> Iterator[tuple[list[Row], MonitorResult]]:
     """Judge rows together or, if one of them cannot be judged, one by one without it."""
     if not rows:
         return
@@ -162,15 +163,15 @@ def _judged(monitor: Monitor, rows: list[Row], printer: AlarmPrinter) -> Iterato
 
     try:
         keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
-        verdicts = monitor.take(np.stack([row.values for row in rows], axis=1), keys)
+        result = monitor.check_columns(np.stack([row.values for row in rows], axis=1), keys)
     except DataError as error:
         if len(rows) == 1:
             printer.skipped(rows[0].line, str(error))
             return
         for row in rows:
-            yield from _judged(monitor, [row], printer)
+            yield from _check(monitor, [row], printer)
         return
-    yield rows, verdicts
+    yield rows, result
 
 
 def _monitor(
@@ -256,11 +257,11 @@ class AlarmPrinter:
         if self.lines == MOST_COMPLAINTS:
             complain("further lines that are left out are only counted.")
 
-    def show(self, rows: list[Row], verdicts: Verdicts) -> None:
+    def show(self, rows: list[Row], result: MonitorResult) -> None:
         """Print the alarms of some rows, or all rows."""
-        wanted = range(len(rows)) if self._every else sorted({*verdicts.reasons, *verdicts.drifts})
+        wanted = range(len(rows)) if self._every else sorted({*result.reasons, *result.drifts})
         for k in wanted:
-            line = self._json(rows[k], verdicts, k) if self._as_json else self._words(rows[k], verdicts, k)
+            line = self._json(rows[k], result, k) if self._as_json else self._words(rows[k], result, k)
             sys.stdout.write(line + "\n")
 
     def summarise(self) -> None:
@@ -274,35 +275,35 @@ class AlarmPrinter:
             f"{left_out}."
         )
 
-    def _words(self, row: Row, verdicts: Verdicts, k: int) -> str:
-        share = float(verdicts.shares[k])
+    def _words(self, row: Row, result: MonitorResult, k: int) -> str:
+        share = float(result.p_values[k])
         parts = ["not judged" if share != share else f"share {share:.3g}"]
-        if verdicts.alarms[k]:
-            parts = [f"ALARM: {_rarity(share)}{_because(verdicts.reasons.get(k, ()))}"]
-        if k in verdicts.drifts:
-            parts.append(f"DRIFT: {_moved(verdicts.drifts[k])}")
+        if result.alarms[k]:
+            parts = [f"ALARM: {_rarity(share)}{_because(result.reasons.get(k, ()))}"]
+        if k in result.drifts:
+            parts.append(f"DRIFT: {_moved(result.drifts[k])}")
         elif self._every:
-            parts.append(f"drift {verdicts.drift[k]:.2g}")
+            parts.append(f"drift {result.drift[k]:.2g}")
         name = f" [{row.label}]" if row.label else ""
-        shown = parts if self._every or verdicts.alarms[k] else parts[1:]
-        return printable(f"row {verdicts.first + k + 1} (line {row.line}){name}: {'; '.join(shown)}")
+        shown = parts if self._every or result.alarms[k] else parts[1:]
+        return printable(f"row {result.first + k + 1} (line {row.line}){name}: {'; '.join(shown)}")
 
-    def _json(self, row: Row, verdicts: Verdicts, k: int) -> str:
-        found: dict[str, Any] = {"row": verdicts.first + k + 1, "line": row.line}
+    def _json(self, row: Row, result: MonitorResult, k: int) -> str:
+        found: dict[str, Any] = {"row": result.first + k + 1, "line": row.line}
         if row.label:
             found["label"] = row.label
         found |= {
-            "share": plain(verdicts.shares[k]),
-            "alarm": bool(verdicts.alarms[k]),
+            "share": plain(result.p_values[k]),
+            "alarm": bool(result.alarms[k]),
             "blame": [
                 {"variable": reason.node, "value": reason.value, "drop": reason.drop}
-                for reason in verdicts.reasons.get(k, ())
+                for reason in result.reasons.get(k, ())
             ],
-            "drift": float(verdicts.drift[k]),
-            "drift_alarm": k in verdicts.drifts,
+            "drift": float(result.drift[k]),
+            "drift_alarm": k in result.drifts,
         }
-        if k in verdicts.drifts:
-            drift = verdicts.drifts[k]
+        if k in result.drifts:
+            drift = result.drifts[k]
             shifts = [None if shift != shift else shift for shift in drift.shifts]
             found["drift_blame"] = [
                 {"variable": name, "shift": shift} for name, shift in zip(drift.blame, shifts, strict=True)

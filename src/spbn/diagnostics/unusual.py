@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spbn._base import display
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import FloatArray, finite_log_density
 from spbn._base.checks import whole
 from spbn.diagnostics.validation import (
     FEWEST_ROWS,
@@ -204,7 +204,7 @@ def find_unusual(network: BayesianNetwork, evidence: Evidence, *, top: int = SHO
         raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
     scoring = _scoring(network, table)
     # A square that overflows is -inf: finite numbers can be added and compared.
-    contributions = np.clip(_contributions(network, table, scoring), -1e300, 1e300)
+    contributions = finite_log_density(_contributions(network, table, scoring))
     usual = typical(network)
     rows = []
     for i, total in _least_likely(contributions, top):
@@ -222,7 +222,7 @@ def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS
     """
     require_top(top)
     table, runs = network.read(data)
-    contributions = np.clip(network.contributions(data), -1e300, 1e300)
+    contributions = finite_log_density(network.contributions(data))
     found = find_unusual(network.transition, gather_rows(network.transition, network.lagged(data)), top=0)
     windows = runs.windows(network.lags + 1)
     contributions[:, windows[:, 0]] = found.contributions
@@ -321,7 +321,7 @@ def value_of(variable: Variable, number: float) -> float | str:
 
 
 def _median(network: BayesianNetwork, node: str, rows: Any) -> float:
-    return float(np.clip(np.median(network.node_logpdf(node, rows)), -1e300, 1e300))
+    return float(finite_log_density(np.asarray(np.median(network.node_logpdf(node, rows)))))
 
 
 def _scoring(network: BayesianNetwork, table: Table) -> Scoring:

@@ -9,24 +9,30 @@ variable can explain deficits:
   they and it have deficits, all of which vanish under some other value.
 
 The variable that explains most is to blame. Then it is as if it were in order, and whatever deficits are left
-are explained in the same way.
+are explained in the same way. A row with an alarm is compared with what is usual in reference rows
+(`explain_row`), and a drift alarm is explained by the rows in the window before it (`explain_drift`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray
+from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
 from spbn.diagnostics.unusual import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason
+from spbn.inference.batch import imputed
 from spbn.monitoring.drift import Change
 from spbn.monitoring.reference import Reference
-from spbn.monitoring.row_scores import LOWEST, Scorer, contributions_of
 from spbn.network import BayesianNetwork
+from spbn.scorer import PreparedNodes
 from spbn.tables.table import Table
+
+WINDOW = 100  # rows before a drift alarm that tell which variable is to blame
+MIN_DRIFT = 0.05  # nats per row that a variable must explain to be blamed for a drift
+DRAWS = 20  # of what is missing in a row, to tell what is to blame
 
 #: Shifts of a variable that are tried, in its own standard deviations.
 SHIFTS = np.array(
@@ -37,6 +43,40 @@ SHIFTS = np.array(
 Candidates = Callable[[int], FloatArray]
 
 
+@dataclass(frozen=True)
+class Drift:
+    """A drift alarm.
+
+    Attributes
+    ----------
+    row
+        The number of the row that raised it, counted from 0.
+    since
+        The number of the row where the drift seems to have begun.
+    blame
+        The variables to blame, the worst first.
+    shifts
+        How far each of them has moved, in standard deviations given its parents; NaN if it is discrete.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> from spbn.tables import as_table
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> monitor = spbn.Monitor(network, data)
+    >>> moved = as_table(data.assign(A=data["A"] + 3.0), training=True, missing="error")
+    >>> first = next(iter(monitor.check(moved).drifts.values()))
+    >>> print(first.blame)
+    ('A',)
+    """
+
+    row: int
+    since: int
+    blame: tuple[str, ...]
+    shifts: tuple[float, ...]
+
+
 class Culprit(NamedTuple):
     """A variable to blame, by its number, and the nats that it explains, as a mean over rows."""
 
@@ -44,7 +84,7 @@ class Culprit(NamedTuple):
     drop: float
 
 
-def culprits(
+def find_culprits(
     network: BayesianNetwork,
     table: Table,
     contributions: FloatArray,
@@ -80,7 +120,7 @@ def culprits(
                 if bounds[k] <= gains.max() + 0.5 * least:
                     break
                 rows = table.with_columns(columns.copy())
-                repair = _repaired(network, rows, k, deficits, usual, candidates(k), excused)
+                repair = _best_repair(network, rows, k, deficits, usual, candidates(k), excused)
                 if repair.gain > gains[k]:
                     gains[k], best[k] = repair.gain, repair
         worst = int(gains.argmax())
@@ -113,7 +153,7 @@ class _Repair(NamedTuple):
     means: dict[int, float]
 
 
-def _repaired(
+def _best_repair(
     network: BayesianNetwork,
     table: Table,
     k: int,
@@ -132,7 +172,7 @@ def _repaired(
     tried = table.with_columns(repeated)
     with np.errstate(over="ignore"):
         found = {
-            j: np.maximum(network.node_logpdf(network.nodes[j], tried), LOWEST)
+            j: finite_log_density(network.node_logpdf(network.nodes[j], tried))
             .reshape(count, rows)
             .mean(axis=1)
             for j in family
@@ -143,16 +183,7 @@ def _repaired(
     return _Repair(gain, values[best], {j: float(found[j][best]) for j in family})
 
 
-# ----------------------------------------------------------------------------------------------------
-# Reasons: which variables are to blame for an alarm, or for a drift, against reference rows.
-
-
-WINDOW = 100  # rows before a drift alarm that tell which variable is to blame
-LEAST_DRIFT = 0.05  # nats per row that a variable must explain to be blamed for a drift
-DRAWS = 20  # of what is missing in a row, to tell what is to blame
-
-
-def reasons_for(
+def explain_row(
     network: BayesianNetwork, reference: Reference, row: Table, contributions: FloatArray
 ) -> tuple[Reason, ...]:
     """Return the variables to blame for a row, the worst first.
@@ -169,10 +200,9 @@ def reasons_for(
         return ()
     if missing.any():
         if np.isnan(contributions).all():
-            from spbn.inference.batch import imputed
-
             draws = imputed(network, row, draws=DRAWS, seed=0)
-            contributions = np.stack([contributions_of(network, draw)[:, 0] for draw in draws], axis=1)
+            contributions = np.stack([network.contributions(draw)[:, 0] for draw in draws], axis=1)
+            contributions = finite_log_density(contributions)
             contributions[missing] = usual[missing, None]  # nothing to blame there
         contributions = np.where(np.isnan(contributions), usual[:, None], contributions)
 
@@ -180,7 +210,7 @@ def reasons_for(
         return values[k, ~np.isnan(values[k]), None]
 
     others = None if missing.any() else candidates
-    found = culprits(network, row, contributions, usual, others, least=LEAST_DROP)
+    found = find_culprits(network, row, contributions, usual, others, least=LEAST_DROP)
     reasons = []
     for culprit in found:
         variable, value = row.variables[culprit.variable], float(row.columns[culprit.variable, 0])
@@ -189,10 +219,15 @@ def reasons_for(
     return tuple(reasons)
 
 
-def drift_of(
-    network: BayesianNetwork, reference: Reference, scorer: Scorer, change: Change, recent: Table, row: int
+def explain_drift(
+    network: BayesianNetwork,
+    reference: Reference,
+    nodes: PreparedNodes,
+    change: Change,
+    recent: Table,
+    row: int,
 ) -> Drift:
-    """Say what has changed, by the last rows up to one that raised a drift alarm.
+    """Attribute a drift alarm to variables, using the rows in the window before it.
 
     Parameters
     ----------
@@ -215,12 +250,12 @@ def drift_of(
             return levels + np.zeros(window.rows)
         return window.columns[k] - SHIFTS[:, None] * 0.5 * spreads[k]
 
-    contributions = contributions_of(network, window)
-    found = culprits(network, window, contributions, reference.means, candidates, least=LEAST_DRIFT)
+    contributions = finite_log_density(network.contributions(window))
+    found = find_culprits(network, window, contributions, reference.means, candidates, least=MIN_DRIFT)
     # The first explains most, whatever the evidence of its own; others must not be there by chance.
     blamed = [c.variable for k, c in enumerate(found) if k == 0 or c.variable in change.certain]
     blamed = blamed or [change.variable]
-    shifts = _shifts(network, scorer, window)
+    shifts = _shifts(nodes, window, len(network.nodes))
     return Drift(
         row,
         change.since,
@@ -229,75 +264,10 @@ def drift_of(
     )
 
 
-def _shifts(network: BayesianNetwork, scorer: Scorer, window: Table) -> FloatArray:
+def _shifts(nodes: PreparedNodes, window: Table, count: int) -> FloatArray:
     """Return the mean normal score of every variable given its parents; NaN if it is discrete."""
     from scipy.special import ndtri
 
-    _, places = scorer.scored(window, np.full((len(network.nodes), window.rows), 0.5))
-    scores: FloatArray = ndtri(np.clip(places, 1e-4, 1.0 - 1e-4)).mean(axis=1)
+    _, pit = nodes.logpdf_and_cdf(window.columns, np.full((count, window.rows), 0.5))
+    scores: FloatArray = ndtri(np.clip(pit, 1e-4, 1.0 - 1e-4)).mean(axis=1)
     return np.where(window.discrete[: len(scores)], np.nan, scores)
-
-
-# ----------------------------------------------------------------------------------------------------
-# What a monitor says about rows.
-
-
-@dataclass(frozen=True)
-class Drift:
-    """A drift alarm.
-
-    Attributes
-    ----------
-    row
-        The number of the row that raised it, counted from 0.
-    since
-        The number of the row where the drift seems to have begun.
-    blame
-        The variables to blame, the worst first.
-    shifts
-        How far each of them has moved, in standard deviations given its parents; NaN if it is discrete.
-
-    Examples
-    --------
-    >>> import spbn
-    >>> from spbn.tables import as_table
-    >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> network = spbn.learn(data, model="gbn")
-    >>> monitor = spbn.Monitor(network, data)
-    >>> moved = as_table(data.assign(A=data["A"] + 3.0), training=True, missing="error")
-    >>> first = next(iter(monitor.judge(moved).drifts.values()))
-    >>> print(first.blame)
-    ('A',)
-    """
-
-    row: int
-    since: int
-    blame: tuple[str, ...]
-    shifts: tuple[float, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Verdicts:
-    """What a monitor says about some rows.
-
-    Attributes
-    ----------
-    first
-        The number of the first row, counted from 0 since the monitor was made.
-    shares, alarms
-        How many rows in normal operation are as unusual, and whether those are too few; NaN and False if
-        a row cannot be judged yet.
-    drift
-        The statistic of the drift test, relative to that of an alarm.
-    reasons
-        Of every row with an alarm, by its place among these rows: the variables to blame.
-    drifts
-        The drift alarms, by the place of their rows among these rows.
-    """
-
-    first: int
-    shares: FloatArray
-    alarms: BoolArray
-    drift: FloatArray
-    reasons: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
-    drifts: Mapping[int, Drift] = field(default_factory=dict)

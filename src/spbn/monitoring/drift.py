@@ -1,10 +1,11 @@
 """A sequential test of drift: does some variable no longer behave as it did in the reference rows?
 
-Every variable has, in every row, a place in its own distribution given its parents, P(X ≤ x | parents).
-Whatever the network gets wrong about that distribution, the *rank* of this place among those of the reference
-rows and of all rows seen since is uniform, and independent of all earlier ranks, as long as the rows are
-exchangeable (those of a smoothed conformal p-value; Vovk, Gammerman and Shafer 2005). Places are compared
-by the bin that they fall into, and ties are broken at random, so that memory is bounded.
+In every row, every variable has a value of its own distribution function, P(X ≤ x | parents), the
+probability integral transform (PIT). Whatever the network gets wrong about that distribution, the *rank* of
+this value among those of the reference rows and of all rows seen since is uniform, and independent of all
+earlier ranks, as long as the rows are exchangeable (those of a smoothed conformal p-value; Vovk, Gammerman
+and Shafer 2005). PIT values are compared by the bin that they fall into, and ties are broken at random, so
+that memory is bounded.
 
 For each variable there are bets on kinds of drift: that the ranks rise or fall, spread out or gather. A bet
 multiplies what was staked by e(rank), a function with mean 1 over uniform ranks. One unit is staked anew
@@ -28,7 +29,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray, frozen
 from spbn._base.jit import compiled
 
-BINS = 256  # of places
+BINS = 256  # of PIT values
 CELLS = 1024  # of ranks, in each of which a bet is constant
 #: The kinds of drift that are bet on: ranks as if of a normal variable that has moved by so many standard
 #: deviations, or whose own is multiplied.
@@ -51,12 +52,12 @@ def bets() -> FloatArray:
     return payments
 
 
-def counted(places: FloatArray) -> FloatArray:
-    """Count the places of reference rows, variables × rows, in bins; NaN is not counted."""
-    counts = np.zeros((len(places), BINS))
-    for variable, row in zip(counts, places, strict=True):
-        there = row[~np.isnan(row)]
-        np.add.at(variable, np.minimum((there * BINS).astype(np.int64), BINS - 1), 1.0)
+def bin_counts(pit: FloatArray) -> FloatArray:
+    """Count the PIT values of reference rows, variables × rows, in bins; NaN is not counted."""
+    counts = np.zeros((len(pit), BINS))
+    for variable, row in zip(counts, pit, strict=True):
+        known = row[~np.isnan(row)]
+        np.add.at(variable, np.minimum((known * BINS).astype(np.int64), BINS - 1), 1.0)
     return counts
 
 
@@ -79,36 +80,71 @@ class Change:
     since: int
 
 
+@dataclass(frozen=True, eq=False)
+class DriftState:
+    """What the test knows of the rows that it has seen.
+
+    Attributes
+    ----------
+    rows
+        How many there were.
+    counts
+        How many PIT values fall into every bin, those of reference rows included: variables × `BINS`.
+    stakes
+        What every bet has come to: variables × kinds.
+    sums, starts
+        To tell when a drift began: the best sum of logs of a bet's payments over the last rows, and the first
+        of these rows.
+    """
+
+    rows: int
+    counts: FloatArray
+    stakes: FloatArray
+    sums: FloatArray
+    starts: IntArray
+
+
 @final
 class DriftTest:
-    """The state of the test.
+    """A test that goes on row after row.
 
     Parameters
     ----------
     reference
-        How many places of reference rows fall into every bin: variables × `BINS`.
+        How many PIT values of reference rows fall into every bin: variables × `BINS`.
     rate
         The false-alarm rate.
+    state
+        Where to go on; by default there were no rows.
     """
 
-    def __init__(self, reference: FloatArray, rate: float) -> None:
-        self.reference = frozen(reference)
-        self.rate = rate
-        self.rows = 0
-        variables, kinds = len(reference), len(bets())
-        self.counts = reference.copy()
-        #: What every bet has come to, and, to tell when a drift began, the best sum of logs of its payments
-        #: over the last rows, and the first of these.
-        self.stakes = np.zeros((variables, kinds))
-        self.sums = np.zeros((variables, kinds))
-        self.starts = np.zeros((variables, kinds), dtype=np.int64)
+    def __init__(self, reference: FloatArray, rate: float, state: DriftState | None = None) -> None:
+        self._reference, self._rate = frozen(reference), rate
+        if state is None:
+            shape = (len(reference), len(bets()))
+            zeros = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
+            state = DriftState(0, reference, *zeros)
+        self._rows = state.rows
+        self._counts, self._stakes = state.counts.copy(), state.stakes.copy()
+        self._sums, self._starts = state.sums.copy(), state.starts.copy()
 
-    def update(self, places: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
+    @property
+    def rows(self) -> int:
+        """How many rows have been seen."""
+        return self._rows
+
+    @property
+    def state(self) -> DriftState:
+        """What is known of the rows that have been seen."""
+        arrays = (self._counts, self._stakes, self._sums, self._starts)
+        return DriftState(self._rows, *(array.copy() for array in arrays))
+
+    def update(self, pit: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
         """Take new rows.
 
         Parameters
         ----------
-        places
+        pit
             Variables × rows: P(X ≤ x | parents); NaN where something is missing, which says nothing.
         uniforms
             Variables × rows, in [0, 1): they break ties.
@@ -118,50 +154,50 @@ class DriftTest:
         The statistic after every row, relative to that of an alarm; and for every row with an alarm, by its
         number, where the drift is. After an alarm the test begins again.
         """
-        rows = places.shape[1]
+        rows = pit.shape[1]
         statistic = np.empty(rows)
         found: dict[int, Change] = {}
-        places, uniforms = frozen(places), frozen(uniforms)
+        pit, uniforms = frozen(pit), frozen(uniforms)
         first = 0
         while first < rows:
             stop = _advance(
                 first,
-                self.rows,
-                places,
+                self._rows,
+                pit,
                 uniforms,
                 bets(),
-                self.rate,
-                self.counts,
-                self.stakes,
-                self.sums,
-                self.starts,
+                self._rate,
+                self._counts,
+                self._stakes,
+                self._sums,
+                self._starts,
                 statistic,
             )
-            self.rows += stop - first
+            self._rows += stop - first
             first = stop
             if statistic[stop - 1] >= 1.0:
                 found[stop - 1] = self._change()
-                self._begin_again()
+                self._restart()
         return statistic, found
 
     def _change(self) -> Change:
-        variable = int(self.stakes.sum(axis=1).argmax())
-        kind = int(self.stakes[variable].argmax())
-        certain = np.flatnonzero(self.rate * self.stakes.mean(axis=1) >= 1.0)
-        return Change(variable, frozenset(certain.tolist()), int(self.starts[variable, kind]))
+        variable = int(self._stakes.sum(axis=1).argmax())
+        kind = int(self._stakes[variable].argmax())
+        certain = np.flatnonzero(self._rate * self._stakes.mean(axis=1) >= 1.0)
+        return Change(variable, frozenset(certain.tolist()), int(self._starts[variable, kind]))
 
-    def _begin_again(self) -> None:
-        self.counts[:] = self.reference
-        self.stakes[:] = 0.0
-        self.sums[:] = 0.0
-        self.starts[:] = self.rows
+    def _restart(self) -> None:
+        self._counts[:] = self._reference
+        self._stakes[:] = 0.0
+        self._sums[:] = 0.0
+        self._starts[:] = self._rows
 
 
 @compiled()
 def _advance(
     first: int,
     seen: int,
-    places: FloatArray,
+    pit: FloatArray,
     uniforms: FloatArray,
     payments: FloatArray,
     rate: float,
@@ -174,12 +210,12 @@ def _advance(
     """Take rows from the first on, up to an alarm; return the number of the row after the last."""
     variables, bins = counts.shape
     kinds, cells = payments.shape
-    for row in range(first, places.shape[1]):
+    for row in range(first, pit.shape[1]):
         for i in range(variables):
-            place = places[i, row]
-            if np.isnan(place):
+            value = pit[i, row]
+            if np.isnan(value):
                 continue
-            bin = min(int(place * bins), bins - 1)
+            bin = min(int(value * bins), bins - 1)
             below = 0.0
             for b in range(bin):
                 below += counts[i, b]
@@ -203,4 +239,4 @@ def _advance(
         statistic[row] = rate * mean / (variables * kinds)
         if statistic[row] >= 1.0:
             return row + 1
-    return places.shape[1]
+    return pit.shape[1]

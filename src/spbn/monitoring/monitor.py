@@ -5,31 +5,55 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass, field
+from typing import Any, final
 
 import numpy as np
+import pandas as pd
 
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import fraction, whole
 from spbn.diagnostics.unusual import Reason
-from spbn.errors import DataError, SpbnWarning, setting
-from spbn.monitoring.attribution import WINDOW, Verdicts, drift_of, reasons_for
+from spbn.errors import ArgumentError, DataError, SpbnWarning, setting
+from spbn.monitoring.attribution import WINDOW, Drift, explain_drift, explain_row
 from spbn.monitoring.drift import DriftTest
-from spbn.monitoring.reference import Reference, reference_of
-from spbn.monitoring.scorer import Judge
-from spbn.network import BayesianNetwork
-from spbn.tables.reader import as_dict, frame_index, table_of, table_of_columns
+from spbn.monitoring.reference import Reference, score_reference
+from spbn.monitoring.scorer import ReferenceScorer
+from spbn.monitoring.state import MonitorState, probe
+from spbn.network import Network
+from spbn.tables.reader import as_dict, frame_index
 from spbn.tables.table import Table, Variable
-from spbn.timeseries.lag_buffer import Past, networks_of
-from spbn.timeseries.network import DynamicNetwork
-
-if TYPE_CHECKING:
-    import pandas as pd
-import pandas as pd
 
 ALARM, DRIFT = 0.001, 1e-5
-TOO_RARE = 0.1  # times one reference row: shares that reference rows can hardly tell
+TOO_RARE = 0.1  # times one reference row: p-values that reference rows can hardly tell
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorResult:
+    """What a monitor says about some rows.
+
+    Attributes
+    ----------
+    first
+        The number of the first row, counted from 0 since the monitor was made.
+    p_values, alarms
+        Which share of rows in normal operation is as unusual, and whether that is too small; NaN and False
+        if a row cannot be judged yet.
+    drift
+        The statistic of the drift test, relative to that of an alarm.
+    reasons
+        Of every row with an alarm, by its place among these rows: the variables to blame.
+    drifts
+        The drift alarms, by the place of their rows among these rows.
+    """
+
+    first: int
+    p_values: FloatArray
+    alarms: BoolArray
+    drift: FloatArray
+    reasons: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
+    drifts: Mapping[int, Drift] = field(default_factory=dict)
 
 
 @final
@@ -76,7 +100,7 @@ class Monitor:
 
     def __init__(
         self,
-        network: BayesianNetwork | DynamicNetwork,
+        network: Network,
         reference: Any,
         *,
         alarm: float = ALARM,
@@ -84,30 +108,30 @@ class Monitor:
         trained: bool | None = None,
         seed: int = 0,
     ) -> None:
-        self._dynamic, self._network = networks_of(network)
-        self._alarm, self._drift = _rate("alarm", alarm), _rate("drift", drift)
-        whole("seed", seed)
-        if self._dynamic is not None:
-            reference = Past(self._dynamic).lagged(reference)
-        self._reference = reference_of(
-            self._network, reference, trained=trained, by_node=self._dynamic is not None
-        )
-        self._rng = np.random.default_rng(int(seed))
-        self._begin()
-        _warn_if_too_rare(self._reference, self._alarm)
-
-    def _begin(self) -> None:
-        """Set up everything that follows from the reference."""
-        self._test = DriftTest(self._reference.places, self._drift)
-        self._judge = Judge(self._network, self._reference)
+        if not hasattr(network, "row_network"):
+            raise ArgumentError(
+                f"network must be a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}."
+            )
+        self._whole, self._network = network, network.row_network
+        self._alarm = float(fraction("alarm", alarm))
+        self._drift = float(fraction("drift", drift))
+        self._rng = np.random.default_rng(whole("seed", seed))
+        self._buffer = network.row_buffer()
+        if not isinstance(reference, Reference):
+            reference = score_reference(
+                self._network, self._buffer.history(reference), trained=trained, by_node=network.is_dynamic
+            )
+            _warn_if_too_rare(reference, self._alarm)
+        self._reference = reference
+        self._scorer = ReferenceScorer(self._network, reference)
+        self._test = DriftTest(reference.pit_counts, self._drift)
         self._recent = np.empty((len(self._network.variables), 0))
-        self._past = None if self._dynamic is None else Past(self._dynamic)
         self._alarms = self._drift_alarms = 0
 
     @property
-    def network(self) -> BayesianNetwork | DynamicNetwork:
+    def network(self) -> Network:
         """The network."""
-        return self._network if self._dynamic is None else self._dynamic
+        return self._whole
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -117,7 +141,7 @@ class Monitor:
     @property
     def keys(self) -> tuple[str, ...]:
         """Further columns that rows must have: those for series and time, if the network is dynamic."""
-        return () if self._past is None else self._past.keys
+        return self._buffer.keys
 
     @property
     def alarm(self) -> float:
@@ -172,24 +196,22 @@ class Monitor:
         ``drift_blame``  if so, the variables that drift
         ===============  ===========================================================================
         """
-        # gone
-
         rows = as_dict(rows)
-        verdicts = self._undone_if_refused(lambda: self.judge(self.table(rows)))
-        number = range(len(verdicts.shares))
+        result = self._undo_if_refused(lambda: self.check(self.read(rows)))
+        number = range(len(result.p_values))
         index = frame_index(rows)
-        return Watched(
+        return AlarmFrame(
             {
-                "share": verdicts.shares,
-                "alarm": verdicts.alarms,
-                "blame": [_listed(r.node for r in verdicts.reasons.get(k, ())) for k in number],
-                "drift": verdicts.drift,
-                "drift_alarm": [k in verdicts.drifts for k in number],
+                "share": result.p_values,
+                "alarm": result.alarms,
+                "blame": [", ".join(reason.node for reason in result.reasons.get(k, ())) for k in number],
+                "drift": result.drift,
+                "drift_alarm": [k in result.drifts for k in number],
                 "drift_blame": [
-                    _listed(verdicts.drifts[k].blame) if k in verdicts.drifts else "" for k in number
+                    ", ".join(result.drifts[k].blame) if k in result.drifts else "" for k in number
                 ],
             },
-            index=range(verdicts.first, verdicts.first + len(number)) if index is None else index,
+            index=range(result.first, result.first + len(number)) if index is None else index,
         )
 
     def explain(self, row: Any) -> tuple[Reason, ...]:
@@ -203,58 +225,53 @@ class Monitor:
         row
             One row, as for `update`.
         """
-        row = as_dict(row)
-        past = None if self._past is None else self._past.copy()
-        table = table_of(row, self.variables) if past is None else past.table(row)
+        table = self._buffer.copy().table(as_dict(row))
         if table.rows != 1:
             raise DataError(f"explain takes one row. Got {table.rows}.")
         unknown = np.full((len(self._network.nodes), 1), np.nan)
-        if past is None and np.isnan(table.columns).any():
-            return reasons_for(self._network, self._reference, table, unknown)
-        found = self._judge.scores(table, np.full(unknown.shape, 0.5))
+        if not self.network.is_dynamic and np.isnan(table.columns).any():
+            return explain_row(self._network, self._reference, table, unknown)
+        found = self._scorer.score(table, np.full(unknown.shape, 0.5))
         if np.isnan(found.rows[0]):
             return ()
-        return reasons_for(self._network, self._reference, table, found.contributions)
+        return explain_row(self._network, self._reference, table, found.contributions)
 
-    def table(self, rows: Any) -> Table:
-        """Read new rows, which come after all that were read before, for `judge`."""
-        return table_of(rows, self.variables) if self._past is None else self._past.table(rows)
+    def read(self, rows: Any) -> Table:
+        """Read new rows, which come after all that were read before, for `check`."""
+        return self._buffer.table(rows)
 
-    def take(self, columns: FloatArray, keys: Mapping[str, Any]) -> Verdicts:
+    def check_columns(self, columns: FloatArray, keys: Mapping[str, Any]) -> MonitorResult:
         """Do what `update` does with variables × rows and, by their names, the columns that are `keys`."""
-        past = self._past
-        if past is None:
-            return self.judge(table_of_columns(self.variables, columns))
-        return self._undone_if_refused(lambda: self.judge(past.follow(columns, keys)))
+        return self._undo_if_refused(lambda: self.check(self._buffer.append(columns, keys)))
 
-    def judge(self, table: Table) -> Verdicts:
+    def check(self, table: Table) -> MonitorResult:
         """Do what `update` does with rows that have been read already; NaN is missing in them."""
         first, rows = self.rows, table.rows
         if not rows:
-            return Verdicts(first, np.empty(0), np.empty(0, dtype=np.bool_), np.empty(0), {}, {})
+            return MonitorResult(first, np.empty(0), np.empty(0, dtype=np.bool_), np.empty(0))
         before = self._rng.bit_generator.state
         # The same numbers, whether rows come one by one or all at once.
         uniforms = self._rng.random((rows, 2, len(self._network.nodes))).transpose(1, 2, 0)
         try:
-            scores, places, contributions = self._judge.scores(table, uniforms[0])
+            scores, pit, contributions = self._scorer.score(table, uniforms[0])
         except DataError:  # as if these rows had never come
             self._rng.bit_generator.state = before
             raise
         known = ~np.isnan(scores)
-        shares = np.full(rows, np.nan)
-        shares[known] = self._reference.tail.shares(scores[known])
-        alarms: BoolArray = shares <= self._alarm
-        drift, changes = self._test.update(places, uniforms[1])
+        p_values = np.full(rows, np.nan)
+        p_values[known] = self._reference.tail.p_values(scores[known])
+        alarms: BoolArray = p_values <= self._alarm
+        drift, changes = self._test.update(pit, uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
         reasons = {
-            k: reasons_for(self._network, self._reference, table.take([k]), contributions[:, [k]])
+            k: explain_row(self._network, self._reference, table.take([k]), contributions[:, [k]])
             for k in np.flatnonzero(alarms).tolist()
         }
         drifts = {
-            k: drift_of(
+            k: explain_drift(
                 self._network,
                 self._reference,
-                self._judge.scorer,
+                self._scorer.nodes,
                 change,
                 table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]),
                 first + k,
@@ -264,18 +281,34 @@ class Monitor:
         self._recent = recent[:, -WINDOW:].copy()
         self._alarms += int(alarms.sum())
         self._drift_alarms += len(drifts)
-        return Verdicts(first, shares, alarms, drift, reasons, drifts)
+        return MonitorResult(first, p_values, alarms, drift, reasons, drifts)
+
+    @property
+    def state(self) -> MonitorState:
+        """All that the monitor knows now, apart from its network."""
+        return MonitorState(
+            nodes=self.network.nodes,
+            buffer=self._buffer.copy(),
+            alarm=self._alarm,
+            drift=self._drift,
+            alarms=self._alarms,
+            drift_alarms=self._drift_alarms,
+            reference=self._reference,
+            test=self._test.state,
+            recent=self._recent,
+            generator=self._rng.bit_generator.state,
+            probe=probe(self._network, self._reference.candidates),
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file; after `load`, the monitor continues as if nothing had happened."""
-        from spbn.monitoring.state import save
+        self.state.write(path)
 
-        save(self, path)
-
-    @staticmethod
+    @classmethod
     def load(
+        cls,
         path: str | os.PathLike[str],
-        network: BayesianNetwork | DynamicNetwork,
+        network: Network,
         *,
         alarm: float | None = None,
         drift: float | None = None,
@@ -284,19 +317,35 @@ class Monitor:
 
         Such a file holds only data: reading it runs no code.
         """
-        from spbn.monitoring.state import load
+        for name, level in (("alarm", alarm), ("drift", drift)):
+            if level is not None:
+                fraction(name, level)
+        state = MonitorState.read(path, network)
+        monitor = cls(
+            network,
+            state.reference,
+            alarm=state.alarm if alarm is None else alarm,
+            drift=state.drift if drift is None else drift,
+        )
+        monitor._restore(state)
+        return monitor
 
-        return load(path, network, alarm=alarm, drift=drift)
+    def _restore(self, state: MonitorState) -> None:
+        """Go on after the rows of a saved state."""
+        self._buffer, self._recent = state.buffer.copy(), state.recent
+        self._test = DriftTest(self._reference.pit_counts, self._drift, state.test)
+        self._alarms, self._drift_alarms = state.alarms, state.drift_alarms
+        self._rng.bit_generator.state = state.generator
 
-    def _undone_if_refused(self, judge: Callable[[], Verdicts]) -> Verdicts:
-        """Judge rows; if they are refused, it is as if they had never come."""
+    def _undo_if_refused(self, check: Callable[[], MonitorResult]) -> MonitorResult:
+        """Check rows; if they are refused, it is as if they had never come."""
         # Only margins refuse rows that have been read.
-        before = self._past.copy() if self._past and self._network.margins else None
+        before = None if self._network.margins is None else self._buffer.copy()
         try:
-            return judge()
+            return check()
         except DataError:
             if before is not None:
-                self._past = before
+                self._buffer = before
             raise
 
     def _repr_html_(self) -> str:
@@ -309,14 +358,6 @@ class Monitor:
             f"alarm={self.alarm:g}, drift={self.drift:g}; {self.rows} rows seen, {self.alarms} alarms, "
             f"{self.drift_alarms} drift alarms)"
         )
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(names)
-
-
-def _rate(name: str, value: Any) -> float:
-    return float(fraction(name, value))
 
 
 def _warn_if_too_rare(reference: Reference, alarm: float) -> None:
@@ -342,13 +383,12 @@ def _warn_if_too_rare(reference: Reference, alarm: float) -> None:
         )
 
 
-# ----------------------------------------------------------------------------------------------------
-# The table that `Monitor.update` returns: a data frame that notebooks show with its alarms.
-
-
 @final
-class Watched(pd.DataFrame):
-    """A data frame in every respect; whatever is taken out of it is an ordinary one."""
+class AlarmFrame(pd.DataFrame):
+    """What `Monitor.update` returns: a data frame in every respect, which notebooks show with its alarms.
+
+    Whatever is taken out of it is an ordinary data frame.
+    """
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:

@@ -1,14 +1,18 @@
-"""Shares: how many reference rows are as unusual as a new one, also where none of them is.
+"""Reference rows, and p-values: how many of them are as unusual as a new row, also where none of them is.
 
-Among n reference rows and one more like them, every order is equally likely. So the share
+Among n reference rows and one more like them, every order is equally likely. So the p-value
 
     (1 + number of reference rows with a log-density as low) / (n + 1)
 
 is at most p with probability p at most. It cannot be smaller than 1 / (n + 1), though, and close to that it
 depends on one or two rows. So the lowest tenth of the reference rows is described by a generalised Pareto
-distribution of how far below the tenth they lie, which says what share lies farther below. Its two
-parameters are not chosen but integrated over: a plug-in estimate raises too many alarms, because it takes
-the parameters for known.
+distribution of how far below the tenth they lie, which extrapolates p-values. Its two parameters are not
+chosen but integrated over: a plug-in estimate raises too many alarms, because it takes the parameters for
+known.
+
+Reference rows are scored by parameters that were fitted without them: rows that a network was fitted to are
+left out of the fit when they are scored, one by one or a tenth at a time, or all new rows would look unusual
+beside them.
 """
 
 from __future__ import annotations
@@ -19,36 +23,43 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, same_uniforms
+from spbn._base.arrays import LOG_ZERO, FloatArray, IntArray, finite_log_density, same_uniforms
 from spbn.diagnostics.unusual import ONE_BY_ONE
 from spbn.diagnostics.validation import leave_one_out, out_of_fold, settings_of
 from spbn.errors import DataError, FitError, SpbnWarning, in_python
 from spbn.fitting import fitted
-from spbn.monitoring.drift import counted
-from spbn.monitoring.row_scores import LOWEST, Scorer, both_of, contributions_of
+from spbn.monitoring.drift import bin_counts
 from spbn.network import BayesianNetwork
 from spbn.rows.store import FitSettings
+from spbn.scorer import PreparedNodes, logpdf_and_cdf_of
 from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
 
-SHARE_OF_TAIL, FEWEST, MOST = 0.1, 20, 500  # of the reference rows, that the tail is fitted to
-FEWEST_DISTINCT = 10  # log-densities of the tail: those of discrete variables are steps, and have no tail
-IMPOSSIBLE = -1e299  # log-densities below this are those of impossible rows
+MIN_ROWS = 50
+FOLDS = 10
+MAX_PIT_ROWS = 2_000  # whose PIT values are computed: they take longer than densities do
+MAX_COMPARED_ROWS = 1_000  # that rows with holes are compared with, node by node
+CANDIDATES = 31  # values of a variable that are tried when it may be to blame
+MAX_DROP = 50.0  # nats below the median that count in a mean: a single row must not decide it
+
+TAIL_FRACTION, MIN_TAIL, MAX_TAIL = 0.1, 20, 500  # of the reference rows, that the tail is fitted to
+MIN_DISTINCT = 10  # log-densities of the tail: those of discrete variables are steps, and have no tail
+IMPOSSIBLE = 0.1 * LOG_ZERO  # log-densities below this are those of impossible rows
 
 # The prior of the shape: log-densities have tails that are about exponential, and heavier ones if
 # rows have outliers that the network does not expect. The scale has no prior but that of a scale.
 SHAPES = np.linspace(-0.95, 1.5, 50)
-LIKELY_SHAPE, SPREAD_OF_SHAPE = 0.15, 0.4
+SHAPE_MEAN, SHAPE_SPREAD = 0.15, 0.4
 LOG_SCALES = np.linspace(-2.5, 2.5, 81)  # relative to the mean
 NEGLIGIBLE = 1e-12  # weight of a pair of parameters
-LOG_DISTANCES = np.linspace(-6.0, 16.0, 300)  # relative to the mean, at which shares are tabulated
+LOG_DISTANCES = np.linspace(-6.0, 16.0, 300)  # relative to the mean, at which p-values are tabulated
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """The shares that log-densities have among those of reference rows.
+    """The distribution of the log-densities of reference rows, with an extrapolated lower tail.
 
     Attributes
     ----------
@@ -56,33 +67,33 @@ class Tail:
         The log-densities of the reference rows, ascending.
     edge
         Below this the tail is used; -inf if there is none.
-    log_distances, log_shares
+    log_distances, log_p_values
         Distances below the edge, and which share of the rows lies as far below, in logs.
     """
 
     ordered: FloatArray
     edge: float
     log_distances: FloatArray
-    log_shares: FloatArray
+    log_p_values: FloatArray
 
     @classmethod
-    def of(cls, scores: FloatArray) -> Tail:
+    def fit(cls, scores: FloatArray) -> Tail:
         """Describe the log-densities of reference rows."""
         ordered = np.sort(scores)
         n = len(ordered)
-        k = min(max(int(SHARE_OF_TAIL * n), FEWEST), MOST, n - 1)
+        k = min(max(int(TAIL_FRACTION * n), MIN_TAIL), MAX_TAIL, n - 1)
         lowest, edge = ordered[:k], float(ordered[min(k, n - 1)])
         if (
-            k < FEWEST
+            k < MIN_TAIL
             or lowest[0] < IMPOSSIBLE
-            or len(np.unique(lowest)) < FEWEST_DISTINCT
+            or len(np.unique(lowest)) < MIN_DISTINCT
             or lowest[-1] >= edge
         ):
             return cls(ordered, -np.inf, np.zeros(1), np.zeros(1))
         excesses = edge - lowest
         log_distances = LOG_DISTANCES + np.log(excesses.mean())
-        log_shares = np.log((k + 1) / (n + 1)) + _log_survival(excesses, np.exp(log_distances))
-        return cls(ordered, edge, log_distances, log_shares)
+        log_p_values = np.log((k + 1) / (n + 1)) + _log_survival(excesses, np.exp(log_distances))
+        return cls(ordered, edge, log_distances, log_p_values)
 
     @property
     def rows(self) -> int:
@@ -91,27 +102,27 @@ class Tail:
 
     @property
     def is_extrapolated(self) -> bool:
-        """Whether shares may be smaller than one row."""
+        """Whether p-values may be smaller than one row."""
         return self.edge > -np.inf
 
-    def shares(self, scores: FloatArray) -> FloatArray:
+    def p_values(self, scores: FloatArray) -> FloatArray:
         """Return which share of rows like the reference rows is as unusual, for every log-density."""
         as_low = np.searchsorted(self.ordered, scores, side="right").astype(np.float64)
         out: FloatArray = (1.0 + as_low) / (self.rows + 1.0)
         low = np.flatnonzero(scores < self.edge)
         if len(low):
-            distances = np.log(np.minimum(self.edge - scores[low], 1e300))
-            out[low] = np.exp(np.interp(distances, self.log_distances, self.log_shares))
+            distances = np.log(np.minimum(self.edge - scores[low], -LOG_ZERO))
+            out[low] = np.exp(np.interp(distances, self.log_distances, self.log_p_values))
         return out
 
-    def scores(self, shares: FloatArray) -> FloatArray:
-        """Return the log-densities that have these shares: what `shares` does, backwards."""
-        places = np.clip(np.ceil(shares * (self.rows + 1.0)).astype(np.int64) - 2, 0, self.rows - 1)
-        out: FloatArray = self.ordered[places].copy()
-        low = np.flatnonzero(np.log(shares) < self.log_shares[0])
+    def quantiles(self, p_values: FloatArray) -> FloatArray:
+        """Return the log-densities that have these p-values: the inverse of `p_values`."""
+        ranks = np.clip(np.ceil(p_values * (self.rows + 1.0)).astype(np.int64) - 2, 0, self.rows - 1)
+        out: FloatArray = self.ordered[ranks].copy()
+        low = np.flatnonzero(np.log(p_values) < self.log_p_values[0])
         if self.is_extrapolated and len(low):
             # Ascending, for interpolation.
-            distances = np.interp(np.log(shares[low]), self.log_shares[::-1], self.log_distances[::-1])
+            distances = np.interp(np.log(p_values[low]), self.log_p_values[::-1], self.log_distances[::-1])
             out[low] = self.edge - np.exp(distances)
         return out
 
@@ -126,7 +137,7 @@ def _log_survival(excesses: FloatArray, distances: FloatArray) -> FloatArray:
     for i, shape in enumerate(SHAPES):
         hazards = _cumulative_hazard(excesses / scales[:, None], shape).sum(axis=1)
         log_posterior[i] = -len(excesses) * np.log(scales) - (1.0 + shape) * hazards
-        log_posterior[i] -= 0.5 * ((shape - LIKELY_SHAPE) / SPREAD_OF_SHAPE) ** 2
+        log_posterior[i] -= 0.5 * ((shape - SHAPE_MEAN) / SHAPE_SPREAD) ** 2
     weights = np.exp(log_posterior - log_posterior.max())
     weights /= weights.sum()
     survival = np.zeros(len(distances))
@@ -141,28 +152,13 @@ def _log_survival(excesses: FloatArray, distances: FloatArray) -> FloatArray:
 def _cumulative_hazard(values: FloatArray, shape: float) -> FloatArray:
     """Return minus the log-probability of greater values under a generalised Pareto distribution of scale 1.
 
-    It is infinite from where on there are none.
+    It is infinite beyond the upper end of the support, where the shape is negative.
     """
     if abs(shape) < 1e-12:
         return values
     with np.errstate(divide="ignore", invalid="ignore"):
         hazard: FloatArray = np.log1p(np.maximum(shape * values, -1.0)) / shape
     return hazard
-
-
-# ----------------------------------------------------------------------------------------------------
-# Reference rows: what new rows are compared with, scored by parameters that were fitted without them.
-#
-# Rows that a network was fitted to are left out of the fit when they are scored, one by one or a tenth at a
-# time, or all new rows would look unusual beside them.
-
-
-FEWEST_ROWS = 50
-FOLDS = 10
-PLACED_ROWS = 2_000  # whose places are computed: they take longer than densities do
-COMPARED_ROWS = 1_000  # that rows with holes are compared with, node by node
-CANDIDATES = 31  # values of a variable that are tried when it may be to blame
-FARTHEST = 50.0  # nats below the median that count in a mean: a single row must not decide it
 
 
 @final
@@ -176,7 +172,7 @@ class Reference:
         Their log-densities.
     medians, means
         What every node adds to the log-density, by the order of the nodes.
-    places
+    pit_counts
         How many rows have P(X ≤ x | parents) in every bin: nodes × bins.
     candidates
         Variables × quantiles of the columns; the levels of a discrete one, and then NaN.
@@ -188,7 +184,7 @@ class Reference:
     tail: Tail
     medians: FloatArray
     means: FloatArray
-    places: FloatArray
+    pit_counts: FloatArray
     candidates: FloatArray
     by_node: FloatArray | None = None
 
@@ -198,7 +194,7 @@ class Reference:
         return self.tail.rows
 
 
-def reference_of(
+def score_reference(
     network: BayesianNetwork, data: Any, *, trained: bool | None, by_node: bool = False
 ) -> Reference:
     """Score reference rows.
@@ -213,10 +209,10 @@ def reference_of(
     table = as_table(data, variables=network.variables, missing="keep")
     whole = np.flatnonzero(np.isfinite(table.columns).all(axis=0))
     complete = table.take(whole)
-    if len(whole) < FEWEST_ROWS:
+    if len(whole) < MIN_ROWS:
         holes = f", of which {len(whole)} have no missing value" if len(whole) < table.rows else ""
         raise DataError(
-            f"a monitor needs at least {FEWEST_ROWS} complete reference rows. Got {table.rows}{holes}."
+            f"a monitor needs at least {MIN_ROWS} complete reference rows. Got {table.rows}{holes}."
         )
     settings = settings_of(network)
     known = network.record.data_hash
@@ -237,22 +233,21 @@ def reference_of(
         if network.inputs or known == complete.digest:
             table, whole = complete, np.arange(complete.rows)
         filled = _filled(network, table)
-        contributions = (leave_one_out if filled.rows <= ONE_BY_ONE else out_of_fold)(network, filled)[
-            :, whole
-        ]
-        places = _places_out_of_fold(network, filled, whole, settings)
+        left_out = leave_one_out if filled.rows <= ONE_BY_ONE else out_of_fold
+        contributions = left_out(network, filled)[:, whole]
+        pit = _pit_out_of_fold(network, filled, whole, settings)
     else:
-        contributions = contributions_of(network, complete)
-        some = _thinned(complete)
-        places = Scorer(network).scored(some, _uniforms(network, some))[1]
-    contributions = np.maximum(contributions, LOWEST)
+        contributions = network.contributions(complete)
+        some = complete.take(_some(complete.rows, MAX_PIT_ROWS))
+        pit = PreparedNodes(network).logpdf_and_cdf(some.columns, _uniforms(network, some))[1]
+    contributions = finite_log_density(contributions)
     return Reference(
-        Tail.of(contributions.sum(axis=0)),
+        Tail.fit(contributions.sum(axis=0)),
         np.median(contributions, axis=1),
-        np.mean(np.maximum(contributions, np.median(contributions, axis=1)[:, None] - FARTHEST), axis=1),
-        counted(places),
+        np.mean(np.maximum(contributions, np.median(contributions, axis=1)[:, None] - MAX_DROP), axis=1),
+        bin_counts(pit),
         _candidates(complete),
-        contributions[:, _some(complete.rows, COMPARED_ROWS)] if by_node else None,
+        contributions[:, _some(complete.rows, MAX_COMPARED_ROWS)] if by_node else None,
     )
 
 
@@ -270,16 +265,16 @@ def _filled(network: BayesianNetwork, table: Table) -> Table:
     return imputed(network, table, seed=0)[0]
 
 
-def _places_out_of_fold(
+def _pit_out_of_fold(
     network: BayesianNetwork, table: Table, wanted: IntArray, settings: FitSettings
 ) -> FloatArray:
-    """Return the places of training rows, or of some if there are many; each under a fit without it."""
+    """Return the PIT values of training rows, or of some if there are many; each under a fit without it."""
     discrete = table.level_codes
-    if table.rows <= PLACED_ROWS:
+    if table.rows <= MAX_PIT_ROWS:
         labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=discrete)
         parts = [(np.flatnonzero(labels != k), np.flatnonzero(labels == k)) for k in range(labels.max() + 1)]
     else:
-        parts = [holdout_rows(table.rows, PLACED_ROWS / table.rows, 0, discrete=discrete)]
+        parts = [holdout_rows(table.rows, MAX_PIT_ROWS / table.rows, 0, discrete=discrete)]
     rows, uniforms = network.transformed(table), _uniforms(network, table)
     found = np.full(uniforms.shape, np.nan)
     for kept, asked in parts:
@@ -289,12 +284,9 @@ def _places_out_of_fold(
                 cpd = fitted(train, family, settings)
             except FitError:
                 cpd = network.cpds[family.node]
-            found[k, asked] = both_of(cpd)(test.select((*family.parents, family.node)), uniforms[k, asked])[1]
+            columns = test.select((*family.parents, family.node))
+            found[k, asked] = logpdf_and_cdf_of(cpd)(columns, uniforms[k, asked])[1]
     return np.clip(found[:, wanted], 0.0, 1.0)
-
-
-def _thinned(table: Table) -> Table:
-    return table if table.rows <= PLACED_ROWS else table.take(_some(table.rows, PLACED_ROWS))
 
 
 def _some(rows: int, most: int) -> IntArray:

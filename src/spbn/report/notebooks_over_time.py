@@ -8,7 +8,7 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.monitoring.monitor import Monitor, Watched
+from spbn.monitoring.monitor import AlarmFrame, Monitor
 from spbn.plots.svg import Html, safe, tag
 from spbn.plots.timelines import BANDS, LOWEST_DRIFT, LOWEST_SHARE
 from spbn.report.format import count, number, plural
@@ -88,7 +88,7 @@ def monitor_html(monitor: Monitor) -> str:
     return view(None, title, table(heads, [tuple(map(safe, line)) for line in lines]))
 
 
-@display.html.register(Watched)
+@display.html.register(AlarmFrame)
 def verdicts_html(found: pd.DataFrame) -> str:
     """Show what a monitor said about rows: a picture of all, and a list of the alarms."""
     unusual, drifting = (found[name].to_numpy(dtype=np.bool_) for name in ("alarm", "drift_alarm"))

@@ -212,7 +212,7 @@ def _with_absent(table: Table, variables: Sequence[Variable]) -> Table:
     for place, variable in enumerate(variables):
         if variable.name in table.names:
             rows[place] = table.column(variable.name)
-    return table_of_columns(variables, rows)
+    return Table.of(variables, rows)
 
 
 def _complete(table: Table, missing: str | None, min_rows: int) -> Table:
@@ -311,12 +311,6 @@ def missing_message(table: Table, finite: BoolArray) -> str:
     return "; ".join(parts[:3]) + more
 
 
-def table_of_columns(variables: Sequence[Variable], columns: FloatArray) -> Table:
-    """Return variables × rows as a table."""
-    levels = {variable.name: variable.levels for variable in variables if variable.levels}
-    return Table(tuple(variable.name for variable in variables), columns, levels)
-
-
 @final
 class RowParser:
     """Reads rows of some variables, again and again.
@@ -347,7 +341,7 @@ class RowParser:
 
     def table(self, rows: Any) -> Table:
         """Return rows as a table, in which NaN is missing."""
-        return table_of_columns(self._variables, self.columns(rows))
+        return Table.of(self._variables, self.columns(rows))
 
     def columns(self, rows: Any) -> FloatArray:
         """Return variables × rows, discrete variables as the positions of their levels."""
@@ -439,11 +433,6 @@ class RowParser:
             raise DataError(
                 f"there is no value for {quoted(absent)}. The variables are {quoted(self._names)}."
             )
-
-
-def table_of(rows: Any, variables: Sequence[Variable]) -> Table:
-    """Return new rows, as a `RowParser` reads them, as a table in which NaN is missing."""
-    return RowParser(variables, missing="keep").table(rows)
 
 
 def as_dict(rows: Any) -> Any:

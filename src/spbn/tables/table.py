@@ -59,6 +59,12 @@ class Table:
     def __post_init__(self) -> None:
         self.columns.flags.writeable = False
 
+    @classmethod
+    def of(cls, variables: Sequence[Variable], columns: FloatArray) -> Table:
+        """Return variables × rows as a table."""
+        levels = {variable.name: variable.levels for variable in variables if variable.levels}
+        return cls(tuple(variable.name for variable in variables), columns, levels)
+
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """What the columns are."""

@@ -17,6 +17,7 @@ from spbn.io import model
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, frame_index
+from spbn.tables.row_buffer import LagBuffer
 from spbn.tables.table import Table, Variable
 from spbn.timeseries.forecast import Forecast, as_data, continued, free_name, inputs_by_place
 
@@ -128,7 +129,7 @@ class DynamicNetwork:
         out = np.empty((len(self.nodes), table.rows))
         windows = runs.windows(self.lags + 1)
         if len(windows):
-            out[:, windows[:, 0]] = self.transition.contributions(self._inputs_and_nodes(table, windows))
+            out[:, windows[:, 0]] = self.transition.contributions(self._transition_rows(table, windows))
         for place in range(self.lags):
             chosen, rows = runs.rows_at(place)
             if len(chosen):
@@ -343,16 +344,26 @@ class DynamicNetwork:
             return table, Runs(np.arange(table.rows), one, ("",))
         return table, runs_of(data, series=self.series, time=self.time, step=self.step)
 
-    def _inputs_and_nodes(self, table: Table, windows: Any) -> Table:
-        """Return the columns that the transition network needs."""
+    def row_buffer(self) -> LagBuffer:
+        """Return a reader of new rows, which remembers those before them."""
+        return LagBuffer(
+            self.variables,
+            self.lags,
+            series=self.series,
+            time=self.time,
+            step=self.step,
+            join=self._transition_rows,
+        )
+
+    def _transition_rows(self, table: Table, windows: IntArray) -> Table:
+        """Return the columns that the transition network needs, from windows of rows, the last row first."""
         places = {name: (place, 0) for place, name in enumerate(self.nodes)}
         places |= {
             name: (place, lag) for name, place, lag in inputs_by_place(self.transition, self.nodes, self.lags)
         }
-        names = [variable.name for variable in self.transition.variables]
-        columns = np.stack([table.columns[places[name][0], windows[:, places[name][1]]] for name in names])
-        levels = {v.name: v.levels for v in self.transition.variables if v.is_discrete}
-        return Table(tuple(names), columns, levels)
+        found = [places[variable.name] for variable in self.transition.variables]
+        columns = np.stack([table.columns[place, windows[:, lag]] for place, lag in found])
+        return Table.of(self.transition.variables, columns)
 
     def _initial(self, table: Table, runs: Runs, chosen: Any, place: int) -> FloatArray:
         """Contributions of the row at a place in the beginning of some runs: variables × runs."""

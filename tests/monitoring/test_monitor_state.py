@@ -114,7 +114,7 @@ def test_other_files_are_refused(saved, network, monkeypatch):
         with pytest.raises(spbn.ModelFileError):
             Monitor.load(saved, network)
     saved.write_text(text)
-    monkeypatch.setattr(state, "LARGEST", 1_000)
+    monkeypatch.setattr(state, "MAX_BYTES", 1_000)
     with pytest.raises(spbn.ModelFileError, match="has more than"):
         Monitor.load(saved, network)
     with pytest.raises(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Shares against closed forms, and alarm rates by simulation."""
+"""P-values against closed forms, and alarm rates by simulation."""
 
 import numpy as np
 import pytest
@@ -12,51 +12,51 @@ def chi_square(rng, rows, variables=10):
     return -0.5 * (rng.standard_normal((rows, variables)) ** 2).sum(axis=1)
 
 
-def true_share(scores, variables=10):
+def true_p_value(scores, variables=10):
     return stats.chi2(variables).sf(-2.0 * scores)
 
 
-def test_shares_are_those_of_the_distribution_also_beyond_all_rows():
+def test_p_values_are_those_of_the_distribution_also_beyond_all_rows():
     rng = np.random.default_rng(0)
-    tail = Tail.of(chi_square(rng, 20_000))
+    tail = Tail.fit(chi_square(rng, 20_000))
     scores = -0.5 * stats.chi2(10).isf(np.array([0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5]))
-    ratio = tail.shares(scores) / true_share(scores)
+    ratio = tail.p_values(scores) / true_p_value(scores)
     # 20,000 rows have 200 beyond the third and 20 beyond the fourth, more or less.
     assert (np.abs(ratio - 1.0) < [0.03, 0.08, 0.15, 0.5, 0.7, 0.9]).all()
 
 
-def test_among_the_bulk_a_share_is_a_rank():
+def test_among_the_bulk_a_p_value_is_a_rank():
     scores = np.arange(1000.0)
-    tail = Tail.of(scores)
-    np.testing.assert_allclose(tail.shares(np.array([499.0, 499.5, 2000.0])), [501 / 1001, 501 / 1001, 1.0])
+    tail = Tail.fit(scores)
+    np.testing.assert_allclose(tail.p_values(np.array([499.0, 499.5, 2000.0])), [501 / 1001, 501 / 1001, 1.0])
 
 
 @pytest.mark.parametrize("rows", [60, 1_000, 30_000])
-def test_shares_rise_with_the_log_density_and_are_never_zero(rows):
+def test_p_values_rise_with_the_log_density_and_are_never_zero(rows):
     rng = np.random.default_rng(1)
-    tail = Tail.of(chi_square(rng, rows))
+    tail = Tail.fit(chi_square(rng, rows))
     scores = np.concatenate([[-np.inf, -1e300, -1e9], np.linspace(-60, 0, 5_000)])
-    shares = tail.shares(scores)
-    assert (np.diff(shares) >= 0).all()
-    assert shares[0] > 0
-    assert shares[-1] <= 1
+    p_values = tail.p_values(scores)
+    assert (np.diff(p_values) >= 0).all()
+    assert p_values[0] > 0
+    assert p_values[-1] <= 1
     # No step where the tail begins.
     beyond = scores[3:] < tail.edge + 1.0
-    assert np.diff(np.log(shares[3:][beyond])).max() < 0.6
+    assert np.diff(np.log(p_values[3:][beyond])).max() < 0.6
 
 
-def test_scores_are_shares_backwards():
-    tail = Tail.of(chi_square(np.random.default_rng(2), 3_000))
-    shares = np.array([1e-7, 1e-4, 0.003, 0.02, 0.3, 0.8])
-    np.testing.assert_allclose(tail.shares(tail.scores(shares)), shares, rtol=1e-2)
+def test_quantiles_are_p_values_backwards():
+    tail = Tail.fit(chi_square(np.random.default_rng(2), 3_000))
+    p_values = np.array([1e-7, 1e-4, 0.003, 0.02, 0.3, 0.8])
+    np.testing.assert_allclose(tail.p_values(tail.quantiles(p_values)), p_values, rtol=1e-2)
 
 
 @pytest.mark.parametrize(("alarm", "deviations"), [(0.01, 3.0), (0.001, 3.5)])
 def test_the_alarm_rate_is_the_stated_one_over_many_references(alarm, deviations):
     """50,000 rows, in 50 lots with 1,000 reference rows each."""
     rng = np.random.default_rng(3)
-    shares = [Tail.of(chi_square(rng, 1_000)).shares(chi_square(rng, 1_000)) for _ in range(50)]
-    alarms = int((np.array(shares) <= alarm).sum())
+    p_values = [Tail.fit(chi_square(rng, 1_000)).p_values(chi_square(rng, 1_000)) for _ in range(50)]
+    alarms = int((np.array(p_values) <= alarm).sum())
     expected = 50_000 * alarm
     assert abs(alarms - expected) < deviations * np.sqrt(expected)
 
@@ -64,9 +64,9 @@ def test_the_alarm_rate_is_the_stated_one_over_many_references(alarm, deviations
 def test_the_alarm_rate_of_one_large_reference():
     """50,000 rows again; the reference has its own binomial error, as large as theirs."""
     rng = np.random.default_rng(4)
-    tail = Tail.of(chi_square(rng, 50_000))
+    tail = Tail.fit(chi_square(rng, 50_000))
     for alarm in (0.001, 0.01, 0.1):
-        alarms = int((tail.shares(chi_square(rng, 50_000)) <= alarm).sum())
+        alarms = int((tail.p_values(chi_square(rng, 50_000)) <= alarm).sum())
         expected = 50_000 * alarm
         assert abs(alarms - expected) < 3.0 * np.sqrt(2.0 * expected)
 
@@ -76,17 +76,17 @@ def test_parameters_are_not_taken_for_known():
     rng = np.random.default_rng(5)
     rates = []
     for _ in range(100):
-        tail = Tail.of(-rng.exponential(size=250))
+        tail = Tail.fit(-rng.exponential(size=250))
         # Known in closed form, so few reference rows are enough to see the mean rate.
-        rates.append(np.exp(tail.scores(np.array([0.002]))[0]))
+        rates.append(np.exp(tail.quantiles(np.array([0.002]))[0]))
     assert 0.5 * 0.002 < np.mean(rates) < 1.25 * 0.002
 
 
 def test_steps_have_no_tail():
-    """The log-densities of discrete rows are a few numbers: their shares are ranks."""
+    """The log-densities of discrete rows are a few numbers: their p-values are ranks."""
     scores = np.repeat([-9.0, -5.0, -1.0], [2, 100, 898])
-    tail = Tail.of(scores)
+    tail = Tail.fit(scores)
     assert not tail.is_extrapolated
     np.testing.assert_allclose(
-        tail.shares(np.array([-20.0, -9.0, -5.0, 0.0])), np.array([1, 3, 103, 1001]) / 1001
+        tail.p_values(np.array([-20.0, -9.0, -5.0, 0.0])), np.array([1, 3, 103, 1001]) / 1001
     )

@@ -9,7 +9,6 @@ import spbn
 from mixed import STRUCTURE, mixed_frame
 from spbn.monitoring.attribution import WINDOW
 from spbn.monitoring.monitor import Monitor
-from spbn.tables.reader import table_of
 
 NODES = [f"x{k}" for k in range(10)]
 ARCS = [
@@ -128,7 +127,7 @@ def test_a_drift_says_since_when_and_by_how_much(lines):
     rng = np.random.default_rng(3)
     monitor = Monitor(lines, chain(rng, 1_000))
     monitor.update(chain(rng, 500))
-    verdicts = monitor.judge(table_of(chain(rng, 200, mechanism="x6"), monitor.variables))
+    verdicts = monitor.check(monitor.read(chain(rng, 200, mechanism="x6")))
     (first, *_) = sorted(verdicts.drifts)
     drift = verdicts.drifts[first]
     assert drift.row == 500 + first
@@ -198,7 +197,7 @@ def test_memory_is_bounded(lines):
     monitor = Monitor(lines, chain(rng, 100), alarm=0.01)
     for _ in range(3):
         monitor.update(chain(rng, 3 * WINDOW))
-        assert monitor._recent.shape == (10, WINDOW)
+        assert monitor.state.recent.shape == (10, WINDOW)
 
 
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
@@ -288,8 +287,8 @@ def test_a_table_with_holes_that_was_learned_from_is_recognised():
     recognised = Monitor(network, rows, alarm=0.05)
     assert recognised.reference_rows == 229
     # Left out of the fit, rows are less likely.
-    as_given = Monitor(network, rows, trained=False)._reference.means.sum()
-    assert recognised._reference.means.sum() < as_given - 1e-3
+    as_given = Monitor(network, rows, trained=False).state.reference.means.sum()
+    assert recognised.state.reference.means.sum() < as_given - 1e-3
 
 
 @pytest.mark.parametrize(
