@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help demo test check docs tutorials quick format bench fuzz mutants clean
+.PHONY: help demo test test-fast check docs tutorials quick format bench fuzz mutants clean
 
 # The paper's data, in the layout of its authors' repository.
 DATA ?= ../shared/paper-data
@@ -16,6 +16,7 @@ HYBRID ?= ../shared/hybrid-data
 help:
 	@echo "make demo    learn the paper's synthetic network, compare it with the published figures, write a report"
 	@echo "make test    run the tests"
+	@echo "make test-fast run those that are not slow and need no browser or workers, in two minutes"
 	@echo "make check   lint, check the format and the types"
 	@echo "make docs    build the documentation into site/"
 	@echo "make tutorials run the tutorials, and keep what their cells show"
@@ -31,6 +32,9 @@ demo: $(STAMPS)/demo
 
 test: $(STAMPS)/dev
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+test-fast: $(STAMPS)/dev
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal -m "not slow and not browser and not cluster"
 
 check: $(STAMPS)/dev
 	$(BIN)/ruff check .

@@ -9,9 +9,14 @@ import pytest
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 playwright = pytest.importorskip("playwright.sync_api", reason="browser tests need playwright")
-needs_chromium = pytest.mark.skipif(
-    not CHROMIUM, reason="browser tests need chromium: apt-get install chromium, or set CHROMIUM to its path"
-)
+#: For the tests of a module that open a browser.
+needs_chromium = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not CHROMIUM,
+        reason="browser tests need chromium: apt-get install chromium, or set CHROMIUM to its path",
+    ),
+]
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",

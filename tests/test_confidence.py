@@ -270,6 +270,7 @@ def test_the_seed_decides():
     assert by_generator[0].structures == by_generator[1].structures != EXPECTED.structures
 
 
+@pytest.mark.cluster
 def test_two_processes_find_the_same():
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         assert same(spbn.confidence(FRAME, client=pool, **QUICK))

@@ -104,6 +104,7 @@ def test_links_of_other_texts_are_files():
                 assert (ROOT / parts.path).exists(), f"{path.name} links to {address}"
 
 
+@pytest.mark.browser
 def test_the_search_works_without_a_server(site):
     """Opened as a file in a browser that may not reach any network, the search finds pages."""
     browsing = pytest.importorskip("browsing")

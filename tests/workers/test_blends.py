@@ -25,6 +25,8 @@ from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table
 from workers.test_rows import FRAME, ROWS, held, in_memory, labels_of, written
 
+pytestmark = pytest.mark.cluster
+
 FAMILIES = [("A", [], "blend"), ("B", ["A"], "blend"), ("A", ["B"], "blend"), ("D", ["C"], "blend")]
 TWO_PARENTS = [("C", ["A", "B"], "blend"), ("A", ["B", "C"], "blend"), ("E", ["C", "D"], "blend")]
 

@@ -21,6 +21,8 @@ from spbn.dask.tables import SetTotals
 from spbn.nodes.families import named_batch
 from spbn.tables.reader import as_table
 
+pytestmark = pytest.mark.cluster
+
 ROWS = 1200
 CUTS = [0, 100, 350, 351, 800, 1200]
 DEAL = Deal(0, 4, 0.2)

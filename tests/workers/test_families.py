@@ -23,6 +23,8 @@ from spbn.tables.reader import as_table
 
 from strategies import mixed_frame, nonlinear_frame
 
+pytestmark = pytest.mark.cluster
+
 FRAME = nonlinear_frame(120, 4)
 
 

@@ -16,6 +16,8 @@ from spbn.tables.reader import as_table
 from spbn.transforms import Margins, YeoJohnson
 from workers.test_rows import CUTS, FRAME, labels_of, written
 
+pytestmark = pytest.mark.cluster
+
 DEAL = Deal(0, 1, 0.0)
 SKEWED = FRAME.assign(A=np.exp(FRAME["A"]), B=-np.exp(0.5 * FRAME["B"]), E=1e6 + FRAME["E"])
 

@@ -19,6 +19,8 @@ from spbn.dask.sources import opened
 from spbn.dask.tables import SetTotals
 from spbn.kernels.spectral.boxes import cheapest_grid
 
+pytestmark = pytest.mark.cluster
+
 ROWS, PARTS = 1500, 7
 FRAME = spbn.datasets.synthetic(ROWS, seed=1)
 CUTS = np.linspace(0, ROWS, PARTS + 1).astype(int)

@@ -60,6 +60,7 @@ def test_compare_folds(run):
     assert found[2] != found[3]
 
 
+@pytest.mark.cluster
 @option("compare", "--workers")
 def test_compare_workers(run):
     with workers_as_threads() as started:
@@ -68,6 +69,7 @@ def test_compare_workers(run):
     assert found == comparison(FRAME[["a", "b"]], folds=2)
 
 
+@pytest.mark.cluster
 @option("compare", "--scheduler")
 def test_compare_scheduler(run):
     with scheduler_address() as address:

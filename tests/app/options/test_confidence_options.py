@@ -74,6 +74,7 @@ def test_confidence_replicates_and_out(run):
     assert len(Path("run.jsonl").read_text().splitlines()) == 1 + 5
 
 
+@pytest.mark.cluster
 @option("confidence", "--workers")
 def test_confidence_workers(run):
     found = confidence_of(run, "frame.csv", "--workers", 2)
@@ -81,6 +82,7 @@ def test_confidence_workers(run):
     assert run("confidence", "frame.csv", "--workers", 0)[0] == 2
 
 
+@pytest.mark.cluster
 @option("confidence", "--scheduler")
 def test_confidence_scheduler(run):
     with scheduler_address() as address:

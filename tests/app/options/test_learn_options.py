@@ -92,6 +92,7 @@ def test_learn_checkpoint(run):
     assert len(Path("run.jsonl").read_text().splitlines()) > 2
 
 
+@pytest.mark.cluster
 @option("learn", "--workers")
 def test_learn_workers(run):
     with workers_as_threads() as started:
@@ -108,6 +109,7 @@ def test_learn_workers(run):
     assert run("learn", "frame.csv", "--workers", 0)[0] == 2
 
 
+@pytest.mark.cluster
 @option("learn", "--scheduler")
 def test_learn_scheduler(run):
     with scheduler_address() as address:
@@ -159,6 +161,7 @@ def test_the_options_of_several_files_reach_the_search(run):
         assert "max_parents" not in given or given["max_parents"] == 1
 
 
+@pytest.mark.cluster
 def test_categories_in_several_files(run):
     """Text is one by itself, and whole numbers are if they are named."""
     rng = np.random.default_rng(0)
