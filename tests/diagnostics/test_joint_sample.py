@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import spbn
 from mixed import mixed_network
 from spbn.errors import ArgumentError
-from spbn.report.explorer_data import cut, default_samples, joint_sample, rows_in_time
+from spbn.report.explorer import cut, default_samples, joint_sample, rows_in_time
 from time_series import autoregression, mixed
 
 

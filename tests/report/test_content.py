@@ -235,7 +235,7 @@ def test_scores_are_computed_with_the_networks_bandwidth(plain_frame):
 
 
 def test_the_worst_fit_comes_first(plain_network, plain_frame):
-    from spbn.report.sections.fit import fit_section
+    from spbn.report.fit import fit_section
 
     content = describe(plain_network, data=plain_frame)
     page = fit_section(content)
@@ -247,7 +247,7 @@ def test_the_worst_fit_comes_first(plain_network, plain_frame):
 
 def test_changes_that_would_improve_the_score_are_drawn_as_gains():
     """Node b is a sine of a, so that a linear node would better be a CKDE; the arc itself is a loss."""
-    from spbn.report.sections.importance import importance_section
+    from spbn.report.graph import importance_section
 
     rng = np.random.default_rng(0)
     a = rng.normal(size=300)

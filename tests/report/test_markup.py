@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spbn.plots.layout import shortened
 from spbn.plots.svg import Html, clean, join, tag
-from spbn.report.format import number, percent, plural
+from spbn.report.parts import number, percent, plural
 
 
 class Reader(HTMLParser):

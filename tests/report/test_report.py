@@ -10,7 +10,7 @@ from spbn._base.arrays import generator
 from spbn.diagnostics import leave_one_out
 from spbn.plots.svg import clean
 from spbn.report import render, write_report
-from spbn.report.sections.learning import how_learned
+from spbn.report.fit import how_learned
 from spbn.tables.splits import holdout_rows
 
 import naive

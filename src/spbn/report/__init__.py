@@ -11,15 +11,18 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from spbn._base.files import replacing
 from spbn.diagnostics.importance import Strengths
 from spbn.errors import require_plot_packages
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
-from spbn.report.content import describe
-from spbn.report.explorer import render_explorer, write_explorer
-from spbn.report.explorer_data import joint_sample
-from spbn.report.page import page
+from spbn.plots.svg import type_rules
+from spbn.report.confidence import confidence_section
+from spbn.report.content import Content, describe
+from spbn.report.explorer import TITLE, joint_sample, render_explorer, what_if_section, write_explorer
+from spbn.report.fit import fit_section, learning_section, unusual_section
+from spbn.report.graph import graph_section, importance_section, slices_section
+from spbn.report.overview import data_section, provenance_section, summary
+from spbn.report.parts import assemble_page, write_page
 from spbn.timeseries.network import DynamicNetwork
 
 __all__ = ["render", "render_explorer", "write_explorer", "write_report"]
@@ -59,11 +62,11 @@ def render(
     """
     require_plot_packages()
     if not isinstance(network, DynamicNetwork):
-        return page(describe(network, data=data, title=title, confidence=confidence))
+        return _page(describe(network, data=data, title=title, confidence=confidence))
     rows = None if data is None else network.lagged(data)
     heading = "Dynamic network" if title is None else title
     content = describe(network.transition, data=rows, title=heading, confidence=confidence)
-    return page(replace(content, sample=joint_sample(network)), over_time=network)
+    return _page(replace(content, sample=joint_sample(network)), over_time=network)
 
 
 def write_report(
@@ -83,6 +86,21 @@ def write_report(
     >>> network = spbn.learn(data, model="gbn")
     >>> spbn.report.write_report(network, "report.html", data=data, title="Five variables")
     """
-    text = render(network, data=data, title=title, confidence=confidence)
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_page(render(network, data=data, title=title, confidence=confidence), path)
+
+
+def _page(content: Content, *, over_time: DynamicNetwork | None = None) -> str:
+    """Write the whole report; on the transition network of one over time, if that is given."""
+    sections = {
+        **({} if over_time is None else {"slices": ("Over time", slices_section(over_time))}),
+        "data": ("Data", data_section(content)),
+        "graph": ("Graph", graph_section(content)),
+        **({} if content.sample is None else {"what-if": (TITLE, what_if_section(content.sample))}),
+        "learning": ("Learning", learning_section(content)),
+        "importance": ("What matters", importance_section(content)),
+        **({"confidence": ("Confidence", confidence_section(content))} if content.confidence else {}),
+        "fit": ("Fit", fit_section(content)),
+        "unusual": ("Unusual rows", unusual_section(content)),
+        "provenance": ("Provenance", provenance_section(content)),
+    }
+    return assemble_page(content.title, summary(content), sections, rules=type_rules(content.types))

@@ -1,4 +1,4 @@
-"""Small charts as SVG, coloured by the style sheet so that they follow light and dark."""
+"""Small charts as SVG, for pages and notebooks, coloured by their style sheets to follow light and dark."""
 
 from __future__ import annotations
 
@@ -6,20 +6,38 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.diagnostics.classification import BINS as RANGES
 from spbn.diagnostics.classification import Assessment
 from spbn.diagnostics.unusual import UnusualRows
 from spbn.diagnostics.validation import FitCheck
 from spbn.plots.svg import Html, tag
-from spbn.report.format import MINUS, number
+from spbn.plots.timelines import BANDS, LOWEST_DRIFT, LOWEST_SHARE
+from spbn.report.parts import MINUS, number
 
-BINS = 48
+if TYPE_CHECKING:
+    import pandas as pd
+
+BINS, SMALL_BINS = 48, 32  # of histograms on pages, and in notebooks
+FAN_WIDTH, FAN_HEIGHT = 240.0, 44.0
+STRIP_WIDTH, SHARES_HEIGHT, DRIFT_HEIGHT = 640.0, 74.0, 34.0
+GAP = 8.0  # between the shares and the drift statistic
 NO_LINES: Mapping[str, float] = MappingProxyType({})
 FAR = 8.0  # times the distance from the median down to the least likely twentieth
+
+
+def _svg(
+    *parts: Html, box: str, label: str, kind: str | None = None, size: tuple[float, float] | None = None
+) -> Html:
+    """Put a chart together: of this class, and of this size if the style sheet gives it none."""
+    width, height = size or (None, None)
+    return tag(
+        "svg", *parts, class_=kind, viewBox=box, width=width, height=height, role="img", aria_label=label
+    )
 
 
 def line_chart(
@@ -67,13 +85,11 @@ def line_chart(
     parts.append(tag("path", d=f"M{line}" if line else "", class_="line"))
     radius = 3.0 if last < 45 else 2.0 if last < 120 else 1.2
     parts += [tag("circle", tag("title", title), cx=float(x), cy=float(y), r=radius) for x, y, title in shown]
-    return tag(
-        "svg",
+    return _svg(
         *parts,
-        class_=f"chart steps {colour}",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-        role="img",
-        aria_label=f"{name} by step, from {number(float(values[0]), 5)} to {number(float(values[-1]), 5)}",
+        box=f"0 0 {width:.0f} {height:.0f}",
+        label=f"{name} by step, from {number(float(values[0]), 5)} to {number(float(values[-1]), 5)}",
+        kind=f"chart steps {colour}",
     )
 
 
@@ -110,15 +126,13 @@ def uniform_histogram(check: FitCheck, name: str) -> Html:
                 class_="bar out" if outside else "bar",
             )
         )
-    return tag(
-        "svg",
+    return _svg(
         tag("rect", x=0, y=height - scale * high, width=width, height=scale * (high - low), class_="band"),
         *bars,
         tag("line", x1=0, x2=width, y1=height - 0.5, y2=height - 0.5, class_="axis"),
-        class_="chart pit",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-        role="img",
-        aria_label=f"Histogram of {name}: distance from uniform {check.distance:.3f}",
+        box=f"0 0 {width:.0f} {height:.0f}",
+        label=f"Histogram of {name}: distance from uniform {check.distance:.3f}",
+        kind="chart pit",
     )
 
 
@@ -172,13 +186,11 @@ def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINE
         value = number(low + share * (high - low))
         beyond = "≤ " if share == 0.0 and unusual.logpdf.min() < low else ""
         parts.append(tag("text", beyond + value, x=share * width, y=height - 6, class_=anchor))
-    return tag(
-        "svg",
+    return _svg(
         *parts,
-        class_="chart spread",
-        viewBox=f"-6 0 {width + 12:.0f} {height:.0f}",
-        role="img",
-        aria_label=f"Log-densities of all rows, from {number(low)} to {number(high)}",
+        box=f"-6 0 {width + 12:.0f} {height:.0f}",
+        label=f"Log-densities of all rows, from {number(low)} to {number(high)}",
+        kind="chart spread",
     )
 
 
@@ -209,11 +221,96 @@ def reliability_diagram(assessment: Assessment) -> Html:
         parts.append(tag("circle", title, cx=float(x), cy=float(y), r=radius))
     middle = left + size / 2
     parts.append(tag("text", "probability of the predicted class", x=middle, y=height - 16, class_="middle"))
-    return tag(
-        "svg",
+    return _svg(
         *parts,
-        class_="chart reliability",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-        role="img",
-        aria_label=f"Reliability: calibration error {assessment.calibration_error:.3f}",
+        box=f"0 0 {width:.0f} {height:.0f}",
+        label=f"Reliability: calibration error {assessment.calibration_error:.3f}",
+        kind="chart reliability",
     )
+
+
+def small_histogram(values: FloatArray, weights: FloatArray, name: str) -> Html:
+    """Draw a small histogram."""
+    low, high = np.quantile(values, [0.002, 0.998], weights=weights, method="inverted_cdf").tolist()
+    if not low < high:
+        return Html("")
+    counts, _ = np.histogram(values, SMALL_BINS, (low, high), weights=weights)
+    heights = (18.0 * counts / counts.max()).tolist()
+    path = "".join(f"M{4 * i} 18v{-height:.1f}h3.4v{height:.1f}z" for i, height in enumerate(heights))
+    return _svg(
+        tag("path", d=path, class_="bars"),
+        box=f"0 0 {4 * SMALL_BINS} 18",
+        label=f"Histogram of {name}",
+        size=(4 * SMALL_BINS, 18),
+    )
+
+
+def fan_chart(before: FloatArray, paths: FloatArray, name: str) -> Html:
+    """Draw the history, and the bands that the paths stay in."""
+    steps = paths.shape[1]
+    bands = [np.quantile(paths, [0.5 - share / 2, 0.5 + share / 2], axis=0) for share in BANDS]
+    seen = np.concatenate([before[np.isfinite(before)], *bands[0]])
+    low, high = float(seen.min()), float(seen.max())
+    if not low < high:
+        return Html("")
+    total = len(before) - 1 + steps
+
+    def points(first: int, values: FloatArray) -> list[str]:
+        xs = FAN_WIDTH * (first + np.arange(len(values))) / total
+        ys = 1.0 + (FAN_HEIGHT - 2.0) * (high - values) / (high - low)
+        return [f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True) if np.isfinite(y)]
+
+    now = len(before) - 1
+    last = before[-1:]
+    fans = []
+    for lower, upper in bands:
+        edge = points(now, np.append(last, lower)) + points(now, np.append(last, upper))[::-1]
+        fans.append(tag("path", d=f"M{'L'.join(edge)}z", class_="fan"))
+    middle = points(now, np.append(last, np.median(paths, axis=0)))
+    return _svg(
+        *fans,
+        tag("path", d=f"M{'L'.join(middle)}", class_="median"),
+        tag("path", d=f"M{'L'.join(points(0, before))}", class_="history"),
+        box=f"0 0 {FAN_WIDTH:.0f} {FAN_HEIGHT:.0f}",
+        label=f"Fan chart of {name}: the history, then what 50 % and 90 % of the paths stay in",
+        size=(FAN_WIDTH, FAN_HEIGHT),
+    )
+
+
+def verdict_strip(found: pd.DataFrame, unusual: BoolArray, drifting: BoolArray) -> Html:
+    """Draw shares, on a logarithmic axis, over the drift statistic."""
+    if len(found) < 2:
+        return Html("")
+    shares = _depth(found["share"], LOWEST_SHARE) * SHARES_HEIGHT
+    base = SHARES_HEIGHT + GAP
+    drift = base + _depth(found["drift"], LOWEST_DRIFT) * DRIFT_HEIGHT
+    xs = 4.0 + (STRIP_WIDTH - 8.0) * np.arange(len(found)) / (len(found) - 1)
+    known = np.isfinite(shares) & ~unusual
+    dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in _distinct(xs[known], shares[known]))
+    line = "L".join(f"{x:.1f} {y:.1f}" for x, y in _distinct(xs, drift))
+    marks = [(x, y) for x, y in zip(xs[unusual].tolist(), shares[unusual].tolist(), strict=True)]
+    marks += [(x, base) for x in xs[drifting].tolist()]
+    height = base + DRIFT_HEIGHT
+    return _svg(
+        tag("path", d=dots, class_="dots"),
+        tag("path", d=f"M{line}" if line else "", class_="median"),
+        *(tag("circle", cx=float(x), cy=float(y), r=3.0, class_="alarm") for x, y in marks),
+        tag("text", "share as unusual", x=4, y=SHARES_HEIGHT - 3.0),
+        tag("text", "drift statistic", x=4, y=base + 9.0),
+        box=f"0 -4 {STRIP_WIDTH:.0f} {height + 8:.0f}",
+        label=f"Shares and drift statistic of {len(found)} rows",
+        kind="strip",
+    )
+
+
+def _depth(values: Any, lowest: float) -> FloatArray:
+    """Return how far values are below 1 on a logarithmic axis that ends at the lowest: from 0 to 1."""
+    numbers: FloatArray = np.asarray(values, dtype=np.float64)
+    depth: FloatArray = np.log(np.clip(numbers, lowest, 1.0)) / np.log(lowest)
+    return depth
+
+
+def _distinct(xs: FloatArray, ys: FloatArray) -> list[tuple[float, float]]:
+    """Return points without those that would be drawn over one another."""
+    finite = np.isfinite(ys)
+    return list(dict.fromkeys(zip(xs[finite].round(0).tolist(), ys[finite].round(0).tolist(), strict=True)))

@@ -6,22 +6,27 @@ import os
 from collections.abc import Iterable
 
 from spbn._base.arrays import IntArray
-from spbn._base.files import replacing
 from spbn.diagnostics.classification import FACTS, Assessment, Predictions
-from spbn.plots.svg import Html, join, tag
+from spbn.plots.svg import Html, tag
 from spbn.report.charts import reliability_diagram
-from spbn.report.format import MINUS, count, number
-from spbn.report.page import assembled
-from spbn.report.parts import heading, table, tiles
+from spbn.report.parts import (
+    MINUS,
+    assemble_page,
+    card,
+    count,
+    heading,
+    number,
+    page_head,
+    table,
+    write_page,
+)
 
 
 def write_classification_report(
     found: Predictions, path: str | os.PathLike[str], *, title: str, how: str
 ) -> None:
     """Write the report to a file, which appears whole or not at all; see `render_classification`."""
-    text = render_classification(found, title=title, how=how)
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_page(render_classification(found, title=title, how=how), path)
 
 
 def render_classification(found: Predictions, *, title: str, how: str) -> str:
@@ -39,7 +44,7 @@ def render_classification(found: Predictions, *, title: str, how: str) -> str:
         sections["calibration"] = ("Calibration", _calibration(assessment))
         sections["wrong"] = ("Wrong", _wrong(found))
     sections["uncertain"] = ("Uncertain", _uncertain(found))
-    return assembled(title, _head(found, assessment, title, how), sections)
+    return assemble_page(title, _head(found, assessment, title, how), sections)
 
 
 def _head(found: Predictions, assessment: Assessment | None, title: str, how: str) -> Html:
@@ -51,12 +56,7 @@ def _head(found: Predictions, assessment: Assessment | None, title: str, how: st
             ("Brier score", number(assessment.brier)),
             ("calibration error", number(assessment.calibration_error, 3)),
         ]
-    return tag(
-        "header",
-        tag("h1", title),
-        tag("p", how, class_="lead"),
-        tiles(numbers),
-    )
+    return page_head(title, how, numbers)
 
 
 def _confusion(found: Predictions, assessment: Assessment) -> Html:
@@ -77,16 +77,14 @@ def _confusion(found: Predictions, assessment: Assessment) -> Html:
         rows.append(tag("tr", tag("th", name, scope="row"), *cells, tag("th", right)))
     heads = [tag("th", text, scope="col") for text in ("", *names, "right")]
     hint = "One line per true class, one column per prediction. Everything off the diagonal is wrong."
-    return join(
-        heading("confusion", "Confusion", hint),
+    return card(
+        "confusion",
+        "Confusion",
+        hint,
         tag(
             "div",
-            tag(
-                "div",
-                tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="confusion"),
-                class_="scroll",
-            ),
-            class_="card",
+            tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="confusion"),
+            class_="scroll",
         ),
     )
 
@@ -97,10 +95,7 @@ def _calibration(assessment: Assessment) -> Html:
         "On the dashed line, probabilities mean what they say; below it, they are too confident, and above "
         "it, too cautious. Larger circles stand for more rows."
     )
-    return join(
-        heading("calibration", "Calibration", hint),
-        tag("div", reliability_diagram(assessment), class_="card"),
-    )
+    return card("calibration", "Calibration", hint, reliability_diagram(assessment))
 
 
 def _wrong(found: Predictions) -> Html:
@@ -111,7 +106,7 @@ def _wrong(found: Predictions) -> Html:
         "The wrong predictions that seemed most certain, and what spoke for them: how much each feature "
         "raises (+) or lowers the log-odds of the predicted class against the runner-up."
     )
-    return join(heading("wrong", "Wrong predictions", hint), tag("div", _rows(found, rows), class_="card"))
+    return card("wrong", "Wrong predictions", hint, _rows(found, rows))
 
 
 def _uncertain(found: Predictions) -> Html:
@@ -119,10 +114,7 @@ def _uncertain(found: Predictions) -> Html:
         "The rows whose predicted class has the lowest probability, and what speaks for it (+) and against "
         "it, compared with the runner-up, in log-odds before calibration."
     )
-    return join(
-        heading("uncertain", "Most uncertain rows", hint),
-        tag("div", _rows(found, found.uncertain_rows()), class_="card"),
-    )
+    return card("uncertain", "Most uncertain rows", hint, _rows(found, found.uncertain_rows()))
 
 
 def _rows(found: Predictions, rows: IntArray) -> Html:

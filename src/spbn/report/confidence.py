@@ -1,21 +1,113 @@
-"""A report on which arcs to believe: the averaged network, and how often replicates agree on it."""
+"""Which arcs to believe: a section of the report on a network, and a report of its own.
+
+The section is about the arcs of one network; the report, about the average of replicates of the search.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
-from spbn._base.files import replacing
+from spbn.diagnostics.importance import Strengths
 from spbn.errors import require_plot_packages
-from spbn.learning.stability import Confidence
+from spbn.graphs.dag import Arc
+from spbn.learning.stability import CLEAR_DIRECTION, DISPUTED, EQUIVALENT, Confidence
 from spbn.nodes.base import NodeType, registered
-from spbn.plots.svg import Html, graph_svg, join, legend, tag, type_class, type_rules
-from spbn.report.format import count, plural
-from spbn.report.page import assembled
-from spbn.report.parts import counted, heading, table, tiles
+from spbn.plots.svg import Html, graph_svg, legend, safe, tag, type_class, type_rules
+from spbn.report.content import Content
+from spbn.report.parts import (
+    arc_link,
+    assemble_page,
+    card,
+    count,
+    counted,
+    page_head,
+    percentage,
+    plural,
+    table,
+    track,
+    write_page,
+)
 from spbn.structure import Structure
 
-SHOWN = 15  # pairs that are not believed
+TITLE = "Which arcs to believe"
+SHOWN_PAIRS = 15  # pairs that are not believed
+
+
+def confidence_section(content: Content) -> Html:
+    """List the arcs of the network with their strengths, then strong arcs that it does not have."""
+    found, structure = content.confidence, content.network.structure
+    if found is None:
+        return Html("")
+    shares = arc_shares(found)
+    arcs = sorted(structure.arcs, key=lambda arc: -shares.get(arc, (0.0, 0.0))[0])
+    joined = {frozenset(arc) for arc in structure.arcs}
+    absent = [
+        (source, target)
+        for source, target, strength, _ in found.arcs.itertuples(index=False)
+        if strength > found.threshold and frozenset((source, target)) not in joined
+    ]
+    notes = direction_notes(content)
+    believed = sum(shares.get(arc, (0.0, 0.0))[0] > found.threshold for arc in arcs)
+    hint = (
+        f"The search was repeated on {_replicates(found)}. Strength: the share of replicates that join the "
+        f"two nodes. Above {percentage(found.threshold)} an arc is believed; {count(believed)} of "
+        f"{count(len(arcs))} are. Direction: the share of these in which the arc points this way."
+    )
+    heads = [("Arc", ""), ("Strength", "num"), ("", "meter"), ("Direction", "num"), ("", "")]
+    rows = [
+        _row(
+            arc_link(content.network, arc),
+            shares.get(arc, (0.0, 0.0)),
+            f"direction open: {notes[arc]}" if arc in notes else "",
+            is_believed=shares.get(arc, (0.0, 0.0))[0] > found.threshold,
+        )
+        for arc in arcs
+    ]
+    parts = [table(heads, rows) if rows else tag("p", "The network has no arcs.", class_="hint")]
+    if absent:
+        others = [_row(arc_link(content.network, arc), shares[arc], "") for arc in absent]
+        parts += [tag("h3", "Believed, but not in this network", class_="then"), table(heads, others)]
+    return card("confidence", TITLE, hint, *parts)
+
+
+def arc_shares(found: Strengths) -> dict[Arc, tuple[float, float]]:
+    """Return strength and direction of every arc that a replicate has, in both directions."""
+    shares: dict[Arc, tuple[float, float]] = {}
+    for source, target, strength, direction in found.arcs.itertuples(index=False):
+        shares[source, target] = (float(strength), float(direction))
+        shares[target, source] = (float(strength), 1.0 - float(direction))
+    return shares
+
+
+def direction_notes(content: Content) -> dict[Arc, str]:
+    """Return the arcs whose direction is open, and why."""
+    notes = dict.fromkeys(content.network.structure.undecided_arcs(), EQUIVALENT)
+    if content.confidence is not None:
+        shares = arc_shares(content.confidence)
+        for arc in content.network.structure.arcs:
+            if arc in shares and shares[arc][1] < CLEAR_DIRECTION:
+                notes[arc] = f"{notes[arc]}; {DISPUTED}" if arc in notes else DISPUTED
+    return notes
+
+
+def _replicates(found: Strengths) -> str:
+    """Say how many replicates there were, as far as it is known."""
+    if found.replicates is None or found.rows is None:
+        return "halves of the rows"
+    return f"{plural(found.replicates, 'replicate')}, each with half of the {count(found.rows)} rows"
+
+
+def _row(name: Html, shares: tuple[float, float], note: str, *, is_believed: bool = True) -> Html:
+    strength, direction = shares
+    return tag(
+        "tr",
+        tag("td", name),
+        tag("td", percentage(strength), class_="num"),
+        tag("td", track(strength), class_="meter"),
+        tag("td", percentage(direction) if strength else "–", class_="num"),
+        tag("td", note, class_="small"),
+        class_=None if is_believed else "unclear",
+    )
 
 
 def write_confidence_report(found: Confidence, path: str | os.PathLike[str], *, title: str) -> None:
@@ -29,9 +121,7 @@ def write_confidence_report(found: Confidence, path: str | os.PathLike[str], *, 
     >>> found = spbn.confidence(data, replicates=5, model="gbn")
     >>> write_confidence_report(found, "arcs.html", title="Five variables")
     """
-    text = render_confidence(found, title=title)
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+    write_page(render_confidence(found, title=title), path)
 
 
 def render_confidence(found: Confidence, *, title: str) -> str:
@@ -44,27 +134,22 @@ def render_confidence(found: Confidence, *, title: str) -> str:
         "types": ("Node types", _types(found)),
     }
     types = [t for t in registered() if t.name in set(found.types["type"])]
-    return assembled(title, _head(found, structure, title), sections, rules=type_rules(types))
+    return assemble_page(title, _head(found, structure, title), sections, rules=type_rules(types))
 
 
 def _head(found: Confidence, structure: Structure, title: str) -> Html:
     replicates = plural(len(found.structures), "replicate")
     lead = (
         f"The search was repeated in {replicates}, each on a different half of the {count(found.rows)} rows. "
-        f"An arc is believed if more than {_percent(found.threshold)} of them have it, in either direction."
+        f"An arc is believed if more than {percentage(found.threshold)} of them have it, in either direction."
     )
     numbers = [
         counted(len(structure.nodes), "node"),
         ("arc believed" if len(structure.arcs) == 1 else "arcs believed", count(len(structure.arcs))),
         ("of these with an open direction", count(len(found.open_directions()))),
-        ("threshold", _percent(found.threshold)),
+        ("threshold", percentage(found.threshold)),
     ]
-    return tag(
-        "header",
-        tag("h1", title),
-        tag("p", lead, class_="lead"),
-        tiles(numbers),
-    )
+    return page_head(title, lead, numbers)
 
 
 def _graph(found: Confidence, structure: Structure) -> Html:
@@ -76,9 +161,7 @@ def _graph(found: Confidence, structure: Structure) -> Html:
     types = [t for t in registered() if t in structure.types.values()]
     words = ["wider arcs are in more replicates", *(["dashed: the direction is open"] if notes else [])]
     box = tag("div", graph_svg(structure, found.strengths(), notes=notes), class_="scroll")
-    return join(
-        heading("graph", "The averaged network", hint), tag("div", box, legend(types, *words), class_="card")
-    )
+    return card("graph", "The averaged network", hint, box, legend(types, *words))
 
 
 def _arcs(found: Confidence, structure: Structure) -> Html:
@@ -90,34 +173,17 @@ def _arcs(found: Confidence, structure: Structure) -> Html:
     heads = [("Arc", ""), ("Strength", "num"), ("", "meter"), ("Direction", "num"), ("Open because", "")]
     believed: list[Html] = []
     others: list[Html] = []
-    for arc, row in _rows(found):
-        (believed if arc in structure.arcs else others).append(row)
+    notes = found.open_directions()
+    for source, target, *shares in found.arcs.itertuples(index=False):
+        row = _row(safe(f"{source} → {target}"), tuple(shares), notes.get((source, target), ""))
+        (believed if (source, target) in structure.arcs else others).append(row)
     empty = tag("p", "No arc is believed: half of the rows are too few to show one.", class_="hint")
     rest = tag(
-        "details", tag("summary", f"{plural(len(others), 'arc')} not believed"), table(heads, others[:SHOWN])
+        "details",
+        tag("summary", f"{plural(len(others), 'arc')} not believed"),
+        table(heads, others[:SHOWN_PAIRS]),
     )
-    return join(
-        heading("arcs", "Arcs", hint),
-        tag("div", table(heads, believed) if believed else empty, rest if others else "", class_="card"),
-    )
-
-
-def _rows(found: Confidence) -> Iterator[tuple[tuple[str, str], Html]]:
-    """Yield every arc, the strongest first, and its line."""
-    notes = found.open_directions()
-    for source, target, strength, direction in found.arcs.itertuples(index=False):
-        bar = tag("div", tag("i", style=f"width:{100 * strength:.1f}%"), class_="track")
-        yield (
-            (source, target),
-            tag(
-                "tr",
-                tag("td", f"{source} → {target}"),
-                tag("td", _percent(strength), class_="num"),
-                tag("td", bar, class_="meter"),
-                tag("td", _percent(direction), class_="num"),
-                tag("td", notes.get((source, target), ""), class_="small"),
-            ),
-        )
+    return card("arcs", "Arcs", hint, table(heads, believed) if believed else empty, rest if others else "")
 
 
 def _types(found: Confidence) -> Html:
@@ -130,16 +196,9 @@ def _types(found: Confidence) -> Html:
             for name, share in shares[node][["type", "share"]].itertuples(index=False)
         ]
         rows.append(tag("tr", tag("td", node), tag("td", *cells), id=f"node-{number}"))
-    return join(
-        heading("types", "Node types", hint),
-        tag("div", table([("Node", ""), ("Types", "")], rows), class_="card"),
-    )
+    return card("types", "Node types", hint, table([("Node", ""), ("Types", "")], rows))
 
 
 def _badge(node_type: NodeType, share: float) -> Html:
     name = tag("span", node_type.label, class_=f"badge kind {type_class(node_type)}")
-    return tag("span", name, f" {_percent(share)} ")
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return tag("span", name, f" {percentage(share)} ")

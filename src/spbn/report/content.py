@@ -16,14 +16,8 @@ from spbn.errors import ArgumentError, quoted
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, registered
-from spbn.report.explorer_data import JointSample, joint_sample
-
-#: What a network is called whose nodes have these types, and no others.
-NAMES = {
-    frozenset({"lg"}): "Gaussian Bayesian network",
-    frozenset({"ckde"}): "KDE Bayesian network",
-    frozenset({"blend"}): "Bayesian network of blends",
-}
+from spbn.report.explorer import JointSample, joint_sample
+from spbn.report.parts import model_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,13 +116,3 @@ def _early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | Non
         return None
     rows, settings = network.transformed(evidence.table), network.record.settings
     return early_stop(network.search, rows, settings=settings, labels=evidence.labels)
-
-
-def model_name(network: BayesianNetwork) -> str:
-    """Say what kind of network it is."""
-    discrete = {variable.name for variable in network.variables if variable.is_discrete}
-    kinds = frozenset(kind.name for node, kind in network.structure.types.items() if node not in discrete)
-    if not kinds:
-        return "Discrete Bayesian network"
-    mixed = " with discrete nodes" if discrete else ""
-    return NAMES.get(kinds, "Semiparametric Bayesian network") + mixed

@@ -1,18 +1,89 @@
-"""Building blocks of the sections."""
+"""What all pages are made of: numbers as people write them, headings, tables, and the frame of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import base64
+import hashlib
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from string import Template
 
-from spbn.diagnostics.validation import Source
-from spbn.plots.svg import Html, join, tag
-from spbn.report.content import Content
-from spbn.report.format import count
+from spbn._base.files import replacing
+from spbn.diagnostics.validation import Evidence, Source
+from spbn.graphs.dag import Arc
+from spbn.network import BayesianNetwork
+from spbn.plots.svg import Html, join, safe, tag
+
+MINUS = "\N{MINUS SIGN}"
+#: What a network is called whose nodes have these types, and no others.
+NAMES = {
+    frozenset({"lg"}): "Gaussian Bayesian network",
+    frozenset({"ckde"}): "KDE Bayesian network",
+    frozenset({"blend"}): "Bayesian network of blends",
+}
+STYLES = ("report.css", "what_if.css")
+SCRIPTS = ("graph.js", "report.js", "what_if.js")  # the second tells the first which node is shown
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Write a number with `digits` significant digits and thousands separators."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    size = abs(value)
+    if size != 0 and not 1e-4 <= size < 1e9:
+        mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
+        text = f"{mantissa}e{int(exponent)}".replace("-", MINUS)
+    else:
+        before_point = 0 if size == 0 else math.floor(math.log10(size)) + 1
+        text = f"{size:,.{min(6, max(0, digits - before_point))}f}"
+    return f"{MINUS}{text}" if value < 0 and float(text.replace(",", "").replace(MINUS, "-")) != 0 else text
+
+
+def count(value: int) -> str:
+    """Write a count with thousands separators."""
+    return f"{value:,}"
+
+
+def percent(share: float) -> str:
+    """Write a relative change as a percentage, with its sign."""
+    size = abs(share) * 100.0
+    sign = MINUS if share < 0 else "+" if share > 0 else ""
+    if 0 < size < 0.05:
+        return "<0.1 %"
+    if size > 999.5:
+        return f"{sign}>999 %"
+    if 99.5 <= size < 100:
+        return f"{sign}>99 %"
+    return f"{sign}{size:.1f} %" if size < 10 else f"{sign}{size:.0f} %"
+
+
+def percentage(share: float) -> str:
+    """Write a share as a percentage."""
+    return f"{100 * share:.0f} %"
+
+
+def plural(n: int, word: str) -> str:
+    """Write a count and what is counted."""
+    return f"{count(n)} {word}{'' if n == 1 else 's'}"
 
 
 def heading(key: str, text: str, hint: str) -> Html:
     """Write the heading of a section, and below it what to look for."""
     return join(tag("h2", text, id=f"{key}-heading"), tag("p", hint, class_="hint"))
+
+
+def card(key: str, text: str, hint: str, *parts: str) -> Html:
+    """Write a section of one card: its heading, what to look for, and what is on the card."""
+    return join(heading(key, text, hint), tag("div", *parts, class_="card"))
+
+
+def page_head(title: str, lead: str, numbers: Iterable[tuple[str, str]], *kinds: str) -> Html:
+    """Write the head of a page: what it is about, in words and in numbers."""
+    return tag("header", tag("h1", title), tag("p", lead, class_="lead"), *kinds, tiles(numbers))
 
 
 def tiles(numbers: Iterable[tuple[str, str]]) -> Html:
@@ -34,17 +105,22 @@ def search_box(what: str) -> Html:
     return tag("input", type="search", class_="search", placeholder=what, aria_label=what, autocomplete="off")
 
 
-def node_link(content: Content, node: str) -> Html:
+def node_link(network: BayesianNetwork, node: str) -> Html:
     """Write a node's name as a link to its panel; that of an input, which has none, as it is."""
-    if node in content.network.structure.inputs:
+    if node in network.structure.inputs:
         return tag("span", node)
-    number = content.network.nodes.index(node)
+    number = network.nodes.index(node)
     return tag("a", node, href=f"#node-{number}", data_node=number)
 
 
-def node_links(content: Content, nodes: Iterable[str]) -> Html:
+def arc_link(network: BayesianNetwork, arc: Arc) -> Html:
+    """Write an arc, with links to the panels of its nodes."""
+    return join(node_link(network, arc[0]), " → ", node_link(network, arc[1]))
+
+
+def node_links(network: BayesianNetwork, nodes: Iterable[str]) -> Html:
     """Write names of nodes as links, with commas between."""
-    return Html(", ".join(node_link(content, node) for node in nodes))
+    return Html(", ".join(node_link(network, node) for node in nodes))
 
 
 def table(heads: Sequence[tuple[str, str]], rows: Iterable[Html]) -> Html:
@@ -57,9 +133,90 @@ def table(heads: Sequence[tuple[str, str]], rows: Iterable[Html]) -> Html:
     )
 
 
-def rows_used(content: Content, used: int) -> str:
+def long_table(heads: Sequence[tuple[str, str]], rows: Sequence[Html], shown: int) -> Html:
+    """Make a table of which all but the first rows have to be opened."""
+    rest = rows[shown:]
+    more = tag("details", tag("summary", f"{count(len(rest))} more"), table(heads, rest)) if rest else ""
+    return join(table(heads, rows[:shown]), more)
+
+
+def rows_used(evidence: Evidence, used: int) -> str:
     """Say which rows something was computed from."""
-    source = content.evidence.source
-    if used < content.evidence.rows:
-        return f"{count(used)} of {source.value} (drawn at random from {count(content.evidence.rows)})"
+    source = evidence.source
+    if used < evidence.rows:
+        return f"{count(used)} of {source.value} (drawn at random from {count(evidence.rows)})"
     return f"{source.value} ({count(used)})" if source is not Source.NONE else source.value
+
+
+def track(share: float, element: str = "div") -> Html:
+    """Draw a share as a bar."""
+    return tag(element, tag("i", style=f"width:{100 * share:.1f}%"), class_="track")
+
+
+def model_name(network: BayesianNetwork) -> str:
+    """Say what kind of network it is."""
+    discrete = {variable.name for variable in network.variables if variable.is_discrete}
+    kinds = frozenset(kind.name for node, kind in network.structure.types.items() if node not in discrete)
+    if not kinds:
+        return "Discrete Bayesian network"
+    mixed = " with discrete nodes" if discrete else ""
+    return NAMES.get(kinds, "Semiparametric Bayesian network") + mixed
+
+
+def assemble_page(
+    title: str, head: Html, sections: Mapping[str, tuple[str, Html]], *, rules: str = ""
+) -> str:
+    """Put a page together.
+
+    Parameters
+    ----------
+    sections
+        By their keys: what the navigation calls them, and what they hold.
+    rules
+        Rules to add to the style sheet.
+    """
+    links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
+    body = join(
+        head,
+        tag("nav", tag("ul", *links), aria_label="Sections") if len(links) > 1 else "",
+        tag(
+            "main",
+            *(
+                tag("section", part, id=key, aria_labelledby=f"{key}-heading")
+                for key, (_, part) in sections.items()
+            ),
+            id="main",
+        ),
+        tag(
+            "footer",
+            tag("p", "Written by spbn. Logarithms are natural. This file works without a connection."),
+        ),
+    )
+    script = "".join(map(read_resource, SCRIPTS))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return Template(read_resource("page.html")).substitute(
+        title=safe(title),
+        css="".join(map(read_resource, STYLES)) + rules,
+        js=script,
+        body=_break_lines(body),
+        # Only the script of this file may run, whatever a name may contain.
+        script_hash=f"sha256-{digest}",
+    )
+
+
+def _break_lines(body: Html) -> str:
+    """Begin a new line with every block, so that the source can be read and compared."""
+    for name in ("<section", "<article", "<nav", "<main", "<tr", "<footer", "<h2", "<li"):
+        body = Html(body.replace(name, f"\n{name}"))
+    return body
+
+
+def read_resource(name: str) -> str:
+    """Read a file that is part of the package."""
+    return files("spbn.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def write_page(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a page to a file, which appears whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")

@@ -1,28 +1,44 @@
-"""The graph, and a panel for every node."""
+"""Sections on the graph: itself with a panel for every node, over time, and what of it matters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from math import exp, inf
+from math import exp, inf, isfinite
 
 from spbn.diagnostics.importance import FEWEST_ROWS, Importance, Loss, other_type
 from spbn.diagnostics.validation import Source
 from spbn.nodes.base import Description, ParameterTable
 from spbn.plots.svg import Html, graph_svg, join, legend, tag, type_class
+from spbn.report.confidence import direction_notes
 from spbn.report.content import Content
-from spbn.report.figures import cpd_figure
-from spbn.report.format import count, number, plural
-from spbn.report.parts import heading, node_links, search_box, table
-from spbn.report.sections.confidence import direction_notes
+from spbn.report.figures import cpd_figure, slices_figure
+from spbn.report.parts import (
+    arc_link,
+    card,
+    count,
+    heading,
+    long_table,
+    node_link,
+    node_links,
+    number,
+    percent,
+    plural,
+    rows_used,
+    search_box,
+    table,
+    track,
+)
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table
+from spbn.timeseries.network import DynamicNetwork
 
 LEAST_SHARE = 0.005  # of a mixture, that is shown
 SHOWN_CASES = 60
 DRAWN_ROWS = 5_000
 SAMPLED_ROWS = 1_000
 LARGE = 12  # nodes from which on a graph has controls
+SHOWN_LOSSES = 15
 
 
 def graph_section(content: Content) -> Html:
@@ -165,7 +181,7 @@ def _probabilities(parameters: ParameterTable) -> Html:
 
 
 def _probability(value: float) -> Html:
-    bar = tag("div", tag("i", style=f"width:{100 * value:.1f}%"), class_="track")
+    bar = track(value)
     return tag("td", number(value, 3), bar, class_="num")
 
 
@@ -210,8 +226,8 @@ def _facts(content: Content, node: str) -> Html:
     structure = content.network.structure
     none = tag("span", "none", class_="small")
     facts: list[tuple[str, str]] = [
-        ("Parents", node_links(content, structure.parents(node)) or none),
-        ("Children", node_links(content, structure.dag.children(node)) or none),
+        ("Parents", node_links(content.network, structure.parents(node)) or none),
+        ("Children", node_links(content.network, structure.dag.children(node)) or none),
     ]
     if isinstance(content.importance, Importance) and node in content.importance.scores:
         score = content.importance.scores[node]
@@ -247,3 +263,92 @@ def _as_other(loss: Loss) -> str:
     if not loss.is_clear:
         return f"no clear difference ({number(-loss.total, 3)} ± {number(2 * loss.error, 2)})"
     return f"score would fall by {number(loss.total)}"
+
+
+def slices_section(network: DynamicNetwork) -> Html:
+    """Draw how a row depends on those before it."""
+    rows, have, them = ("row", "has", "it") if network.lags == 1 else (f"{network.lags} rows", "have", "them")
+    hint = (
+        f"How a row (t) depends on the {rows} before it. Dashed nodes are the past, which is known and has "
+        f"no density. Everything below is about a row given its past. The first {rows} of a series {have} no "
+        f"such past: a static network with {plural(len(network.static.structure.arcs), 'arc')} judges {them}."
+    )
+    figure = tag("div", slices_figure(network), class_="scroll")
+    return card("slices", "Over time", hint, figure)
+
+
+def importance_section(content: Content) -> Html:
+    """Show the losses as two tables with bars."""
+    found = content.importance
+    title = "Which arcs and node types matter"
+    if isinstance(found, str):
+        return heading("importance", title, f"Not shown. {found}")
+    hint = (
+        "How much the score would fall if one arc were removed, or if one node had another type. Long bars "
+        "matter most, grey rows make no clear difference, and changing an orange one would improve the score."
+    )
+    note = (
+        f"Ten-fold cross-validated log-likelihood on {rows_used(content.evidence, found.rows)}, refitted "
+        f"with {found.bandwidth.title()}'s bandwidth rule. ± 2 s.e.: twice the standard error of the loss. "
+        "Density: how much the density of an average row changes. Grey: the loss is less than twice its "
+        "standard error. Rows that the structure was learned from favour it a little. "
+    )
+    if found.left_out:
+        note = join(
+            note,
+            "Not computed, because there are no values: ",
+            node_links(content.network, found.left_out),
+            ".",
+        )
+    arcs = sorted(found.arcs.items(), key=lambda item: -item[1].total)
+    types = sorted(found.types.items(), key=lambda item: -item[1].total)
+    arc_rows = _rows([(arc_link(content.network, arc), loss) for arc, loss in arcs])
+    type_rows = _rows([(_type_name(content, node), loss) for node, loss in types])
+    if not arc_rows and not type_rows and not found.left_out:
+        nothing = "Not shown. There are no arcs to remove, and no node could have another type."
+        return heading("importance", title, nothing)
+    return join(
+        heading("importance", title, hint),
+        tag(
+            "div",
+            _card("Arcs", "Arc removed", arc_rows) if arc_rows else "",
+            _card("Node types", "Type changed", type_rows) if type_rows else "",
+            class_="pair",
+        ),
+        tag("p", note, class_="note"),
+    )
+
+
+def _card(name: str, first: str, rows: list[Html]) -> Html:
+    heads = [(first, ""), ("Score lost", "num"), ("± 2 s.e.", "num"), ("Density", "num"), ("", "meter")]
+    return tag("div", tag("h3", name), long_table(heads, rows, SHOWN_LOSSES), class_="card")
+
+
+def _type_name(content: Content, node: str) -> Html:
+    node_type = content.network.structure.type(node)
+    change = f"{node_type.short_label} → {other_type(node_type).short_label}"
+    # The space is outside, so that a long name does not keep the change on its line.
+    return join(node_link(content.network, node), " ", tag("span", change, class_="small"))
+
+
+def _rows(losses: list[tuple[Html, Loss]]) -> list[Html]:
+    finite = [abs(loss.total) for _, loss in losses if isfinite(loss.total)]
+    longest = max(finite, default=1.0) or 1.0
+    return [_row(name, loss, longest) for name, loss in losses]
+
+
+def _row(name: Html, loss: Loss, longest: float) -> Html:
+    share = min(1.0, abs(loss.total) / longest)
+    cells = [tag("td", name)]
+    if loss.total == inf:
+        cells.append(tag("td", "cannot be fitted", class_="num", colspan=3))
+    else:
+        cells += [
+            tag("td", number(loss.total), class_="num"),
+            tag("td", number(2.0 * loss.error, 2), class_="num"),
+            tag("td", percent(exp(-max(-700.0, loss.per_row)) - 1.0), class_="num"),
+        ]
+    bar = track(share)
+    cells.append(tag("td", bar, class_="meter gain" if loss.is_gain else "meter"))
+    kind = "gain" if loss.is_gain else None if loss.is_clear else "unclear"
+    return tag("tr", *cells, class_=kind)

@@ -1,15 +1,27 @@
-"""How the structure was found, step by step."""
+"""Sections on how far to trust a network: how it was learned, whether every node fits, and unusual rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from spbn.diagnostics.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow, UnusualRows
+from spbn.diagnostics.validation import GOOD, FitCheck
 from spbn.plots.svg import Html, join, tag
-from spbn.report.charts import line_chart
+from spbn.report.charts import density_histogram, line_chart, uniform_histogram
 from spbn.report.content import Content
-from spbn.report.format import count, number, plural
-from spbn.report.parts import heading, node_link, table
+from spbn.report.parts import (
+    MINUS,
+    card,
+    count,
+    heading,
+    node_link,
+    node_links,
+    number,
+    plural,
+    rows_used,
+    table,
+)
 from spbn.search import SearchResult, Step
 
 STOPPED = {
@@ -18,6 +30,17 @@ STOPPED = {
     "max_steps": "it had reached the maximum number of steps",
     "max_seconds": "its time was up",
     "interrupted": "it was interrupted",
+}
+ALARMS = (0.01, 0.001)  # shares of new rows that raise a false alarm
+SCORED = {
+    Scoring.AS_GIVEN: "The rows are scored as new ones, by the network as it is.",
+    Scoring.LEFT_OUT_ALONE: (
+        "These are the training rows: each is scored by the network fitted to all other rows."
+    ),
+    Scoring.LEFT_OUT_BY_FOLD: (
+        "These are the training rows: each is scored by the network fitted to nine tenths of the rows, "
+        "without it."
+    ),
 }
 
 
@@ -70,7 +93,7 @@ def _early_stop(content: Content) -> Html:
     if found is None:
         return Html("")
     what = found.what[0].upper() + found.what[1:]
-    rows = [join(far.label, " (", node_link(content, far.node), ")") for far in found.rows]
+    rows = [join(far.label, " (", node_link(content.network, far.node), ")") for far in found.rows]
     look = (
         join(
             " A few rows far from all others can cause this: look at ",
@@ -183,21 +206,150 @@ def _pc(search: Any) -> Html:
     ]
     found = f"{plural(len(arcs), 'arc')} with a known direction, {plural(len(edges), 'edge')} without"
     open_edges = [tag("li", f"{a} — {b}") for a, b in edges]
-    return join(
-        heading("learning", "How it was learned", hint),
+    return card(
+        "learning",
+        "How it was learned",
+        hint,
+        tag("p", f"Found: {found}.", class_="found"),
+        tag("details", tag("summary", "Edges without a known direction"), tag("ul", *open_edges))
+        if open_edges
+        else "",
         tag(
             "div",
-            tag("p", f"Found: {found}.", class_="found"),
-            tag("details", tag("summary", "Edges without a known direction"), tag("ul", *open_edges))
-            if open_edges
-            else "",
-            tag(
-                "div",
-                table([("Variables given", ""), ("Tests", "num")], rows),
-                class_="narrow",
-            )
-            if len(rows) > 1
-            else "",
-            class_="card",
+            table([("Variables given", ""), ("Tests", "num")], rows),
+            class_="narrow",
+        )
+        if len(rows) > 1
+        else "",
+    )
+
+
+def fit_section(content: Content) -> Html:
+    """Show a histogram for every node, the worst first."""
+    checks = sorted(content.checks.items(), key=lambda item: -item[1].distance)
+    title = "Does every node fit?"
+    if not checks:
+        return heading("fit", title, "Not shown, because there are no rows to check.")
+    hint = (
+        "Where in its predicted distribution does each value fall? Flat bars within the grey band mean that "
+        "the density fits; a hump, that it is too wide; a bowl, too narrow; a slope, shifted. Worst first."
+    )
+    note = (
+        f"The number is the Kolmogorov-Smirnov distance from uniform: {_legend(checks[0][1])}. Checked on "
+        f"{rows_used(content.evidence, checks[0][1].rows)}. Rows that the network was fitted to fit a little "
+        "better than new ones. "
+    )
+    unchecked = [node for node in content.network.nodes if node not in content.checks]
+    if unchecked:
+        note = join(
+            note, "Not checked, because there are no values: ", node_links(content.network, unchecked), "."
+        )
+    return join(
+        heading("fit", title, hint),
+        tag("ul", *(_check(content, node, check) for node, check in checks), class_="checks"),
+        tag("p", note, class_="note"),
+    )
+
+
+def _legend(check: FitCheck) -> str:
+    """Say what the verdicts mean for this number of rows."""
+    good, fair = check.limits
+    allowance = (
+        f" (with {plural(check.rows, 'row')}, 1 in 20 correct densities is off by more than that)"
+        if good > GOOD
+        else ""
+    )
+    return f"good up to {good:g}{allowance}, fair up to {fair:g}, poor beyond"
+
+
+def _check(content: Content, node: str, check: FitCheck) -> Html:
+    return tag(
+        "li",
+        tag(
+            "header",
+            tag("h3", node_link(content.network, node)),
+            tag("span", f"{check.verdict} {check.distance:.3f}", class_=f"badge {check.verdict}"),
         ),
+        uniform_histogram(check, node),
+        class_="card",
+    )
+
+
+def unusual_section(content: Content) -> Html:
+    """Show the least likely rows, and the nodes that make them so."""
+    found = content.unusual
+    title = "Most unusual rows"
+    if found is None:
+        return heading("unusual", title, "Not shown, because no rows were given.")
+    first = content.evidence.labels[:2]
+    numbered = " Rows are counted from 0." if first == ("0", "1") else ""
+    hint = (
+        "The rows with the lowest log-density, and the nodes to blame, with their values and how far their "
+        f"log-density is below what is typical of the node, {_typical(content)}. "
+        f"{SCORED[found.scoring]} Triangles mark these rows among all "
+        f"{count(content.evidence.rows)}; the median is {number(found.median)}.{numbered}"
+    )
+    heads = [("Row", ""), ("Log-density", "num"), ("Because of", "")]
+    return card(
+        "unusual",
+        title,
+        hint,
+        density_histogram(found, _alarm_lines(found)),
+        _alarms(found),
+        table(heads, [_row(content, row) for row in found.rows]),
+    )
+
+
+def _alarm_lines(found: UnusualRows) -> dict[str, float]:
+    """Return the thresholds to draw, by what they are called."""
+    levels = {f"1 in {count(round(1 / share))}": found.alarm(share) for share in ALARMS}
+    return {name: level for name, level in levels.items() if level is not None}
+
+
+def _alarms(found: UnusualRows) -> Html:
+    """Say from which log-density on a new row would be reported."""
+    levels = _alarm_lines(found)
+    rows = "these rows, each scored without itself" if found.left_out else "these rows"
+    if not levels:
+        text = (
+            f"There are too few rows to set an alarm threshold: it needs {count(round(1 / ALARMS[0]) - 1)}."
+        )
+        return tag("p", text, class_="note alarms")
+    words = [f"{number(level)} ({name})" for name, level in levels.items()]
+    return tag(
+        "p",
+        tag("b", "Alarm threshold: "),
+        f"{'; '.join(words)}. If new rows are like {rows}, no more than that share of them is below the "
+        "threshold, so a row below it deserves a look.",
+        class_="note alarms",
+    )
+
+
+def _typical(content: Content) -> str:
+    """Say what unusual values are measured against."""
+    if content.network.record.typical:
+        return "its median over training rows"
+    return f"its median over {count(SAMPLED_ROWS)} rows drawn from the network"
+
+
+def _row(content: Content, row: UnusualRow) -> Html:
+    reasons = (
+        tag("ul", *(_reason(content, reason) for reason in row.reasons), class_="reasons")
+        if row.reasons
+        else tag("span", "a little of everything", class_="small")
+    )
+    return tag(
+        "tr",
+        tag("td", row.label),
+        tag("td", number(row.logpdf), class_="num"),
+        tag("td", reasons),
+    )
+
+
+def _reason(content: Content, reason: Reason) -> Html:
+    return tag(
+        "li",
+        node_link(content.network, reason.node),
+        f" = {reason.value if isinstance(reason.value, str) else number(reason.value)} ",
+        tag("span", f"{MINUS}{number(reason.drop, 3)}", class_="drop"),
     )
