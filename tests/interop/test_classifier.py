@@ -354,7 +354,7 @@ def test_every_parameter_reaches_learn(name, monkeypatch):
 
     monkeypatch.setattr("spbn.sklearn.class_densities.learn_network", learn)
     frame, labels, _ = two_classes(80, columns="abcd")
-    SPBNClassifier(**given, calibrate=False).fit(frame, labels)
+    SPBNClassifier(**{"model": "spbn"} | given, calibrate=False).fit(frame, labels)
     assert len(asked) == 2
     for settings in asked:
         assert getattr(settings, name) == value

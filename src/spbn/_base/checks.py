@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -24,14 +24,14 @@ def refuse(name: str, requirement: str, value: object, *, got: str | None = None
     )
 
 
-def is_whole(value: object, least: int | None = None, most: int | None = None) -> bool:
+def is_whole(value: object, least: int | None = None, most: int | None = None) -> TypeGuard[int]:
     """Tell whether a value is a whole number within limits; truth values are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         return False
-    return (least is None or value >= least) and (most is None or value <= most)
+    return (least is None or int(value) >= least) and (most is None or int(value) <= most)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Tell whether a value is a finite number; truth values are not."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
@@ -51,7 +51,6 @@ def whole(name: str, value: object, least: int = 0, *, or_none: bool = False, re
     if not is_whole(value, least):
         alternative = in_python(", or None") if or_none else ""
         refuse(name, requirement or f"a whole number, {least} or more{alternative}", value)
-    assert isinstance(value, int | np.integer)
     return int(value)
 
 
