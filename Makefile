@@ -89,7 +89,7 @@ $(BIN)/python:
 
 # The demo needs what a user needs, but no developer tools.
 $(STAMPS)/demo: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plot]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[cli,plot]"
 	mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python

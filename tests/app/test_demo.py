@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.skipif(
     shutil.which("make") is None or not (ROOT / "Makefile").exists(), reason="needs make and the Makefile"
 )
-@pytest.mark.parametrize(("target", "extras"), [("demo", '".[plot]"'), ("test", '".[dev,plot]"')])
+@pytest.mark.parametrize(("target", "extras"), [("demo", '".[cli,plot]"'), ("test", '".[dev,plot]"')])
 def test_make_installs_what_a_target_needs_and_no_more(target, extras):
     command = ["make", "--dry-run", "--always-make", "--directory", str(ROOT), target]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

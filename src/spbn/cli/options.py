@@ -96,14 +96,16 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--encoding", help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8.")
     @functools.wraps(command)
     def called(*, sep: str | None, decimal: str | None, encoding: str | None, **given: Any) -> None:
-        def laid_out(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return tuple(map(laid_out, value))
-            is_table = isinstance(value, Source)
-            return replace(value, sep=sep, decimal=decimal, encoding=encoding) if is_table else value
-
-        given = {name: laid_out(value) for name, value in given.items()}
-        if sum(isinstance(value, Source) and value.is_standard for value in given.values()) > 1:
+        tables: list[Source] = []
+        for name, value in given.items():
+            if isinstance(value, Source):
+                given[name] = replace(value, sep=sep, decimal=decimal, encoding=encoding)
+                tables.append(value)
+            elif isinstance(value, Lesson):
+                files = [replace(f, sep=sep, decimal=decimal, encoding=encoding) for f in value.files]
+                given[name] = replace(value, files=tuple(files))
+                tables += files[:1]  # several cannot be, and are refused for that
+        if sum(table.is_standard for table in tables) > 1:
             raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
         command(**given)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import BoolArray
-from spbn.errors import GraphError, quoted
+from spbn.errors import GraphError, PackageError, quoted
 from spbn.graphs import orientation
 
 Arc = tuple[str, str]
@@ -185,9 +185,7 @@ class DAG:
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph`."""
-        import networkx as nx
-
-        graph = nx.DiGraph()
+        graph = _networkx().DiGraph()
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from(self.arcs)
         return graph
@@ -285,9 +283,7 @@ class PDAG:
 
     def to_networkx(self) -> Any:
         """Return a `networkx.DiGraph`, with an undirected edge as two arcs."""
-        import networkx as nx
-
-        graph = nx.DiGraph()
+        graph = _networkx().DiGraph()
         graph.add_nodes_from(self.nodes)
         graph.add_edges_from(self.arcs)
         graph.add_edges_from(self.edges)
@@ -383,6 +379,14 @@ def _refuse_cycle(nodes: Sequence[str], matrix: BoolArray, arcs: str = "the arcs
     if (cycle := _find_cycle(matrix)) is not None:
         path = " → ".join(nodes[i] for i in cycle)
         raise GraphError(f"{arcs} form a cycle: {path}. Remove or reverse one of them.")
+
+
+def _networkx() -> Any:
+    try:
+        import networkx
+    except ImportError:
+        raise PackageError("this needs networkx: install it with pip install 'spbn[networkx]'.") from None
+    return networkx
 
 
 def _find_cycle(matrix: BoolArray) -> list[int] | None:
