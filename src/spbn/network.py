@@ -47,6 +47,18 @@ class Network(Protocol):
         """The variables that rows must have, with the levels of the discrete ones."""
 
     @property
+    def lags(self) -> int:
+        """How many earlier rows a row may depend on."""
+
+    @property
+    def series(self) -> str | None:
+        """The column that tells series apart, if there is one."""
+
+    @property
+    def time(self) -> str | None:
+        """The column with the times of rows, if there is one."""
+
+    @property
     def is_dynamic(self) -> bool:
         """Whether rows depend on those before them."""
 
@@ -54,11 +66,21 @@ class Network(Protocol):
     def row_network(self) -> BayesianNetwork:
         """The network that gives the density of a row."""
 
+    @property
+    def parts(self) -> tuple[BayesianNetwork, ...]:
+        """The networks that it is made of: itself, or the static and the transition network."""
+
     def row_buffer(self) -> RowBuffer:
         """Return a reader of new rows, which remembers what the next ones depend on."""
 
     def logpdf(self, data: Any) -> FloatArray:
         """Return the log-density of every row."""
+
+    def sample(self, n: int, /, *, seed: Seed = None) -> pd.DataFrame:
+        """Draw n rows; of a dynamic network, a series of that length."""
+
+    def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> Network:
+        """Return a network with the same densities, but without its training rows."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
@@ -94,6 +116,11 @@ class BayesianNetwork(Joint):
     >>> network.logpdf(data).round(1)[:3]
     array([-6.9, -6.5, -7.5])
     """
+
+    # Rows do not depend on each other, so no column says in what order they come.
+    lags: int = 0
+    series: str | None = None
+    time: str | None = None
 
     @classmethod
     def fit(
@@ -279,6 +306,11 @@ class BayesianNetwork(Joint):
     def row_network(self) -> BayesianNetwork:
         """The network that gives the density of a row: this one."""
         return self
+
+    @property
+    def parts(self) -> tuple[BayesianNetwork, ...]:
+        """The networks that it is made of: this one."""
+        return (self,)
 
     def row_buffer(self) -> IndependentRows:
         """Return a reader of new rows, in which values may be missing."""

@@ -18,8 +18,7 @@ from spbn.errors import ArgumentError, DataError, ModelFileError, quoted, requir
 if TYPE_CHECKING:
     import pandas as pd
 
-    from spbn.network import BayesianNetwork
-    from spbn.timeseries.network import DynamicNetwork
+    from spbn.network import BayesianNetwork, Network
 
 FILL = "Fill what is missing, or leave such rows out."
 
@@ -98,18 +97,16 @@ def _require_writable(path: Path) -> None:
 
 def load_model(path: Path) -> BayesianNetwork:
     """Read a network of single rows."""
-    from spbn.timeseries.network import DynamicNetwork
-
     network = load_any_model(path)
-    if isinstance(network, DynamicNetwork):
+    if network.is_dynamic:
         raise ModelFileError(
             f"{path} is a model over time, and this command takes models of single rows. Models over time "
             f"are for spbn forecast, watch, show, score, sample, plot, report, explore and compact."
         )
-    return network
+    return network.row_network
 
 
-def load_any_model(path: Path) -> BayesianNetwork | DynamicNetwork:
+def load_any_model(path: Path) -> Network:
     """Read a network, of single rows or over time."""
     from spbn.io.model import load
 
@@ -118,7 +115,7 @@ def load_any_model(path: Path) -> BayesianNetwork | DynamicNetwork:
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model.")
     with busy("reading the model"):
-        network: BayesianNetwork | DynamicNetwork = load(path)
+        network: Network = load(path)
     return network
 
 
@@ -179,7 +176,7 @@ def with_all_levels(frame: pd.DataFrame, discrete: Collection[str] = ()) -> pd.D
 
 
 def frame_for(
-    network: BayesianNetwork | DynamicNetwork,
+    network: Network,
     data: Source,
     *,
     every: float | None = None,
@@ -198,9 +195,8 @@ def frame_for(
         What to do if values are missing.
     """
     from spbn.cli.files import read_table, require_complete
-    from spbn.timeseries.network import DynamicNetwork
 
-    series, time = (network.series, network.time) if isinstance(network, DynamicNetwork) else (None, None)
+    series, time = network.series, network.time
     keys = [name for name in (series, time) if name is not None]
     if every is not None and time is None:
         raise ArgumentError("--every is for models that were learned with --time.")

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.learning.learn import LearningInterrupted
-    from spbn.network import BayesianNetwork
-    from spbn.timeseries.network import DynamicNetwork
+    from spbn.network import BayesianNetwork, Network
 
 #: Log-likelihoods of the test rows in the paper.
 PUBLISHED_TRUTH, PUBLISHED_FIT = -6982.23, -7134.90
@@ -90,7 +89,6 @@ def learn(
     """
     from spbn.cli.files import present
     from spbn.learning.learn import LearningInterrupted
-    from spbn.timeseries.network import DynamicNetwork
 
     require_targets(out, report, checkpoint, inputs=lesson.files)
     if report is not None:
@@ -110,10 +108,10 @@ def learn(
     answer.give(NetworkView(network))
     if frame is not None:
         is_complete = present(frame).all()
-        if isinstance(network, DynamicNetwork):
+        if network.is_dynamic:
             frame = frame if is_complete else None  # leaving some out would join others
         elif is_complete:
-            _warn_of_far_rows(network, frame, lesson.data)
+            _warn_of_far_rows(network.row_network, frame, lesson.data)
     if out is not None:
         network.save(out)
         answer.wrote("out", out, f"model written to {out}")
@@ -138,7 +136,7 @@ def _read(
 
 def _learned(
     lesson: Lesson, frame: pd.DataFrame | None, axis: Axis | None, settings: dict[str, Any]
-) -> BayesianNetwork | DynamicNetwork:
+) -> Network:
     """Learn from a table, from rows that follow each other, or from parts of a table."""
     if frame is None:
         from spbn.dask import learn as learn_from_parts

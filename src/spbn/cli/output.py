@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from spbn.network import BayesianNetwork
+    from spbn.network import BayesianNetwork, Network
     from spbn.nodes.base import Description
-    from spbn.timeseries.network import DynamicNetwork
 
 SHOWN_CASES = 24
 
@@ -204,21 +203,20 @@ class NetworkView:
         Whether to give the parameters of every node.
     """
 
-    network: BayesianNetwork | DynamicNetwork
+    network: Network
     details: bool = False
 
     def show(self) -> None:
         """Print the nodes, parents first, with their types and densities; and how they were found."""
         from spbn.search import PCResult, SearchResult
-        from spbn.timeseries.network import DynamicNetwork
 
         network = self.network
-        if isinstance(network, DynamicNetwork):
+        if network.is_dynamic:
             say(f"a row given the {'row' if network.lags == 1 else f'{network.lags} rows'} before it:")
-            NetworkView(network.transition, self.details).show()
+            NetworkView(network.row_network, self.details).show()
             say()
             say(f"the first {'row' if network.lags == 1 else f'{network.lags} rows'} of a series:")
-            network = network.static
+        network = network.parts[0]
         _show_nodes(network, details=self.details)
         if isinstance(network.search, PCResult):
             pdag, tests = network.search.pdag, sum(network.search.tests_run)
@@ -233,17 +231,17 @@ class NetworkView:
 
     def document(self) -> dict[str, Any]:
         """Describe the nodes, the arcs, the search and the rows."""
-        from spbn.timeseries.network import DynamicNetwork
-
         network = self.network
-        if isinstance(network, DynamicNetwork):
+        if network.is_dynamic:
+            static, transition = network.parts
             return {
                 "lags": network.lags,
                 "series": network.series,
                 "time": network.time,
-                "transition": NetworkView(network.transition, self.details).document(),
-                "static": NetworkView(network.static, self.details).document(),
+                "transition": NetworkView(transition, self.details).document(),
+                "static": NetworkView(static, self.details).document(),
             }
+        (network,) = network.parts
         structure, record = network.structure, network.record
         nodes = []
         for name in network.order:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from spbn._base.arrays import FloatArray
     from spbn.diagnostics.unusual import UnusualRows
-    from spbn.network import BayesianNetwork
-    from spbn.timeseries.network import DynamicNetwork
+    from spbn.network import Network
 
 LARGE = 1e7  # numbers that fit into their column
 
@@ -60,28 +59,26 @@ def score(
 
     [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
     """
-    from spbn.timeseries.network import DynamicNetwork
-
     require_targets(tables=[out], inputs=[model, data])
     if top < 0:
         raise ArgumentError(f"--top must be 0 or more. Got {top}.")
     network = load_any_model(model)
-    if isinstance(network, DynamicNetwork) and missing == "integrate":
+    if network.is_dynamic and missing == "integrate":
         raise ArgumentError(
             "--missing integrate is not for models over time: what is missing in a row is missing in the "
             "past of the next. Fill what is missing."
         )
     integrates = "Fill in the missing values, or pass --missing integrate to score rows by the others."
-    remedy = FILL if isinstance(network, DynamicNetwork) else integrates
+    remedy = FILL if network.is_dynamic else integrates
     frame = frame_for(network, data, with_holes=missing == "integrate", remedy=remedy)
     by_name: dict[str, FloatArray] = {}
-    if not isinstance(network, DynamicNetwork) and frame.isna().to_numpy().any():
+    if not network.is_dynamic and frame.isna().to_numpy().any():
         if by_node:
             raise ArgumentError(
                 "--by-node takes complete rows only: the contribution of a node depends on its parents."
             )
         with busy("scoring the rows"):
-            logpdf = network.logpdf(frame, missing="integrate", seed=seed)
+            logpdf = network.row_network.logpdf(frame, missing="integrate", seed=seed)
         answer.give(ObservedView(logpdf, frame, top))
     else:
         found = _unusual(network, frame, top)
@@ -95,7 +92,7 @@ def score(
         answer.write_rows("out", scores, out, "scores")
 
 
-def _unusual(network: BayesianNetwork | DynamicNetwork, frame: pd.DataFrame, top: int) -> UnusualRows:
+def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
     from spbn.diagnostics import unusual_rows
     from spbn.diagnostics.unusual import unusual_in_time
     from spbn.timeseries.network import DynamicNetwork
@@ -103,7 +100,7 @@ def _unusual(network: BayesianNetwork | DynamicNetwork, frame: pd.DataFrame, top
     with busy("scoring the rows"):
         if isinstance(network, DynamicNetwork):
             return unusual_in_time(network, frame, top=top)
-        return unusual_rows(network, frame, top=top)
+        return unusual_rows(network.row_network, frame, top=top)
 
 
 def _name_of_total(nodes: Collection[str]) -> str:

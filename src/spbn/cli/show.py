@@ -17,8 +17,7 @@ from spbn.errors import ArgumentError, DataError, require_plot_packages
 
 if TYPE_CHECKING:
     from spbn.diagnostics.importance import Strengths
-    from spbn.network import BayesianNetwork
-    from spbn.timeseries.network import DynamicNetwork
+    from spbn.network import Network
 
 
 @command
@@ -51,15 +50,13 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
 
     require_targets(out, inputs=[model])
     network = load_any_model(model)
-    if slices is not None and not isinstance(network, DynamicNetwork):
+    if slices is not None and not network.is_dynamic:
         raise ArgumentError(f"--slices is for models over time, and {model} is not one.")
     with busy("drawing the graph"):
-        if not isinstance(network, DynamicNetwork):
-            save_structure(network.structure, out)
-        elif out.suffix.lower() == ".dot":
-            save_structure(network.transition.structure, out)
-        else:
+        if isinstance(network, DynamicNetwork) and out.suffix.lower() != ".dot":
             save_slices(network, out, slices=slices)
+        else:
+            save_structure(network.row_network.structure, out)
     answer.wrote("out", out, f"graph written to {out}")
 
 
@@ -82,21 +79,18 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
 
     [dim]spbn report wine.spbn wine.csv --confidence arcs.csv --out wine.html[/]
     """
-    from spbn.timeseries.network import DynamicNetwork
-
     require_targets(out, inputs=[model, data, confidence])
     require_plot_packages()
     network = load_any_model(model)
     strengths = None if confidence is None else _strengths(network, confidence)
-    is_dynamic = isinstance(network, DynamicNetwork)
-    rows = None if data is None else frame_for(network, data, with_holes=not is_dynamic)
+    rows = None if data is None else frame_for(network, data, with_holes=not network.is_dynamic)
     write_report_to(out, network, rows, model.stem, strengths)
     answer.wrote("out", out, f"report written to {out}")
 
 
 def write_report_to(
     path: Path,
-    network: BayesianNetwork | DynamicNetwork,
+    network: Network,
     data: Any,
     title: str,
     confidence: Strengths | None = None,
@@ -108,12 +102,11 @@ def write_report_to(
         write_report(network, path, data=data, title=title, confidence=confidence)
 
 
-def _strengths(network: BayesianNetwork | DynamicNetwork, source: Source) -> Strengths:
+def _strengths(network: Network, source: Source) -> Strengths:
     from spbn.cli.files import read_as_written
     from spbn.diagnostics.importance import Strengths
-    from spbn.timeseries.network import DynamicNetwork
 
-    if isinstance(network, DynamicNetwork):
+    if network.is_dynamic:
         raise ArgumentError("--confidence is for models of single rows: leave it out for one over time.")
     try:
         return Strengths.from_table(read_as_written(source), network.nodes)

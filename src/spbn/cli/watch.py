@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from spbn.cli.stream import Line, Row, RowReader
     from spbn.diagnostics import Reason
     from spbn.monitoring import Drift, Monitor, MonitorResult
-    from spbn.network import BayesianNetwork
-    from spbn.timeseries.network import DynamicNetwork
+    from spbn.network import Network
 
 SAVE_EVERY = 10.0  # seconds between two times that the state is saved
 MOST_COMPLAINTS = 20  # about lines that are not rows, before they are only counted
@@ -175,7 +174,7 @@ def _check(
 
 
 def _monitor(
-    network: BayesianNetwork | DynamicNetwork,
+    network: Network,
     reference: Source | None,
     state: Path | None,
     alarm: float | None,
@@ -240,10 +239,8 @@ class AlarmPrinter:
     def absent(self, number: int, names: list[str]) -> None:
         """Say which variables a stream lacks."""
         it = "it is" if len(names) == 1 else "they are"
-        from spbn.timeseries.network import DynamicNetwork
-
         what = f"{self._name}, line {number} has no {quoted(names)}: {it} unknown"
-        if isinstance(self._monitor.network, DynamicNetwork):
+        if self._monitor.network.is_dynamic:
             it = "it" if len(names) == 1 else "them"
             note(f"{what}, and what depends on {it} is not judged.")
         else:

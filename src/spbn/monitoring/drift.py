@@ -136,8 +136,8 @@ class DriftTest:
     @property
     def state(self) -> DriftState:
         """What is known of the rows that have been seen."""
-        arrays = (self._counts, self._stakes, self._sums, self._starts)
-        return DriftState(self._rows, *(array.copy() for array in arrays))
+        counts, stakes, sums = (array.copy() for array in (self._counts, self._stakes, self._sums))
+        return DriftState(self._rows, counts, stakes, sums, self._starts.copy())
 
     def update(self, pit: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
         """Take new rows.

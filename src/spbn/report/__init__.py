@@ -14,7 +14,7 @@ from typing import Any
 from spbn.diagnostics.importance import Strengths
 from spbn.errors import require_plot_packages
 from spbn.learning.stability import Confidence
-from spbn.network import BayesianNetwork
+from spbn.network import Network
 from spbn.plots.svg import type_rules
 from spbn.report.confidence import confidence_section
 from spbn.report.content import Content, describe
@@ -29,7 +29,7 @@ __all__ = ["render", "render_explorer", "write_explorer", "write_report"]
 
 
 def render(
-    network: BayesianNetwork | DynamicNetwork,
+    network: Network,
     *,
     data: Any = None,
     title: str | None = None,
@@ -62,7 +62,7 @@ def render(
     """
     require_plot_packages()
     if not isinstance(network, DynamicNetwork):
-        return _page(describe(network, data=data, title=title, confidence=confidence))
+        return _page(describe(network.row_network, data=data, title=title, confidence=confidence))
     rows = None if data is None else network.lagged(data)
     heading = "Dynamic network" if title is None else title
     content = describe(network.transition, data=rows, title=heading, confidence=confidence)
@@ -70,7 +70,7 @@ def render(
 
 
 def write_report(
-    network: BayesianNetwork | DynamicNetwork,
+    network: Network,
     path: str | os.PathLike[str],
     *,
     data: Any = None,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, Seed
 from spbn._base.checks import is_whole, refuse
-from spbn.network import BayesianNetwork
+from spbn.network import Network
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
 from spbn.timeseries.network import DynamicNetwork
@@ -108,7 +108,7 @@ class JointSample:
 
 
 def joint_sample(
-    network: BayesianNetwork | DynamicNetwork, samples: int | None = None, *, seed: Seed = 0
+    network: Network, samples: int | None = None, *, seed: Seed = 0
 ) -> JointSample:
     """Draw rows from a network, and cut them into cells.
 
@@ -155,10 +155,9 @@ def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame
     return pd.DataFrame(columns)
 
 
-def default_samples(network: BayesianNetwork | DynamicNetwork) -> int:
+def default_samples(network: Network) -> int:
     """Return how many rows to draw: what a small page holds, and what does not take long to draw."""
-    parts = [network.static, network.transition] if isinstance(network, DynamicNetwork) else [network]
-    cpds = [cpd for part in parts for cpd in part.cpds.values()]
+    cpds = [cpd for part in network.parts for cpd in part.cpds.values()]
     kept = [cpd.kept_rows.rows for cpd in cpds if cpd.parents and cpd.kept_rows is not None]
     most = min(MOST_SAMPLES, BUDGET // len(cpds), KERNELS / max(1, sum(kept)))
     rounded = round(most, 1 - math.ceil(math.log10(most)))  # to two digits
@@ -312,7 +311,7 @@ def _packed(sampled: Sampled) -> bytes:
 
 
 def write_explorer(
-    network: BayesianNetwork | DynamicNetwork,
+    network: Network,
     path: str | os.PathLike[str],
     *,
     samples: int | None = None,
@@ -346,7 +345,7 @@ def write_explorer(
 
 
 def render_explorer(
-    network: BayesianNetwork | DynamicNetwork,
+    network: Network,
     *,
     samples: int | None = None,
     seed: Seed = 0,
@@ -371,10 +370,11 @@ def render_explorer(
     return assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})
 
 
-def _kind_and_size(network: BayesianNetwork | DynamicNetwork) -> tuple[str, str]:
+def _kind_and_size(network: Network) -> tuple[str, str]:
     """Say what kind of network it is, and how large."""
     variables = plural(len(network.nodes), "variable")
-    if isinstance(network, DynamicNetwork):
+    if network.is_dynamic:
         before = "row" if network.lags == 1 else f"{network.lags} rows"
         return "Dynamic network", f"{variables} in a row and the {before} before it"
-    return model_name(network), f"{variables} and {plural(len(network.structure.arcs), 'arc')}"
+    static = network.row_network
+    return model_name(static), f"{variables} and {plural(len(static.structure.arcs), 'arc')}"

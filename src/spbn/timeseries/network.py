@@ -277,6 +277,11 @@ class DynamicNetwork:
         """The network that gives the density of a row: the transition network."""
         return self.transition
 
+    @property
+    def parts(self) -> tuple[BayesianNetwork, ...]:
+        """The networks that it is made of: the static and the transition network."""
+        return self.static, self.transition
+
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
         """Describe the network as plain data, apart from its arrays, for a file."""
         own = {"lags": self.lags, "series": self.series, "time": self.time, "step": self.step}
