@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_fields
-from functools import wraps
+from functools import update_wrapper
 from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from spbn.errors import ArgumentError, argument, setting
@@ -159,7 +159,7 @@ def option(
         "affects_result": affects_result,
         "in_estimators": in_estimators,
     }
-    return cast("T", field(default=default, metadata=metadata))
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -562,17 +562,17 @@ def takes(
     def decorate(function: Callable[[TableLike, LearnSettings], R]) -> Callable[Concatenate[TableLike, P], R]:
         name = function.__name__
 
-        @wraps(function)
         def called(data: TableLike, *none: P.args, **options: P.kwargs) -> R:
             require_known(name, options, OPTIONS)
             return function(data, make(*none, **options))
 
+        update_wrapper(called, function)
         write_docstring(called, OPTIONS)
         first = inspect.signature(function).parameters["data"]
         result = inspect.signature(function).return_annotation
         parameters = [first, *(known.parameter for known in OPTIONS.values())]
         called.__signature__ = inspect.Signature(parameters, return_annotation=result)  # type: ignore[attr-defined]
-        return called
+        return called  # type: ignore[return-value]  # data may also be given by name
 
     return decorate
 

@@ -187,7 +187,7 @@ def cut(values: FloatArray) -> tuple[Axis, npt.NDArray[np.uint16]]:
 def _require_samples(samples: object) -> int:
     if not is_whole(samples, 1, LARGEST):
         refuse("samples", f"a whole number between 1 and {LARGEST:,}", samples)
-    return int(samples)  # type: ignore[call-overload]
+    return int(samples)
 
 
 def _range(values: FloatArray) -> tuple[float, float]:

@@ -43,7 +43,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         if "__init__" in vars(cls):
             return
         options = cls._options()
-        defaults = {RENAMED.get(name, name): default for name, default in options.items()} | cls._own
+        defaults = {**{RENAMED.get(name, name): default for name, default in options.items()}, **cls._own}
 
         def __init__(self: NetworkEstimator, **parameters: object) -> None:  # noqa: N807
             require_known(cls.__name__, parameters, defaults)
@@ -54,7 +54,7 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         own = [kinds(name, kinds.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
         signature = inspect.Signature([kinds("self", kinds.POSITIONAL_OR_KEYWORD), *own])
         __init__.__signature__ = signature  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[method-assign]
+        type.__setattr__(cls, "__init__", __init__)
         write_docstring(cls, options, RENAMED)
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
-from spbn._base.checks import whole
+from spbn._base.checks import is_number, whole
 from spbn.errors import ArgumentError, DataError, argument, in_python, quoted, setting
 from spbn.tables.columns import columns_of
 from spbn.tables.levels import as_text, is_series
@@ -270,7 +270,7 @@ def _require_equal_steps(
     )
 
 
-def blocked_split(windows: IntArray, *, folds: int, validation: float, seed: Seed) -> Split:
+def blocked_split(windows: IntArray, *, folds: object, validation: object, seed: Seed) -> Split:
     """Cut windows into blocks of time: one for every fold, and some to validate with.
 
     Which blocks are for validation is drawn. Windows at the beginning of a block that reach into the block
@@ -283,7 +283,7 @@ def blocked_split(windows: IntArray, *, folds: int, validation: float, seed: See
     """
     rows, width = windows.shape
     folds = whole("folds", folds, 2)
-    if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
+    if not is_number(validation) or not 0 < validation < 1:
         raise ArgumentError(
             f"{argument('validation')} must be a fraction between 0 and 1: rows that follow each other are "
             f"validated in blocks. Got {validation!r:.60} instead."
