@@ -31,7 +31,7 @@ def family_costs(runs: int) -> None:
         seconds = {"ckde": float("inf"), "blend": float("inf")}
         for _ in range(runs):
             for node_type in seconds:
-                score = spbn.CVLikelihood(frame)
+                score = spbn.scores.CVLikelihood(frame)
                 score.local("A", [], "lg")  # prepares what does not depend on the family
                 taken, _ = best(lambda s=score, t=node_type, p=given: s.local("E", p, t), runs=1)
                 seconds[node_type] = min(seconds[node_type], taken)
@@ -57,9 +57,9 @@ def compare_searches() -> None:
     their_seconds, _ = best(lambda: peer.climb(score, nodes, "ckde", 0, types=False), runs=1)
 
     def ours() -> spbn.SearchResult:
-        score = spbn.ValidatedLikelihood(split.train, folds=split.labels, validation=split.validation)
+        score = spbn.scores.ValidatedLikelihood(split.train, folds=split.labels, validation=split.validation)
         start = spbn.Structure(nodes, types="blend")
-        return spbn.hill_climb(score, start, patience=0, types=("blend",))
+        return spbn.search.hill_climb(score, start, patience=0, types=("blend",))
 
     our_seconds, result = best(ours, runs=3)
     print(

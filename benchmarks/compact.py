@@ -44,10 +44,10 @@ def network_of(frame: pd.DataFrame, d: int, kind: str, engine: str = "auto") -> 
     *parents, node = list(frame.columns)[:d]
     types = {**dict.fromkeys(parents, "lg"), node: kind}
     structure = spbn.Structure([*parents, node], [(parent, node) for parent in parents], types)
-    cpds = {name: spbn.LinearGaussian.fit(frame, name) for name in parents}
-    kernels = spbn.CKDE.fit(frame, node, parents, engine=engine)
+    cpds = {name: spbn.nodes.LinearGaussian.fit(frame, name) for name in parents}
+    kernels = spbn.nodes.CKDE.fit(frame, node, parents, engine=engine)
     if kind == "blend":
-        part = spbn.Blend.fit(frame.iloc[:WEIGHTED], node, parents)
+        part = spbn.nodes.Blend.fit(frame.iloc[:WEIGHTED], node, parents)
         cpds[node] = replace(part, kernels=kernels)
     else:
         cpds[node] = kernels
@@ -94,7 +94,7 @@ def compare_families(kind: str, sizes: list[int], dimensions: tuple[int, ...], q
             quick = network_of(frame, d, kind)
             try:
                 making, small = best(lambda e=exact: e.compact(), runs=1)
-            except spbn.FitError as error:
+            except spbn.errors.FitError as error:
                 print(f"{rows:9,d} {d:2d}  not possible: {error}", flush=True)
                 continue
             node = exact.nodes[-1]
@@ -156,7 +156,7 @@ def compare_files(sizes: list[int]) -> None:
                 print(f"{'':9}  {node}: {size_of(cpd)}", flush=True)
 
 
-def size_of(cpd: spbn.CompactCKDE | spbn.CompactBlend) -> str:
+def size_of(cpd: spbn.nodes.CompactCKDE | spbn.nodes.CompactBlend) -> str:
     """Say what the tables of a node take, those of narrow kernels first, and its outposts."""
     parts = [part.kernels for part in getattr(cpd, "parts", {0: cpd}).values() if hasattr(part, "kernels")]
     tables = [

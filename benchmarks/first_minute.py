@@ -41,8 +41,8 @@ rows, runs = map(int, sys.argv[1:])
 frame = synthetic(rows)
 
 def search():
-    score = spbn.ValidatedLikelihood(frame)
-    return spbn.hill_climb(score, spbn.Structure(list(frame.columns), types="ckde"))
+    score = spbn.scores.ValidatedLikelihood(frame)
+    return spbn.search.hill_climb(score, spbn.Structure(list(frame.columns), types="ckde"))
 
 search()
 seconds = []

@@ -30,11 +30,11 @@ from spbn.datasets import paper_synthetic
 name, source, runs = sys.argv[1], sys.argv[2], int(sys.argv[3])
 frame = paper_synthetic(source) if source.isdigit() else pd.read_csv(source)
 frame = frame.drop(columns="class", errors="ignore").astype(float)
-make = {"BIC": spbn.BIC, "BGe": spbn.BGe}.get(name, spbn.ValidatedLikelihood)
+make = {"BIC": spbn.scores.BIC, "BGe": spbn.scores.BGe}.get(name, spbn.scores.ValidatedLikelihood)
 start = spbn.Structure(list(frame.columns), types="lg" if name in ("BIC", "BGe") else "ckde")
 
 def search():
-    return spbn.hill_climb(make(frame), start, patience=0)
+    return spbn.search.hill_climb(make(frame), start, patience=0)
 
 search()
 seconds = []
@@ -88,8 +88,8 @@ def compare(name: str, frame: pd.DataFrame, *, start: str = "ckde", patience: in
     their_seconds, (expected, split) = best(theirs, runs=1)
 
     def ours() -> spbn.SearchResult:
-        score = spbn.ValidatedLikelihood(split.train, folds=split.labels, validation=split.validation)
-        return spbn.hill_climb(score, spbn.Structure(nodes, types=start), patience=patience)
+        score = spbn.scores.ValidatedLikelihood(split.train, folds=split.labels, validation=split.validation)
+        return spbn.search.hill_climb(score, spbn.Structure(nodes, types=start), patience=patience)
 
     our_seconds, result = best(ours, runs=5)
     same = "same network" if result.structure == expected else "NOT THE SAME NETWORK"
@@ -107,11 +107,11 @@ def compare_gaussian(frame: pd.DataFrame) -> None:
     import peer
 
     nodes = list(frame.columns)
-    sides = [("BIC", pybnesian.BIC, spbn.BIC), ("BGe", pybnesian.BGe, spbn.BGe)]
+    sides = [("BIC", pybnesian.BIC, spbn.scores.BIC), ("BGe", pybnesian.BGe, spbn.scores.BGe)]
     for name, their_score, our_score in sides:
         their_seconds, network = best(lambda s=their_score: peer.climb_gaussian(s(frame), nodes), runs=3)
         our_seconds, result = best(
-            lambda s=our_score: spbn.hill_climb(s(frame), spbn.Structure(nodes)), runs=5
+            lambda s=our_score: spbn.search.hill_climb(s(frame), spbn.Structure(nodes)), runs=5
         )
         their_total = our_score(frame).total(peer.structure_of(network))
         print(
@@ -137,8 +137,8 @@ def growth() -> None:
 
     def seconds(frame: pd.DataFrame) -> tuple[float, int]:
         def run() -> spbn.SearchResult:
-            score = spbn.ValidatedLikelihood(frame)
-            return spbn.hill_climb(score, spbn.Structure(frame.columns, types="ckde"), patience=0)
+            score = spbn.scores.ValidatedLikelihood(frame)
+            return spbn.search.hill_climb(score, spbn.Structure(frame.columns, types="ckde"), patience=0)
 
         elapsed, result = best(run, runs=2)
         return elapsed, len(result.steps)
@@ -163,8 +163,8 @@ from hill_climbing import nonlinear
 frame = nonlinear(5_000, 40)
 spbn.learn(frame[:200], max_parents=1)
 mark()
-score = spbn.ValidatedLikelihood(frame)
-spbn.hill_climb(score, spbn.Structure(frame.columns, types="ckde"), patience=0)
+score = spbn.scores.ValidatedLikelihood(frame)
+spbn.search.hill_climb(score, spbn.Structure(frame.columns, types="ckde"), patience=0)
 """)
     print(f"{used['before'] + used['added']:.0f} MB at the peak, {used['added']:.0f} MB above the start")
 

@@ -55,14 +55,14 @@ def compare(data: Path, name: str) -> None:
     )
 
     def search() -> spbn.SearchResult:
-        mine = spbn.ValidatedLikelihood(
+        mine = spbn.scores.ValidatedLikelihood(
             split.train,
             folds=split.labels,
             validation=split.validation,
             smoothing=0.0,
             bandwidth="silverman",
         )
-        return spbn.hill_climb(mine, start, types=("lg", "ckde"), patience=0)
+        return spbn.search.hill_climb(mine, start, types=("lg", "ckde"), patience=0)
 
     search()  # compiles
     ours = min((measured(search) for _ in range(3)), key=lambda run: run.clock)

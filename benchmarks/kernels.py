@@ -57,7 +57,7 @@ def main() -> None:
     for d in (1, 2, 3, 5):
         names = [f"x{k}" for k in range(d)]
         train, test = rng.normal(size=(2, ROWS, d))
-        kde = spbn.KDE.fit(dict(zip(names, train.T, strict=True)), engine="exact")
+        kde = spbn.nodes.KDE.fit(dict(zip(names, train.T, strict=True)), engine="exact")
         queries = dict(zip(names, test.T, strict=True))
         kde.logpdf(queries)
         ours, density = best(lambda kde=kde, queries=queries: kde.logpdf(queries), runs=7)
@@ -83,7 +83,7 @@ def main() -> None:
     for d in (1, 2, 3, 4):
         names = [f"x{k}" for k in range(d)]
         frame = dict(zip(names, rng.normal(size=(d, 1000)), strict=True))
-        kernels = spbn.CKDE.fit(frame, names[-1], names[:-1]).joint.prepared
+        kernels = spbn.nodes.CKDE.fit(frame, names[-1], names[:-1]).joint.prepared
         query = rng.normal(size=(d, 1))
         kernels.conditional_log_density(query)
         seconds, _ = best(lambda k=kernels, q=query: k.conditional_log_density(q), runs=2000)
@@ -93,7 +93,7 @@ def main() -> None:
     used = peak_megabytes("""
 import numpy as np, spbn
 rng = np.random.default_rng(0)
-kde = spbn.KDE.fit({"a": rng.normal(size=20_000), "b": rng.normal(size=20_000)}, engine="exact")
+kde = spbn.nodes.KDE.fit({"a": rng.normal(size=20_000), "b": rng.normal(size=20_000)}, engine="exact")
 queries = {"a": rng.normal(size=200_000), "b": rng.normal(size=200_000)}
 kde.logpdf({"a": [0.0], "b": [0.0]})
 mark()

@@ -262,7 +262,9 @@ def same_steps() -> None:
     data, start = synthetic(20_000, seed=0), spbn.Structure("ABCDE", types="ckde")
     paths = []
     for engine in ("exact", "spectral"):
-        search = spbn.hill_climb(spbn.ValidatedLikelihood(data, engine=engine), start, patience=0)
+        search = spbn.search.hill_climb(
+            spbn.scores.ValidatedLikelihood(data, engine=engine), start, patience=0
+        )
         paths.append([str(step.operator) for step in search.steps])
     same = "the same" if paths[0] == paths[1] else "OTHER"
     print(f"   20,000 rows: {same} {len(paths[0])} steps with the exact and the spectral engine", flush=True)
@@ -273,7 +275,7 @@ def linear_scores() -> None:
     from spbn.datasets import synthetic
 
     data = synthetic(1_000_000, seed=0)
-    prepared, score = best(lambda: spbn.CVLikelihood(data), runs=1)
+    prepared, score = best(lambda: spbn.scores.CVLikelihood(data), runs=1)
     asked, _ = best(lambda: score.local("C", ["A", "B"], "lg"), runs=1)
     print(f"Linear Gaussian scores of 1,000,000 rows: {prepared:.2f} s to prepare, {asked:.4f} s each")
 

@@ -24,7 +24,7 @@ def joins_of_theirs(pdag: Any) -> set[frozenset[str]]:
     return {frozenset(pair) for pair in (*pdag.arcs(), *pdag.edges())}
 
 
-def joins_of_ours(pdag: spbn.PDAG) -> set[frozenset[str]]:
+def joins_of_ours(pdag: spbn.graphs.PDAG) -> set[frozenset[str]]:
     return {frozenset(pair) for pair in (*pdag.arcs, *pdag.edges)}
 
 
@@ -36,8 +36,8 @@ def compare(
 ) -> None:
     """Run PC with a test of each side, and print the ratio of their times."""
     heading(f"{title}: {len(frame):,} rows, {len(frame.columns)} variables")
-    spbn.pc(ours(frame.iloc[:, :4]))  # compile
-    our_seconds, result = best(lambda: spbn.pc(ours(frame)), runs=3)
+    spbn.search.pc(ours(frame.iloc[:, :4]))  # compile
+    our_seconds, result = best(lambda: spbn.search.pc(ours(frame)), runs=3)
     joins = joins_of_ours(result.pdag)
     print(
         f"spbn       {our_seconds:8.2f} s   {len(joins)} adjacencies, {sum(result.tests_run):,} tests",
@@ -60,11 +60,14 @@ def main() -> None:
         return pd.read_csv(options.data / "GaussianNetworks" / f"{name}.csv")
 
     compare(
-        "Partial correlation", table("arth150_2000"), pybnesian.LinearCorrelation, spbn.PartialCorrelation
+        "Partial correlation",
+        table("arth150_2000"),
+        pybnesian.LinearCorrelation,
+        spbn.independence.PartialCorrelation,
     )
     if not options.quick:
         # Random features differ from run to run on their side, so a few adjacencies do too.
-        compare("RCoT", table("magic_niab_2000"), pybnesian.RCoT, spbn.RCoT)
+        compare("RCoT", table("magic_niab_2000"), pybnesian.RCoT, spbn.independence.RCoT)
 
 
 if __name__ == "__main__":

@@ -127,8 +127,8 @@ def equal(folder: Path, rows: int) -> None:
         labels.append(deal.labels(number, cuts[number + 1] - cuts[number]))
     label = np.concatenate(labels)
     train, test = frame[label < FOLDS], frame[label == FOLDS]
-    expected = spbn.ValidatedLikelihood(train, folds=label[label < FOLDS], validation=test)
-    bic = spbn.BIC(frame)
+    expected = spbn.scores.ValidatedLikelihood(train, folds=label[label < FOLDS], validation=test)
+    bic = spbn.scores.BIC(frame)
     nodes = list(frame.columns)
     with local_workers(2) as client:
         holdings = Holdings.of(opened(folder), deal, client)
@@ -148,15 +148,15 @@ def equal(folder: Path, rows: int) -> None:
                     worst[1] = max(worst[1], float(np.max(np.abs(a - b)) / count))
                 print(f"{size:10}  {kind:5} {len(families):8}  {worst[0]:40.1e}  {worst[1]:8.1e}", flush=True)
         found = spbn.distributed.learn(folder, client=client, model="gbn")
-        steps = spbn.hill_climb(
+        steps = spbn.search.hill_climb(
             bic, spbn.Structure(nodes, types="lg"), operators=("arcs",), max_parents=2
         ).steps
         print("same steps by BIC:", [s.operator for s in found.search.steps] == [s.operator for s in steps])
         found = spbn.distributed.learn(folder, client=client)
-        steps = spbn.hill_climb(expected, spbn.Structure(nodes, types="ckde"), max_parents=2).steps
+        steps = spbn.search.hill_climb(expected, spbn.Structure(nodes, types="ckde"), max_parents=2).steps
         print("same steps by CV: ", [s.operator for s in found.search.steps] == [s.operator for s in steps])
         found = spbn.distributed.learn(folder, client=client, model="blend")
-        steps = spbn.hill_climb(
+        steps = spbn.search.hill_climb(
             expected,
             spbn.Structure(nodes, types="blend"),
             operators=("arcs",),

@@ -75,7 +75,7 @@ def kernels() -> None:
     for ax, factor, title in zip(
         axes, (1.0, 0.15), ("Scott's rule", "0.15 times that bandwidth"), strict=True
     ):
-        kde = spbn.KDE.fit({"x": rows}, bandwidth=lambda x, c=factor: c * np.cov(x.T) * len(x) ** -0.4)
+        kde = spbn.nodes.KDE.fit({"x": rows}, bandwidth=lambda x, c=factor: c * np.cov(x.T) * len(x) ** -0.4)
         width = float(kde.bandwidth[0, 0])
         for row in rows:
             bump = np.exp(-0.5 * (xs - row) ** 2 / width) / np.sqrt(2 * np.pi * width) / len(rows)

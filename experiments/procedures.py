@@ -19,10 +19,10 @@ from spbn.tables import as_table
 START = {"GBN": "lg", "KDEBN": "ckde", "SPBN-LG": "lg", "SPBN-CKDE": "ckde"}
 
 #: Scores that are the same for all DAGs of an equivalence class; they need no validation rows.
-EQUIVALENT_SCORES = {"HC-BIC": spbn.BIC, "HC-BGe": spbn.BGe}
+EQUIVALENT_SCORES = {"HC-BIC": spbn.scores.BIC, "HC-BGe": spbn.scores.BGe}
 TESTS: dict[str, Callable[[pd.DataFrame, int], Any]] = {
-    "PC-PLC": lambda data, seed: spbn.PartialCorrelation(data),
-    "PC-RCoT": lambda data, seed: spbn.RCoT(data, seed=seed),
+    "PC-PLC": lambda data, seed: spbn.independence.PartialCorrelation(data),
+    "PC-RCoT": lambda data, seed: spbn.independence.RCoT(data, seed=seed),
 }
 
 
@@ -73,7 +73,7 @@ class Workbench:
         begin = spbn.Structure(list(self.data.columns), types=START[procedure.model])
         if procedure.algorithm in EQUIVALENT_SCORES:
             score = EQUIVALENT_SCORES[procedure.algorithm](self.data)
-            return spbn.hill_climb(score, begin).structure
+            return spbn.search.hill_climb(score, begin).structure
         operators = ("arcs", "types") if procedure.semiparametric else ("arcs",)
         if procedure.algorithm.startswith("PC-"):
             begin, operators = begin.with_dag(self.graph(procedure.algorithm)), operators[1:]
@@ -82,9 +82,9 @@ class Workbench:
         )
 
     @cached_property
-    def score(self) -> spbn.ValidatedLikelihood:
+    def score(self) -> spbn.scores.ValidatedLikelihood:
         """The score that all searches climb: what one has computed, the others find in its cache."""
-        return spbn.ValidatedLikelihood(self.data, folds=10, validation=0.2, seed=self._seed)
+        return spbn.scores.ValidatedLikelihood(self.data, folds=10, validation=0.2, seed=self._seed)
 
     def graph(self, algorithm: str) -> spbn.DAG:
         """Return the graph that PC finds, as a DAG."""
@@ -92,7 +92,7 @@ class Workbench:
             test = TESTS[algorithm](self.data, self._seed)
             with warnings.catch_warnings():  # PDAGs without a consistent extension are expected here
                 warnings.simplefilter("ignore")
-                found = spbn.pc(test, max_conditioning=self._largest_condition.get(algorithm))
+                found = spbn.search.pc(test, max_conditioning=self._largest_condition.get(algorithm))
                 self._graphs[algorithm] = found.pdag.to_dag()
         return self._graphs[algorithm]
 
@@ -100,7 +100,7 @@ class Workbench:
         """Return a search with patience 5."""
         key = (begin, operators)
         if key not in self._searches:
-            self._searches[key] = spbn.hill_climb(self.score, begin, operators=operators, patience=5)
+            self._searches[key] = spbn.search.hill_climb(self.score, begin, operators=operators, patience=5)
         return self._searches[key]
 
 

@@ -38,7 +38,7 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
     """Stop the search after this many steps, and evaluate the structure."""
     score, train = _score()
     start = spbn.Structure(score.nodes, types="ckde")
-    search = spbn.hill_climb(score, start, patience=0, max_steps=cell.step)
+    search = spbn.search.hill_climb(score, start, patience=0, max_steps=cell.step)
     structure = search.steps[-1].structure if search.steps else start
     network = spbn.BayesianNetwork.fit(structure, train)
     return {
@@ -54,9 +54,9 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
 
 
 @cache
-def _score() -> tuple[spbn.ValidatedLikelihood, pd.DataFrame]:
+def _score() -> tuple[spbn.scores.ValidatedLikelihood, pd.DataFrame]:
     train = paper_synthetic("10000")
-    return spbn.ValidatedLikelihood(train, seed=SPLIT), train
+    return spbn.scores.ValidatedLikelihood(train, seed=SPLIT), train
 
 
 def render(results: pd.DataFrame, data: Path, out: Path) -> None:

@@ -100,8 +100,12 @@ def best_time(function: Callable[[], int], *, enough: float = 3.0) -> tuple[floa
 def learn(procedure: Procedure, frame: pd.DataFrame, truth: spbn.Structure) -> int:
     """Learn by a procedure and return the number of arcs."""
     if procedure.algorithm.startswith("PC-"):
-        test = spbn.PartialCorrelation if procedure.algorithm == "PC-PLC" else spbn.RCoT
-        pdag = spbn.pc(test(frame)).pdag
+        test = (
+            spbn.independence.PartialCorrelation
+            if procedure.algorithm == "PC-PLC"
+            else spbn.independence.RCoT
+        )
+        pdag = spbn.search.pc(test(frame)).pdag
         return len(pdag.arcs) + len(pdag.edges)
     start = spbn.Structure(list(frame.columns), types=START[procedure.model])
     operators: tuple[str, ...] = ("arcs", "types") if procedure.semiparametric else ("arcs",)
@@ -109,10 +113,10 @@ def learn(procedure: Procedure, frame: pd.DataFrame, truth: spbn.Structure) -> i
         start, operators = start.with_dag(truth.dag), ("types",)
     score: Any
     if procedure.algorithm in ("HC-BIC", "HC-BGe"):
-        score = (spbn.BIC if procedure.algorithm == "HC-BIC" else spbn.BGe)(frame)
+        score = (spbn.scores.BIC if procedure.algorithm == "HC-BIC" else spbn.scores.BGe)(frame)
     else:
-        score = spbn.ValidatedLikelihood(frame, folds=10, validation=0.2, seed=0)
-    found = spbn.hill_climb(score, start, operators=operators, patience=procedure.patience)
+        score = spbn.scores.ValidatedLikelihood(frame, folds=10, validation=0.2, seed=0)
+    found = spbn.search.hill_climb(score, start, operators=operators, patience=procedure.patience)
     return len(found.structure.arcs)
 
 

@@ -12,8 +12,9 @@ from scipy import stats
 
 import spbn
 from mixed import mixed_frame, mixed_network
-from spbn import ArgumentError, BayesianNetwork, FitError, ModelFileError, Structure
+from spbn import BayesianNetwork, Structure
 from spbn._base.files import ArrayReader, ArrayWriter
+from spbn.errors import ArgumentError, FitError, ModelFileError
 from spbn.io import model
 from spbn.kernels import compressed
 from spbn.kernels.spectral import boxes, truncation
@@ -136,7 +137,7 @@ def floats_in(content):
 def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
     monkeypatch.setattr(compressed, "FEW_ROWS", 0 if tabled else 5000)
     cpd = exact("blend").compact().cpds["b"]
-    scaled = [part for part in cpd.parts.values() if isinstance(part, spbn.CompactCKDE)]
+    scaled = [part for part in cpd.parts.values() if isinstance(part, spbn.nodes.CompactCKDE)]
     assert len(scaled) > 1
     arrays = ArrayWriter()
     record = write_cpd(cpd, arrays)
@@ -156,9 +157,9 @@ def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
 def test_wide_kernels_share_outposts_with_narrow_ones():
     """Of many rows, wide kernels need more of them."""
     frame = nonlinear_frame(20_000, 2)
-    kernels = spbn.CKDE.fit(frame, "b", ["a"])
-    blend = spbn.Blend("b", ("a",), None, kernels, (0.3, 0.2, 0.2, 0.3, 0.0))
-    made = spbn.CompactBlend.of(blend, 1e-6)
+    kernels = spbn.nodes.CKDE.fit(frame, "b", ["a"])
+    blend = spbn.nodes.Blend("b", ("a",), None, kernels, (0.3, 0.2, 0.2, 0.3, 0.0))
+    made = spbn.nodes.CompactBlend.of(blend, 1e-6)
     assert made.outposts < 15_000
     for part, scale in ((made.parts[0], 1 / 16), (made.parts[3], 4.0)):
         scaled = kernels.scaled(scale)

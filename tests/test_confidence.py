@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from scipy.stats import ecdf
 
 import spbn
-from spbn import ArgumentError, CheckpointError, Structure
+from spbn import Structure
+from spbn.errors import ArgumentError, CheckpointError
 from spbn.learning import stability as replicating
 from spbn.learning.learn import learn_network, learn_structure
 from spbn.learning.settings import LearnSettings
@@ -172,7 +173,7 @@ def test_what_cannot_be_fitted_is_not_in_a_structure_alone():
     assert learn_structure(frame, settings) == network.structure
     required = settings.replace(required_arcs=[("a", "d"), ("b", "d")])
     for way in (learn_network, learn_structure):
-        with pytest.raises(spbn.FitError, match="the required arc b → d cannot be fitted"):
+        with pytest.raises(spbn.errors.FitError, match="the required arc b → d cannot be fitted"):
             way(frame, required)
 
 
@@ -222,7 +223,7 @@ def test_a_rare_level_does_not_stop_it():
 def test_holes():
     holes = FRAME.copy()
     holes.loc[:9, "b"] = np.nan
-    with pytest.raises(spbn.DataError, match="missing"):
+    with pytest.raises(spbn.errors.DataError, match="missing"):
         spbn.confidence(holes, **QUICK)
     dropped = spbn.confidence(holes, missing="drop", **QUICK)
     assert dropped.structures == spbn.confidence(holes.dropna().reset_index(drop=True), **QUICK).structures

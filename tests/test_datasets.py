@@ -3,8 +3,9 @@ import pandas as pd
 import pytest
 from scipy import integrate, stats
 
-from spbn import ArgumentError, BayesianNetwork
+from spbn import BayesianNetwork
 from spbn.datasets import paper_synthetic, synthetic, synthetic_logpdf, synthetic_structure
+from spbn.errors import ArgumentError
 
 
 def test_the_papers_figures_come_out():

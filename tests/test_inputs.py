@@ -26,9 +26,9 @@ def test_structures():
     assert STRUCTURE.with_type("a", "ckde").inputs == ("u", "v")
     assert STRUCTURE.with_dag(STRUCTURE.dag.without_arc("u", "b")).inputs == ("u", "v")
     for wrong in (lambda: Structure("ab", [("a", "u")], inputs=["u"]), lambda: STRUCTURE.type("u")):
-        with pytest.raises(spbn.GraphError, match="input"):
+        with pytest.raises(spbn.errors.GraphError, match="input"):
             wrong()
-    with pytest.raises(spbn.GraphError, match="an input has no parents"):
+    with pytest.raises(spbn.errors.GraphError, match="an input has no parents"):
         STRUCTURE.with_dag(STRUCTURE.dag.with_arc("a", "v"))
 
 
@@ -63,18 +63,18 @@ def test_fits_are_those_without_the_inputs_densities(tmp_path):
 def test_a_search_gives_inputs_no_parents():
     frame = nonlinear_frame(150, 4)
     *nodes, given = frame.columns
-    score = spbn.BIC(frame)
-    found = spbn.hill_climb(score, Structure(nodes, inputs=[given]), types=["lg"]).structure
+    score = spbn.scores.BIC(frame)
+    found = spbn.search.hill_climb(score, Structure(nodes, inputs=[given]), types=["lg"]).structure
     assert all(target != given for _, target in found.arcs)
     forbidden = [(node, given) for node in nodes]
-    other = spbn.hill_climb(score, Structure(frame.columns), types=["lg"], forbidden_arcs=forbidden)
+    other = spbn.search.hill_climb(score, Structure(frame.columns), types=["lg"], forbidden_arcs=forbidden)
     assert set(found.arcs) == set(other.structure.arcs)
     alone = score.local(given, [], "lg")
-    assert spbn.hill_climb(score, Structure(nodes, inputs=[given]), types=["lg"]).score == pytest.approx(
-        other.score - alone
-    )
-    validated = spbn.ValidatedLikelihood(frame)
-    result = spbn.hill_climb(validated, Structure(nodes, types="ckde", inputs=[given]))
+    assert spbn.search.hill_climb(
+        score, Structure(nodes, inputs=[given]), types=["lg"]
+    ).score == pytest.approx(other.score - alone)
+    validated = spbn.scores.ValidatedLikelihood(frame)
+    result = spbn.search.hill_climb(validated, Structure(nodes, types="ckde", inputs=[given]))
     assert result.validation_score == pytest.approx(validated.validation_total(result.structure))
 
 

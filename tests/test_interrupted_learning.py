@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import ArgumentError, CheckpointError
+from spbn.errors import ArgumentError, CheckpointError
 from spbn.io.checkpoint import Checkpoint
 
 from strategies import nonlinear_frame
@@ -54,7 +54,7 @@ def test_time_that_is_up_and_more_of_it(tmp_path):
 def test_an_interrupt_offers_the_best_network_so_far(tmp_path, monkeypatch):
     path = tmp_path / "run.jsonl"
     interrupting(monkeypatch, after=2)
-    with pytest.raises(spbn.LearningInterrupted) as caught:
+    with pytest.raises(spbn.learning.LearningInterrupted) as caught:
         spbn.learn(FRAME, checkpoint=path)
     network = caught.value.network()
     assert network.search.stop_reason == "interrupted"
@@ -77,7 +77,7 @@ def test_an_interrupt_while_node_types_are_found_for_pc(monkeypatch):
         return original(*arguments, **options | {"on_step": stop})
 
     monkeypatch.setattr(module, "hill_climb", interrupted)
-    with pytest.raises(spbn.LearningInterrupted) as caught:
+    with pytest.raises(spbn.learning.LearningInterrupted) as caught:
         spbn.learn(FRAME, algorithm="pc", test="plc")
     network = caught.value.network()
     assert network.type_search.stop_reason == "interrupted"

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, DataError, FitError, Structure, kernels
+from spbn import BayesianNetwork, Structure, kernels
 from spbn.datasets import paper_synthetic, synthetic_structure
+from spbn.errors import ArgumentError, DataError, FitError
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
 from spbn.transforms import YeoJohnson
 
@@ -89,7 +90,7 @@ def test_what_makes_no_sense_is_refused(options, message):
 @pytest.mark.parametrize("model", ["spbn", "gbn", "kdebn"])
 def test_by_tests_of_independence(model, test):
     network = spbn.learn(FRAME, model=model, algorithm="pc", test=test)
-    assert isinstance(network.search, spbn.PCResult)
+    assert isinstance(network.search, spbn.search.PCResult)
     skeleton = {frozenset(pair) for pair in network.search.pdag.arcs + network.search.pdag.edges}
     assert {frozenset(arc) for arc in network.structure.arcs} == skeleton
     assert skeleton
@@ -170,13 +171,13 @@ def climbed(frame=DATA, start="ckde", score=None, climbing=None, **likelihood):
     """The search that `learn` stands for, without any of its code: a score and a climb from a start."""
     if not isinstance(start, Structure):
         start = Structure(frame.columns, types=start)
-    score = spbn.ValidatedLikelihood(frame, **likelihood) if score is None else score
-    return spbn.hill_climb(score, start, **(climbing or {}))
+    score = spbn.scores.ValidatedLikelihood(frame, **likelihood) if score is None else score
+    return spbn.search.hill_climb(score, start, **(climbing or {}))
 
 
 def by_tests(test=None, **options):
     """The same for PC."""
-    return spbn.pc(RCoT(DATA) if test is None else test, **options)
+    return spbn.search.pc(RCoT(DATA) if test is None else test, **options)
 
 
 def typed(found, climbing=None, frame=DATA, **likelihood):
@@ -195,7 +196,7 @@ REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
 OPTIONS = {
     "data": [({"data": DATA[::-1]}, lambda: climbed(DATA[::-1]), None)],
     "model": [
-        ({"model": "gbn"}, lambda: climbed(score=spbn.BIC(DATA), start="lg"), None),
+        ({"model": "gbn"}, lambda: climbed(score=spbn.scores.BIC(DATA), start="lg"), None),
         ({"model": "kdebn"}, lambda: climbed(climbing={"operators": ("arcs",)}), None),
         ({"model": "gbn", **PLC}, lambda: BY_PLC, None),
     ],
@@ -217,7 +218,7 @@ OPTIONS = {
         ({"types": "lg"}, lambda: climbed(start="lg", climbing={"operators": "arcs"}), None),
     ],
     "score": [
-        ({"score": "bge", "model": "gbn"}, lambda: climbed(score=spbn.BGe(DATA), start="lg"), None),
+        ({"score": "bge", "model": "gbn"}, lambda: climbed(score=spbn.scores.BGe(DATA), start="lg"), None),
         ({"score": "cv", "model": "gbn"}, lambda: climbed(start="lg", climbing={"operators": "arcs"}), None),
     ],
     "folds": [
@@ -339,10 +340,10 @@ def test_the_engine_reaches_every_sum(algorithm, monkeypatch):
 def test_both_halves_of_the_validated_score_have_the_bandwidth():
     """The score that is climbed, and the one that is stopped by: each has to be right by itself."""
     step = spbn.learn(DATA, bandwidth="silverman").search.steps[0]
-    score = spbn.ValidatedLikelihood(DATA, bandwidth="silverman")
+    score = spbn.scores.ValidatedLikelihood(DATA, bandwidth="silverman")
     assert step.score == pytest.approx(score.total(step.structure), rel=1e-12)
     assert step.validation_score == pytest.approx(score.validation_total(step.structure), rel=1e-12)
-    plain = spbn.ValidatedLikelihood(DATA)
+    plain = spbn.scores.ValidatedLikelihood(DATA)
     assert abs(step.score - plain.total(step.structure)) > 0.1
     assert abs(step.validation_score - plain.validation_total(step.structure)) > 0.1
 

@@ -7,7 +7,8 @@ from scipy import integrate, stats
 from sklearn.preprocessing import PowerTransformer
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, DataError, ModelFileError, Structure
+from spbn import BayesianNetwork, Structure
+from spbn.errors import ArgumentError, DataError, ModelFileError
 from spbn.transforms import YeoJohnson, from_plain, to_plain
 
 from strategies import nonlinear_frame

@@ -7,20 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from spbn import (
-    BIC,
-    ArgumentError,
-    BayesianNetwork,
-    DataError,
-    FitError,
-    GraphError,
-    LinearGaussian,
-    NodeType,
-    Structure,
-    hill_climb,
-)
+from spbn import BayesianNetwork, NodeType, Structure
+from spbn.errors import ArgumentError, DataError, FitError, GraphError
 from spbn.fitting import fit_what_can_be
+from spbn.nodes import LinearGaussian
 from spbn.rows.store import FitSettings
+from spbn.scores import BIC
+from spbn.search import hill_climb
 from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels
 

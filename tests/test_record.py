@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spbn
-from spbn import ModelFileError, Structure
+from spbn import Structure
+from spbn.errors import ModelFileError
 from spbn.record import Record, from_plain, plain_settings, to_plain
 from spbn.tables.reader import as_table
 

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, DataError, LinearGaussian, RowScorer, Structure
+from spbn import BayesianNetwork, RowScorer, Structure
+from spbn.errors import ArgumentError, DataError
 from spbn.kernels import compressed
+from spbn.nodes import LinearGaussian
 from spbn.nodes.base import NodeType
 from time_series import autoregression, mixed
 
@@ -203,7 +205,7 @@ def test_any_density_can_be_scored():
             return self.inner.logpdf(data)
 
     cpds = {"x": LinearGaussian("x", (), 1.0, (), 2.0), "y": LinearGaussian("y", ("x",), 0.5, (3.0,), 1.0)}
-    usual = spbn.Record(typical={"x": 0.0, "y": 0.0})
+    usual = spbn.record.Record(typical={"x": 0.0, "y": 0.0})
     known = RowScorer(BayesianNetwork(Structure("xy", [("x", "y")]), cpds, record=usual))
     cpds["y"] = Elsewhere(cpds["y"])
     other = RowScorer(BayesianNetwork(Structure("xy", [("x", "y")]), cpds, record=usual))

@@ -5,7 +5,9 @@ import networkx as nx
 import pytest
 from hypothesis import given
 
-from spbn import ArgumentError, Family, GraphError, NodeType, Structure
+from spbn import NodeType, Structure
+from spbn.errors import ArgumentError, GraphError
+from spbn.nodes import Family
 
 from strategies import arcs_of_dag
 

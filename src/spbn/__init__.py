@@ -4,44 +4,22 @@ from functools import partial
 from importlib import import_module
 from os import environ
 
+from spbn import _deprecated
+
+_deprecated.install()
+
 # While a shell completes a command it waits for names of options only: nothing that computes is needed.
 if "_SPBN_COMPLETE" not in environ:
     from spbn import datasets, metrics
     from spbn._base import display
-    from spbn.errors import (
-        ArgumentError,
-        CheckpointError,
-        ClusterError,
-        DataError,
-        FitError,
-        GraphError,
-        KnowledgeError,
-        ModelFileError,
-        PackageError,
-        SpbnError,
-    )
-    from spbn.graphs.dag import DAG, PDAG
-    from spbn.independence import CMIknn, Oracle, PartialCorrelation, RCoT
-    from spbn.learning.learn import LearningInterrupted, learn
-    from spbn.learning.stability import Confidence, confidence
+    from spbn.errors import SpbnError
+    from spbn.graphs.dag import DAG
+    from spbn.learning.learn import learn
+    from spbn.learning.stability import confidence
     from spbn.network import BayesianNetwork
-    from spbn.nodes import (
-        CKDE,
-        KDE,
-        Blend,
-        ByConfiguration,
-        CompactBlend,
-        CompactCKDE,
-        Family,
-        LinearGaussian,
-        NodeType,
-        ProbabilityTable,
-    )
-    from spbn.record import Record
-    from spbn.scores import BIC, BGe, CVLikelihood, HoldoutLikelihood, ValidatedLikelihood
-    from spbn.search import PCResult, SearchResult, hill_climb, pc
+    from spbn.nodes import NodeType
+    from spbn.search import SearchResult
     from spbn.structure import Structure
-    from spbn.tables.table import Variable
     from spbn.timeseries.forecast import Forecast
     from spbn.timeseries.learn import learn_dynamic
     from spbn.timeseries.network import DynamicNetwork
@@ -57,85 +35,48 @@ __version__ = "0.2.0"
 #: Imported on first use, because they need heavy packages: from which module, and by which name.
 _LAZY = {
     "Monitor": ("spbn.monitoring.monitor", "Monitor"),
-    "RowScorer": ("spbn.scorer", "RowScorer"),
-    "load_scorer": ("spbn.scorer", "load_scorer"),
     "Posterior": ("spbn.inference", "Posterior"),
-    "SPBNClassifier": ("spbn.sklearn.classifier", "SPBNClassifier"),
-    "SPBNDensity": ("spbn.sklearn.density", "SPBNDensity"),
+    "RowScorer": ("spbn.scorer", "RowScorer"),
     "compare_models": ("spbn.learning.comparison", "compare_models"),
     "distributed": ("spbn.dask", None),
     "explain": ("spbn.diagnostics", None),
+    "load_scorer": ("spbn.scorer", "load_scorer"),
+    "pgmpy": ("spbn.pgmpy", None),
     "plots": ("spbn.plots", None),
     "report": ("spbn.report", None),
+    "sklearn": ("spbn.sklearn", None),
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'spbn' has no attribute {name!r}")
-    module, inner = _LAZY[name]
-    found = import_module(module)
-    return found if inner is None else getattr(found, inner)
+    if name in _LAZY:
+        module, inner = _LAZY[name]
+        found = import_module(module)
+        return found if inner is None else getattr(found, inner)
+    if name in _deprecated.NAMES:
+        return _deprecated.attribute(name)
+    raise AttributeError(f"module 'spbn' has no attribute {name!r}")
 
 
 __all__ = [
-    "BIC",
-    "CKDE",
     "DAG",
-    "KDE",
-    "PDAG",
-    "ArgumentError",
-    "BGe",
     "BayesianNetwork",
-    "Blend",
-    "ByConfiguration",
-    "CMIknn",
-    "CVLikelihood",
-    "CheckpointError",
-    "ClusterError",
-    "CompactBlend",
-    "CompactCKDE",
-    "Confidence",
-    "DataError",
     "DynamicNetwork",
-    "Family",
-    "FitError",
     "Forecast",
-    "GraphError",
-    "HoldoutLikelihood",
-    "KnowledgeError",
-    "LearningInterrupted",
-    "LinearGaussian",
-    "ModelFileError",
     "Monitor",
     "NodeType",
-    "Oracle",
-    "PCResult",
-    "PackageError",
-    "PartialCorrelation",
     "Posterior",
-    "ProbabilityTable",
-    "RCoT",
-    "Record",
     "RowScorer",
-    "SPBNClassifier",
-    "SPBNDensity",
     "SearchResult",
     "SpbnError",
     "Structure",
-    "ValidatedLikelihood",
-    "Variable",
     "compare_models",
     "confidence",
     "datasets",
-    "distributed",
-    "explain",
-    "hill_climb",
     "learn",
     "learn_dynamic",
     "load_scorer",
     "metrics",
-    "pc",
     "plots",
     "report",
 ]

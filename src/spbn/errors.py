@@ -164,7 +164,7 @@ class ArgumentError(SpbnError, ValueError):
     >>> import spbn
     >>> try:
     ...     spbn.learn({"x": [1.0, 2.0]}, model="gnb")
-    ... except spbn.ArgumentError as error:
+    ... except spbn.errors.ArgumentError as error:
     ...     print(error)
     model must be one of 'spbn', 'gbn', 'kdebn', 'blend'. Got 'gnb' instead.
     """
@@ -178,7 +178,7 @@ class DataError(SpbnError, ValueError):
     >>> import spbn
     >>> try:
     ...     spbn.learn({"x": [1.0, None, 3.0]})
-    ... except spbn.DataError as error:
+    ... except spbn.errors.DataError as error:
     ...     print(error)
     column 'x' has 1 missing value (row 2, counted from 1): ...
     """
@@ -192,7 +192,7 @@ class GraphError(SpbnError, ValueError):
     >>> import spbn
     >>> try:
     ...     spbn.DAG("AB", [("A", "B"), ("B", "A")])
-    ... except spbn.GraphError as error:
+    ... except spbn.errors.GraphError as error:
     ...     print(error)
     the arcs form a cycle: A → B → A. Remove or reverse one of them.
     """
@@ -207,7 +207,7 @@ class KnowledgeError(GraphError, ArgumentError):
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> try:
     ...     spbn.learn(data, required_arcs=[("A", "B")], forbidden_arcs=[("A", "B")])
-    ... except spbn.KnowledgeError as error:
+    ... except spbn.errors.KnowledgeError as error:
     ...     print(error)
     the arc A → B is both required and forbidden: drop one of the two.
     """
@@ -220,8 +220,8 @@ class FitError(SpbnError, ValueError):
     --------
     >>> import spbn
     >>> try:
-    ...     spbn.CKDE.fit({"x": [1.0, 1.0, 1.0]}, "x")
-    ... except spbn.FitError as error:
+    ...     spbn.nodes.CKDE.fit({"x": [1.0, 1.0, 1.0]}, "x")
+    ... except spbn.errors.FitError as error:
     ...     print(error)
     the bandwidth matrix of 'x' is singular or not positive definite. ...
     """
@@ -237,7 +237,7 @@ class ModelFileError(SpbnError, ValueError):
     ...     _ = file.write("x,y")
     >>> try:
     ...     spbn.BayesianNetwork.load("table.csv")
-    ... except spbn.ModelFileError as error:
+    ... except spbn.errors.ModelFileError as error:
     ...     print(error)
     table.csv cannot be read: it is not an .spbn file, or it is damaged (File is not a zip file).
     """
@@ -253,7 +253,7 @@ class CheckpointError(SpbnError, ValueError):
     >>> data.to_csv("table.csv")
     >>> try:
     ...     spbn.learn(data, model="gbn", checkpoint="table.csv")
-    ... except spbn.CheckpointError as error:
+    ... except spbn.errors.CheckpointError as error:
     ...     print(error)
     table.csv is not a checkpoint of spbn: give the name of a new file.
     """
@@ -267,7 +267,7 @@ class PackageError(SpbnError, ImportError):
     >>> import spbn
     >>> try:
     ...     spbn.plots.plot_structure(spbn.datasets.synthetic_structure())  # doctest: +SKIP
-    ... except spbn.PackageError as error:
+    ... except spbn.errors.PackageError as error:
     ...     print(error)  # matplotlib is not installed
     """
 
@@ -281,7 +281,7 @@ class ClusterError(SpbnError, RuntimeError):
     >>> try:
     ...     with spbn.distributed.connected("tcp://127.0.0.1:1", timeout=1):  # doctest: +SKIP
     ...         pass
-    ... except spbn.ClusterError as error:
+    ... except spbn.errors.ClusterError as error:
     ...     print(error)  # no scheduler answers
     """
 

@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spbn import SPBNClassifier
 from spbn.cli.classify import cross_validated
 from spbn.report.classification import render_classification
+from spbn.sklearn import SPBNClassifier
 
 
 def classes_frame(rows=80, seed=0):

@@ -292,10 +292,10 @@ def test_rows_far_away_that_stop_the_search_are_named(folder, run, kind):
     assert "warning" not in run("learn", f"frame.{kind}", "--patience", "0")[2]
     split = np.random.default_rng(0).spawn(2)[0]  # as the score does
     row = int(spbn.splits.holdout_rows(400, 0.2, split)[1][0])
-    score = spbn.ValidatedLikelihood(frame, seed=0)
+    score = spbn.scores.ValidatedLikelihood(frame, seed=0)
     before = score.validation_local("b", type="lg")
     frame.loc[row, "b"] = 30.0
-    score = spbn.ValidatedLikelihood(frame, seed=0)
+    score = spbn.scores.ValidatedLikelihood(frame, seed=0)
     assert score.validation_local("b", type="lg") < before - 100  # it is a validation row
     write_table(frame, f"frame.{kind}")
     code, out, err = run("learn", f"frame.{kind}", "--patience", "0")

@@ -171,7 +171,7 @@ def _compare(asked):
 def _classify(asked):
     found = asked("classify", "kinds.csv", "--target", "kind", "--model", "gbn", "--test", "kinds.csv")
     rows = pd.read_csv("kinds.csv")
-    classifier = spbn.SPBNClassifier(model="gbn").fit(rows.drop(columns="kind"), rows["kind"])
+    classifier = spbn.sklearn.SPBNClassifier(model="gbn").fit(rows.drop(columns="kind"), rows["kind"])
     expected = classifier.predict_proba(rows.drop(columns="kind"))
     assert found["classes"] == ["no", "yes"]
     np.testing.assert_allclose([row["P(yes)"] for row in found["predictions"]], expected[:, 1])

@@ -38,12 +38,12 @@ def test_resampled_dates():
 
 @pytest.mark.parametrize("every", [0, -1.0, np.inf, "1h", True])
 def test_steps_that_make_no_sense(every):
-    with pytest.raises(spbn.ArgumentError, match="every must be a step of time"):
+    with pytest.raises(spbn.errors.ArgumentError, match="every must be a step of time"):
         resample(pd.DataFrame({"t": [0.0, 1.0], "x": [0.0, 1.0]}), time="t", every=every)
 
 
 def test_resampling_unsorted_times():
-    with pytest.raises(spbn.DataError, match="do not ascend"):
+    with pytest.raises(spbn.errors.DataError, match="do not ascend"):
         resample(pd.DataFrame({"t": [1.0, 0.0], "x": [0.0, 1.0]}), time="t", every=1)
-    with pytest.raises(spbn.DataError, match="lacks the column 'time'"):
+    with pytest.raises(spbn.errors.DataError, match="lacks the column 'time'"):
         resample(pd.DataFrame({"t": [1.0, 0.0], "x": [0.0, 1.0]}), time="time", every=1)

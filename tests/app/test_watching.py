@@ -378,6 +378,8 @@ def test_levels_and_missing_values_are_read():
     np.testing.assert_array_equal(reader.row(Line(3, "1.5, red")).values, [1.5, 1.0])
     for hole in ("", "?", "NA", "nan", "null"):
         assert np.isnan(reader.row(Line(4, f"{hole},{hole}")).values).all()
-    with pytest.raises(spbn.DataError, match="'colour' has the level 'green', which is unknown") as caught:
+    with pytest.raises(
+        spbn.errors.DataError, match="'colour' has the level 'green', which is unknown"
+    ) as caught:
         reader.row(Line(5, "1,green"))
     assert not is_fatal(caught.value)

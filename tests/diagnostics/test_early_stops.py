@@ -68,11 +68,11 @@ def test_the_row_is_indeed_for_validation():
     """With that row right, the same split finds the arc; and it is no row that was trained on."""
     frame = curve(200, 0)
     row = int(validation_rows(200, 0)[3])
-    score = spbn.ValidatedLikelihood(frame, seed=0)
-    family = spbn.Family("b", ("a",), spbn.NodeType.CKDE)
+    score = spbn.scores.ValidatedLikelihood(frame, seed=0)
+    family = spbn.nodes.Family("b", ("a",), spbn.NodeType.CKDE)
     wrong = frame.copy()
     wrong.loc[row, "b"] = 25.0
-    other = spbn.ValidatedLikelihood(wrong, seed=0)
+    other = spbn.scores.ValidatedLikelihood(wrong, seed=0)
     np.testing.assert_array_equal(score.rows(family), other.rows(family))
     assert (score.validation_rows(family) != other.validation_rows(family)).sum() == 1
 

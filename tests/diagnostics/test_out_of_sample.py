@@ -3,8 +3,9 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, DataError, Structure
+from spbn import BayesianNetwork, Structure
 from spbn.diagnostics import leave_one_out, out_of_fold
+from spbn.errors import ArgumentError, DataError
 from spbn.tables.splits import fold_labels
 
 import naive

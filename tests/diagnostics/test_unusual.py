@@ -3,10 +3,11 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, DataError, Structure
+from spbn import BayesianNetwork, Structure
 from spbn.cli.files import read_table
 from spbn.diagnostics import Scoring, leave_one_out, out_of_fold, reasons, typical, unusual_rows
 from spbn.diagnostics.unusual import Reason
+from spbn.errors import ArgumentError, DataError
 
 from strategies import nonlinear_frame
 
@@ -95,14 +96,14 @@ def test_rows_are_measured_against_the_medians_of_training_rows():
 
 def test_without_a_record_rows_drawn_from_the_network_say_what_is_typical():
     """The density of a standard normal node has the median log φ(0.6745)."""
-    network = BayesianNetwork(Structure("a"), {"a": spbn.LinearGaussian("a", (), 0.0, (), 1.0)})
+    network = BayesianNetwork(Structure("a"), {"a": spbn.nodes.LinearGaussian("a", (), 0.0, (), 1.0)})
     expected = -0.5 * (0.67449**2 + np.log(2 * np.pi))
     assert typical(network)["a"] == pytest.approx(expected, abs=0.03)
     assert typical(network) == typical(network)
 
 
 def test_a_node_that_the_record_leaves_out_is_drawn():
-    known = spbn.Record(typical={"a": -1.0, "b": -2.0})
+    known = spbn.record.Record(typical={"a": -1.0, "b": -2.0})
     found = typical(BayesianNetwork(STRUCTURE, NETWORK.cpds, record=known))
     assert (found["a"], found["b"]) == (-1.0, -2.0)
     assert found["c"] == typical(without_a_record(NETWORK))["c"]

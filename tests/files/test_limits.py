@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import BayesianNetwork, ModelFileError, Structure
+from spbn import BayesianNetwork, Structure
 from spbn._base import files
 from spbn._base.files import replacing
+from spbn.errors import ModelFileError
 from spbn.io import model
 
 from strategies import nonlinear_frame

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import BayesianNetwork, ModelFileError, Structure
+from spbn import BayesianNetwork, Structure
+from spbn.errors import ModelFileError
 from spbn.nodes.by_configuration import read_cpd, write_cpd
 
 from strategies import mixed_frame

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn import BayesianNetwork, ModelFileError, Structure
+from spbn import BayesianNetwork, Structure
+from spbn.errors import ModelFileError
 
 from strategies import arcs_of_dag, nonlinear_frame
 
@@ -317,5 +318,5 @@ def test_files_of_version_1_are_still_read(tmp_path, options):
     old = BayesianNetwork.load(tmp_path / "model.spbn")
     assert old == network
     assert (old.search, old.type_search) == (network.search, network.type_search)
-    assert old.record == spbn.Record(search=network.search, type_search=network.type_search)
+    assert old.record == spbn.record.Record(search=network.search, type_search=network.type_search)
     assert spbn.explain.unusual_rows(old, frame, top=3).rows  # what is typical is drawn from the network

@@ -139,7 +139,7 @@ def _network(found):
         parts["rounds"] = hexes(found.record.rounds)
     for key, search in (("search", found.search), ("type_search", found.type_search)):
         if search is not None:
-            parts[key] = _pc(search) if isinstance(search, spbn.PCResult) else _search(search)
+            parts[key] = _pc(search) if isinstance(search, spbn.search.PCResult) else _search(search)
     return parts
 
 

@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn import DAG, PDAG, GraphError
+from spbn import DAG
+from spbn.errors import GraphError
+from spbn.graphs import PDAG
 
 from naive import is_acyclic
 from strategies import arcs_of_dag

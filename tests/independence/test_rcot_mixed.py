@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn import RCoT
+from spbn.independence import RCoT
 
 from strategies import mixed_frame
 
@@ -97,7 +97,7 @@ def test_a_relabelled_copy_in_the_condition_leaves_nothing():
 @pytest.mark.parametrize("seed", range(4))
 def test_pc_points_no_arc_from_numbers_to_levels(seed):
     frame = mixed_frame(300, seed)
-    found = spbn.pc(RCoT(frame)).pdag
+    found = spbn.search.pc(RCoT(frame)).pdag
     discrete = set("uvw")
     assert not [arc for arc in found.arcs if arc[1] in discrete and arc[0] not in discrete]
     assert not [edge for edge in found.edges if len(discrete & set(edge)) == 1]
@@ -109,5 +109,5 @@ def test_pc_points_no_arc_from_numbers_to_levels(seed):
 def test_pc_refuses_required_arcs_into_levels_before_it_asks_anything(monkeypatch):
     test = RCoT(mixed_frame(100))
     monkeypatch.setattr(RCoT, "answer", None)
-    with pytest.raises(spbn.KnowledgeError, match=r"Got a → u: reverse it"):
-        spbn.pc(test, required_arcs=iter([("a", "u")]))
+    with pytest.raises(spbn.errors.KnowledgeError, match=r"Got a → u: reverse it"):
+        spbn.search.pc(test, required_arcs=iter([("a", "u")]))

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 import spbn
-from spbn import BayesianNetwork, LinearGaussian, Structure
+from spbn import BayesianNetwork, Structure
 from spbn.datasets import synthetic, synthetic_structure
+from spbn.nodes import LinearGaussian
 
 
 def joint_normal(network):

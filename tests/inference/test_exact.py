@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from inference.questions import chain, joint_normal, mixed
-from spbn import BayesianNetwork, LinearGaussian, Structure
+from spbn import BayesianNetwork, Structure
+from spbn.nodes import LinearGaussian
 
 
 def conditioned(network, evidence):

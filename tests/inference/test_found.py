@@ -70,20 +70,20 @@ def test_what_never_occurs_is_impossible_without_smoothing():
     """Weights of 0 / 0 were drawn from."""
     network = never()
     rows = pd.DataFrame({"A": [None, "a"], "B": ["a", "never"], "x": [0.5, None]})
-    with pytest.raises(spbn.ArgumentError, match="evidence is impossible"):
+    with pytest.raises(spbn.errors.ArgumentError, match="evidence is impossible"):
         network.query({"B": "never"})
     logpdf = network.logpdf(rows, missing="integrate")
     assert np.isfinite(logpdf[0])
     assert logpdf[1] == -np.inf
     for ask in (network.impute, lambda data: network.predict(data, ["x"])):
-        with pytest.raises(spbn.DataError, match="row 2, counted from 1, is impossible"):
+        with pytest.raises(spbn.errors.DataError, match="row 2, counted from 1, is impossible"):
             ask(rows)
     assert np.isfinite(never(smoothing=1.0).query({"B": "never"}).log_evidence)
 
 
 def test_evidence_beyond_all_numbers_is_refused():
     network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")]), ROWS)
-    with pytest.raises(spbn.ArgumentError, match="too far outside"):
+    with pytest.raises(spbn.errors.ArgumentError, match="too far outside"):
         network.query({"y": -1e300})
 
 
@@ -140,7 +140,7 @@ def test_evidence_that_cannot_be_reached_is_given_up_early(monkeypatch):
     taken = []
     step = smc._next_step
     monkeypatch.setattr(smc, "_next_step", lambda *given: taken.append(1) or step(*given))
-    with pytest.raises(spbn.ArgumentError, match="too far outside for any method"):
+    with pytest.raises(spbn.errors.ArgumentError, match="too far outside for any method"):
         network.query({"y": 2000.0}, n=50)
     assert len(taken) == smc.PROBATION
     taken.clear()
@@ -151,7 +151,7 @@ def test_evidence_that_cannot_be_reached_is_given_up_early(monkeypatch):
 
 def test_a_question_needs_a_draw():
     network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], "ckde"), ROWS)
-    with pytest.raises(spbn.ArgumentError, match="n must be 1 or more"):
+    with pytest.raises(spbn.errors.ArgumentError, match="n must be 1 or more"):
         network.query({"x": 0.1}, n=0)
 
 

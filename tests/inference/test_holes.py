@@ -6,8 +6,9 @@ from scipy import stats
 import spbn
 from inference.questions import blended, chain, mixed, mixed_frame, semiparametric
 from inference.test_exact import conditioned
-from spbn import ArgumentError, BayesianNetwork, DataError, Structure
+from spbn import BayesianNetwork, Structure
 from spbn.datasets import synthetic
+from spbn.errors import ArgumentError, DataError
 from spbn.inference.gibbs import refreshed
 from spbn.tables.reader import as_table
 

@@ -8,8 +8,9 @@ from scipy import stats
 import spbn
 from inference.questions import blended, chain, mixed, semiparametric
 from inference.test_exact import conditioned
-from spbn import ArgumentError, BayesianNetwork
+from spbn import BayesianNetwork
 from spbn._base.arrays import generator
+from spbn.errors import ArgumentError
 from spbn.inference.problem import Cases, components
 
 
@@ -148,7 +149,7 @@ def test_interventions_are_queries_of_the_cut_network(paper):
     without = paper.structure.dag.without_arc("C", "D")
     alone = BayesianNetwork(
         paper.structure.with_dag(without),
-        {**paper.cpds, "D": spbn.LinearGaussian("D", (), 14.0, (), 1.0)},
+        {**paper.cpds, "D": spbn.nodes.LinearGaussian("D", (), 14.0, (), 1.0)},
     )
     done, asked = paper.query({"E": 0.9}, do={"D": 14.0}, n=3000), alone.query({"E": 0.9, "D": 14.0}, n=3000)
     for node in "ABC":

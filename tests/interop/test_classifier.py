@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spbn
 from learning_options import CASES
-from spbn import SPBNClassifier
+from spbn.sklearn import SPBNClassifier
 from spbn.sklearn.class_densities import FEWEST_ROWS, Calibration
 
 QUICK = {"model": "gbn", "margins": "none"}
@@ -306,19 +306,21 @@ def test_numbers_that_stand_for_categories():
 def test_unknown_levels_and_holes_are_refused(change, message):
     frame, classes = mixed_rows()
     model = SPBNClassifier(model="gbn").fit(frame, classes)
-    with pytest.raises(spbn.DataError, match=message):
+    with pytest.raises(spbn.errors.DataError, match=message):
         model.predict(frame[:1].assign(**change))
 
 
 def test_wrong_parameters_are_refused():
     frame, labels, _ = two_classes(40)
-    with pytest.raises(spbn.ArgumentError, match=r"structure must be 'multinet' or 'augmented'\. Got 'tree'"):
+    with pytest.raises(
+        spbn.errors.ArgumentError, match=r"structure must be 'multinet' or 'augmented'\. Got 'tree'"
+    ):
         SPBNClassifier(structure="tree").fit(frame, labels)
-    with pytest.raises(spbn.ArgumentError, match="margins must be"):
+    with pytest.raises(spbn.errors.ArgumentError, match="margins must be"):
         SPBNClassifier(margins="odd").fit(frame, labels)
-    with pytest.raises(spbn.ArgumentError, match="model must be one of"):
+    with pytest.raises(spbn.errors.ArgumentError, match="model must be one of"):
         SPBNClassifier(model="odd").fit(frame, labels)
-    with pytest.raises(spbn.ArgumentError, match="required_arcs names unknown features: 'z'"):
+    with pytest.raises(spbn.errors.ArgumentError, match="required_arcs names unknown features: 'z'"):
         SPBNClassifier(required_arcs=[("a", "z")]).fit(frame, labels)
 
 
@@ -387,7 +389,7 @@ def test_a_copy_of_a_feature_is_no_further_evidence(structure):
 
 def test_what_is_not_there_cannot_be_predicted_from():
     frame, labels, _ = two_classes(30)
-    with pytest.raises(spbn.DataError, match="no feature varies"):
+    with pytest.raises(spbn.errors.DataError, match="no feature varies"):
         SPBNClassifier(**QUICK).fit(0 * frame, labels)
 
 

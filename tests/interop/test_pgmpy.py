@@ -96,25 +96,25 @@ class TestWithPgmpy:
     def test_kernel_nodes_are_refused(self):
         structure = spbn.Structure(NODES, ARCS).with_type("B", "ckde").with_type("E", "ckde")
         network = spbn.BayesianNetwork.fit(structure, synthetic(50, seed=0))
-        with pytest.raises(spbn.ArgumentError, match=r"linear Gaussian nodes only.*'B' and 'E'"):
+        with pytest.raises(spbn.errors.ArgumentError, match=r"linear Gaussian nodes only.*'B' and 'E'"):
             to_pgmpy(network)
 
     def test_other_objects_are_refused(self, network):
-        with pytest.raises(spbn.ArgumentError, match="Got Structure"):
+        with pytest.raises(spbn.errors.ArgumentError, match="Got Structure"):
             to_pgmpy(network.structure)
-        with pytest.raises(spbn.ArgumentError, match="Got BayesianNetwork"):
+        with pytest.raises(spbn.errors.ArgumentError, match="Got BayesianNetwork"):
             from_pgmpy(network)
 
     def test_a_model_that_is_not_fitted_is_refused(self):
         from pgmpy.models import LinearGaussianBayesianNetwork
 
-        with pytest.raises(spbn.GraphError, match="no CPD for 'x'"):
+        with pytest.raises(spbn.errors.GraphError, match="no CPD for 'x'"):
             from_pgmpy(LinearGaussianBayesianNetwork([("x", "y")]))
 
     def test_latent_variables_are_refused(self):
         from pgmpy.models import LinearGaussianBayesianNetwork
 
-        with pytest.raises(spbn.ArgumentError, match=r"latent.*'x'"):
+        with pytest.raises(spbn.errors.ArgumentError, match=r"latent.*'x'"):
             from_pgmpy(LinearGaussianBayesianNetwork([("x", "y")], latents={"x"}))
 
     def test_a_cpd_that_is_not_that_of_the_graph_is_refused(self):
@@ -123,11 +123,13 @@ class TestWithPgmpy:
 
         model = LinearGaussianBayesianNetwork([("x", "y")])
         model.add_cpds(LinearGaussianCPD("x", [0.0], 1.0), LinearGaussianCPD("y", [0.0], 1.0))
-        with pytest.raises(spbn.GraphError, match="the CPD of 'y'"):
+        with pytest.raises(spbn.errors.GraphError, match="the CPD of 'y'"):
             from_pgmpy(model)
 
 
 def test_discrete_nodes_are_refused():
     frame = mixed_frame(60)
-    with pytest.raises(spbn.ArgumentError, match=r"no discrete nodes, but these are: 'u', 'v' and 'w'"):
+    with pytest.raises(
+        spbn.errors.ArgumentError, match=r"no discrete nodes, but these are: 'u', 'v' and 'w'"
+    ):
         to_pgmpy(spbn.learn(frame, model="gbn"))

@@ -25,7 +25,7 @@ def test_scikit_learn_conventions(estimator, check):
 
 
 def test_it_is_reached_from_the_package_without_being_imported_before():
-    assert spbn.SPBNDensity is SPBNDensity
+    assert spbn.sklearn.SPBNDensity is SPBNDensity
     with pytest.raises(AttributeError, match="nonsense"):
         _ = spbn.nonsense
 
@@ -87,7 +87,7 @@ def test_every_parameter_reaches_learn(name):
 def test_the_engine_reaches_learn():
     """It decides how fast sums are computed, and not what they are."""
     assert SPBNDensity(engine="exact").fit(FRAME).network_.record.settings["engine"] == "exact"
-    with pytest.raises(spbn.ArgumentError, match="engine must be one of"):
+    with pytest.raises(spbn.errors.ArgumentError, match="engine must be one of"):
         SPBNDensity(engine="steam").fit(FRAME)
 
 
@@ -114,7 +114,7 @@ def test_holes_are_refused_or_integrated_out():
         estimator.score_samples(FRAME.replace(FRAME.iloc[0, 0], np.inf))
     with pytest.raises(ValueError, match="NaN"):
         estimator.fit(rows)
-    with pytest.raises(spbn.ArgumentError, match="missing must be 'error' or 'integrate'"):
+    with pytest.raises(spbn.errors.ArgumentError, match="missing must be 'error' or 'integrate'"):
         SPBNDensity(missing="drop").fit(FRAME)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import spbn
-from spbn import ArgumentError
+from spbn.errors import ArgumentError
 from spbn.learning import settings as module
 from spbn.learning.settings import MODELS, OPTIONS, LearnSettings
 from spbn.nodes.base import NodeType
@@ -195,13 +195,13 @@ from sklearn.base import clone
 data = spbn.datasets.synthetic(60, seed=0)
 learned = spbn.learn(data, model="gbn", depth=5)
 classes = (data["A"] > data["A"].mean()).to_numpy()
-density = spbn.SPBNDensity(model="gbn", depth=5).fit(data)
-classifier = spbn.SPBNClassifier(model="gbn", depth=5, calibrate=False).fit(data, classes)
+density = spbn.sklearn.SPBNDensity(model="gbn", depth=5).fit(data)
+classifier = spbn.sklearn.SPBNClassifier(model="gbn", depth=5, calibrate=False).fit(data, classes)
 print(json.dumps({
     "default": inspect.signature(spbn.learn).parameters["depth"].default,
     "described": [
         "How deep to look." in thing.__doc__
-        for thing in (spbn.learn, spbn.SPBNDensity, spbn.SPBNClassifier)
+        for thing in (spbn.learn, spbn.sklearn.SPBNDensity, spbn.sklearn.SPBNClassifier)
     ],
     "recorded": [
         network.record.settings["depth"]

@@ -115,13 +115,13 @@ def test_series_and_gaps_are_kept_apart():
     assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 30.0})["share"].notna().all()
     assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})["share"].isna().all()
     rows = monitor.rows
-    with pytest.raises(spbn.DataError, match="the times of series 'a' must ascend in steps of 1"):
+    with pytest.raises(spbn.errors.DataError, match="the times of series 'a' must ascend in steps of 1"):
         monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})
-    with pytest.raises(spbn.DataError, match="the rows have no 't'"):
+    with pytest.raises(spbn.errors.DataError, match="the rows have no 't'"):
         monitor.update({"x": 0.0, "y": 0.0, "machine": "a"})
-    with pytest.raises(spbn.DataError, match="the rows have no 't'"):
+    with pytest.raises(spbn.errors.DataError, match="the rows have no 't'"):
         monitor.update([{"x": 0.0, "y": 0.0, "machine": "a"}])
-    with pytest.raises(spbn.DataError, match="rows must be dicts or a data frame"):
+    with pytest.raises(spbn.errors.DataError, match="rows must be dicts or a data frame"):
         monitor.update(np.zeros(2))
     assert monitor.rows == rows
 
@@ -138,7 +138,9 @@ def test_dates_of_rows_that_come_one_by_one(rows, as_text):
     single = Monitor(dynamic, train)
     records = (new.assign(t=new["t"].astype(str)) if as_text else new).to_dict("records")
     np.testing.assert_allclose([single.update(row)["share"].item() for row in records], expected)
-    with pytest.raises(spbn.DataError, match=r"in steps of 3600 seconds: a row at 2024-03-31 06:00:00 is"):
+    with pytest.raises(
+        spbn.errors.DataError, match=r"in steps of 3600 seconds: a row at 2024-03-31 06:00:00 is"
+    ):
         single.update(records[3])
 
 

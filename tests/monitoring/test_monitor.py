@@ -234,7 +234,7 @@ def test_mixed_tables_can_be_watched():
     assert drifted.loc[drifted["drift_alarm"], "drift_blame"].iloc[0].startswith("town")
     row = new.iloc[0].to_dict()
     assert monitor.update(row)["share"].iloc[0] == pytest.approx(found["share"].iloc[0])
-    with pytest.raises(spbn.DataError, match="has the level 'purple', which is unknown"):
+    with pytest.raises(spbn.errors.DataError, match="has the level 'purple', which is unknown"):
         monitor.update(row | {"town": "purple"})
 
 
@@ -301,7 +301,7 @@ def test_a_table_with_holes_that_was_learned_from_is_recognised():
     ],
 )
 def test_arguments_are_checked(curves, change, message):
-    with pytest.raises(spbn.ArgumentError, match=message):
+    with pytest.raises(spbn.errors.ArgumentError, match=message):
         Monitor(*curves, **change)
 
 
@@ -318,15 +318,15 @@ def test_bad_rows_are_refused_and_leave_no_trace(curves):
         (np.full(5, -np.inf), "must not hold infinite values"),
         (pd.DataFrame({"A": [1.0]}), "lacks columns 'B', 'C', 'D' and 'E'"),
     ]:
-        with pytest.raises(spbn.DataError, match=message):
+        with pytest.raises(spbn.errors.DataError, match=message):
             monitor.update(bad)
     assert monitor.rows == 0
     pd.testing.assert_frame_equal(monitor.update(good), other.update(good))
-    with pytest.raises(spbn.DataError, match="explain takes one row"):
+    with pytest.raises(spbn.errors.DataError, match="explain takes one row"):
         monitor.explain(rows[:2])
-    with pytest.raises(spbn.DataError, match="at least 50 complete reference rows"):
+    with pytest.raises(spbn.errors.DataError, match="at least 50 complete reference rows"):
         Monitor(network, rows[:49], trained=True)
-    with pytest.raises(spbn.ArgumentError, match="network must be a BayesianNetwork"):
+    with pytest.raises(spbn.errors.ArgumentError, match="network must be a BayesianNetwork"):
         Monitor("m.spbn", rows)
 
 
@@ -335,7 +335,7 @@ def test_a_row_that_margins_cannot_transform_leaves_no_trace():
     rows = pd.DataFrame({"a": -np.exp(rng.standard_normal(200)), "b": rng.standard_normal(200)})
     network = spbn.BayesianNetwork.fit(spbn.Structure("ab"), rows, margins="yeo-johnson")
     monitor, other = Monitor(network, rows), Monitor(network, rows)
-    with pytest.raises(spbn.DataError, match="cannot transform"):
+    with pytest.raises(spbn.errors.DataError, match="cannot transform"):
         monitor.update({"a": 1e300, "b": 1.0})
     good = {"a": -1.0, "b": 0.1}
     pd.testing.assert_frame_equal(monitor.update(good), other.update(good))

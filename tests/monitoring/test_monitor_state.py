@@ -57,15 +57,15 @@ def test_levels_can_be_changed(network, saved):
     a, b = monitor.update(new), kept.update(new)
     np.testing.assert_array_equal(a["alarm"], a["share"] <= 0.5)
     np.testing.assert_allclose(a["drift"] * 1e7, b["drift"] * 1e3)
-    with pytest.raises(spbn.ArgumentError, match="alarm must be between 0 and 1"):
+    with pytest.raises(spbn.errors.ArgumentError, match="alarm must be between 0 and 1"):
         Monitor.load(saved, network, alarm=2.0)
 
 
 def test_it_belongs_to_its_network(saved, rows, network):
     refitted = spbn.BayesianNetwork.fit(network.structure, rows[:150])
-    with pytest.raises(spbn.ModelFileError, match="its densities are different"):
+    with pytest.raises(spbn.errors.ModelFileError, match="its densities are different"):
         Monitor.load(saved, refitted)
-    with pytest.raises(spbn.ModelFileError, match="its variables are different"):
+    with pytest.raises(spbn.errors.ModelFileError, match="its variables are different"):
         Monitor.load(saved, spbn.BayesianNetwork.fit(spbn.Structure("AB"), rows))
 
 
@@ -86,7 +86,7 @@ def test_it_belongs_to_its_network(saved, rows, network):
 )
 def test_damaged_files_are_refused(saved, network, change, message):
     saved.write_text(json.dumps(json.loads(saved.read_text()) | change))
-    with pytest.raises(spbn.ModelFileError, match=message):
+    with pytest.raises(spbn.errors.ModelFileError, match=message):
         Monitor.load(saved, network)
 
 
@@ -103,7 +103,7 @@ def test_damaged_arrays_are_refused(saved, network, path, value, message):
     document = json.loads(saved.read_text())
     document[path[0]][path[1]] = value
     saved.write_text(json.dumps(document))
-    with pytest.raises(spbn.ModelFileError, match=message):
+    with pytest.raises(spbn.errors.ModelFileError, match=message):
         Monitor.load(saved, network)
 
 
@@ -111,11 +111,11 @@ def test_other_files_are_refused(saved, network, monkeypatch):
     text = saved.read_text()
     for content in ("a,b\n1,2\n", text[:-10], "[1]", text.replace('"alarms": ', '"alarms": NaN, "x": ')):
         saved.write_text(content)
-        with pytest.raises(spbn.ModelFileError):
+        with pytest.raises(spbn.errors.ModelFileError):
             Monitor.load(saved, network)
     saved.write_text(text)
     monkeypatch.setattr(state, "MAX_BYTES", 1_000)
-    with pytest.raises(spbn.ModelFileError, match="has more than"):
+    with pytest.raises(spbn.errors.ModelFileError, match="has more than"):
         Monitor.load(saved, network)
     with pytest.raises(FileNotFoundError):
         Monitor.load(saved.with_name("none.json"), network)

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 import spbn
-from spbn import ArgumentError, Blend, FitError, ModelFileError
+from spbn.errors import ArgumentError, FitError, ModelFileError
+from spbn.nodes import Blend
 from spbn.nodes.mixtures import COMPONENTS, in_words
 from spbn.rows import memory
 from spbn.tables.splits import fold_labels
@@ -24,8 +25,8 @@ def test_weights_and_score_agree_with_em_fold_by_fold(parents, rows, seed):
     labels = np.arange(rows) % 4
     components = blend_cv_rows(frame, labels, "a", names)
     weights = em_weights(components)
-    score = spbn.CVLikelihood(frame, folds=labels)
-    family = spbn.Family("a", tuple(names), spbn.NodeType.BLEND)
+    score = spbn.scores.CVLikelihood(frame, folds=labels)
+    family = spbn.nodes.Family("a", tuple(names), spbn.NodeType.BLEND)
     expected = special.logsumexp(components, b=weights[:, None], axis=0)
     assert score.local("a", names, "blend") == pytest.approx(expected.sum(), rel=1e-9, abs=1e-9)
     np.testing.assert_allclose(score.rows(family), expected, rtol=1e-8, atol=1e-8)
@@ -45,12 +46,12 @@ def test_the_fit_has_components_of_all_rows_and_weights_by_cross_validation(pare
 def test_validation_rows_use_the_weights_of_the_training_rows(parents):
     train, test = HEAVY.iloc[:100], HEAVY.iloc[100:]
     labels = np.arange(100) % 5
-    score = spbn.ValidatedLikelihood(train, folds=labels, validation=test)
+    score = spbn.scores.ValidatedLikelihood(train, folds=labels, validation=test)
     weights = em_weights(blend_cv_rows(train, labels, "a", parents))
     expected = special.logsumexp(blend_rows(test, train, "a", parents), b=weights[:, None], axis=0)
     assert score.validation_local("a", parents, "blend") == pytest.approx(expected.sum(), rel=1e-8)
     # A hold-out alone cross-validates its own training rows.
-    alone = spbn.HoldoutLikelihood(train, validation=test)
+    alone = spbn.scores.HoldoutLikelihood(train, validation=test)
     weights = em_weights(blend_cv_rows(train, fold_labels(100, 10, 0), "a", parents))
     expected = special.logsumexp(blend_rows(test, train, "a", parents), b=weights[:, None], axis=0)
     assert alone.local("a", parents, "blend") == pytest.approx(expected.sum(), rel=1e-8)
@@ -62,7 +63,7 @@ def test_the_score_is_not_below_that_of_the_best_component(parents, rows, seed):
     """By more than the prior: with all weight but the prior's on one component, a row loses that much."""
     frame = nonlinear_frame(rows, 4, seed)
     names = list("bcd")[:parents]
-    score = spbn.CVLikelihood(frame, folds=5)
+    score = spbn.scores.CVLikelihood(frame, folds=5)
     best = max(score.local("a", names, node_type) for node_type in ("lg", "ckde"))
     blend = score.local("a", names, "blend")
     least_share = 1 - 0.8 / (rows + 1)
@@ -115,7 +116,7 @@ def test_a_family_without_any_component_cannot_be_fitted():
     frame["c"] = frame["a"] + frame["b"]  # exactly: no line, no kernels
     with pytest.raises(FitError, match="neither a line nor kernels"):
         Blend.fit(frame, "c", ["a", "b"])
-    score = spbn.CVLikelihood(frame, folds=5)
+    score = spbn.scores.CVLikelihood(frame, folds=5)
     assert score.local("c", ["a", "b"], "blend") == -np.inf
 
 
@@ -129,8 +130,8 @@ def test_a_function_as_bandwidth():
         return 0.3 * np.atleast_2d(np.cov(rows.T))
 
     labels = np.arange(len(HEAVY)) % 4
-    score = spbn.CVLikelihood(HEAVY, folds=labels, bandwidth=rule)
-    named = spbn.CVLikelihood(HEAVY, folds=labels)
+    score = spbn.scores.CVLikelihood(HEAVY, folds=labels, bandwidth=rule)
+    named = spbn.scores.CVLikelihood(HEAVY, folds=labels)
     assert np.isfinite(score.local("a", ["b"], "blend"))
     assert score.local("a", ["b"], "blend") != named.local("a", ["b"], "blend")
 
@@ -140,7 +141,7 @@ def test_the_weights_are_those_of_the_kernels_they_weigh():
     rng = np.random.default_rng(0)
     lumps = {"a": np.append(rng.normal(0, 0.01, 100), rng.normal(50, 0.01, 100))}
     chosen, plain = (Blend.fit(lumps, "a", bandwidth=rule) for rule in ("cv", "scott"))
-    assert spbn.CKDE.fit(lumps, "a", bandwidth="cv").bandwidth < plain.kernels.bandwidth / 10
+    assert spbn.nodes.CKDE.fit(lumps, "a", bandwidth="cv").bandwidth < plain.kernels.bandwidth / 10
     assert chosen.weights == plain.weights
     np.testing.assert_array_equal(chosen.kernels.bandwidth, plain.kernels.bandwidth)
 
@@ -167,7 +168,7 @@ def test_beyond_all_numbers_the_density_is_zero():
 
 def test_the_engines_agree():
     frame = spbn.datasets.synthetic(3000, seed=0)
-    exact, spectral = (spbn.CVLikelihood(frame, engine=engine) for engine in ("exact", "spectral"))
+    exact, spectral = (spbn.scores.CVLikelihood(frame, engine=engine) for engine in ("exact", "spectral"))
     for node, parents in (("B", []), ("D", ["C"]), ("C", ["A", "B"])):
         ours, reference = (score.local(node, parents, "blend") for score in (spectral, exact))
         assert ours == pytest.approx(reference, rel=1e-7)
@@ -215,8 +216,8 @@ def test_words():
 def test_scores_do_not_depend_on_how_many_families_are_computed_at_a_time(monkeypatch):
     frame = nonlinear_frame(40, 3)
     asked = [("a", ["b"], "blend"), ("c", ["a", "b"], "blend"), ("b", [], "blend"), ("b", ["a"], "blend")]
-    at_once = spbn.CVLikelihood(frame).local_many(asked)
+    at_once = spbn.scores.CVLikelihood(frame).local_many(asked)
     monkeypatch.setattr(memory, "LARGEST_PART", 2 * 5 * 40)
-    np.testing.assert_array_equal(spbn.CVLikelihood(frame).local_many(asked), at_once)
-    alone = [spbn.CVLikelihood(frame).local(*family) for family in asked]
+    np.testing.assert_array_equal(spbn.scores.CVLikelihood(frame).local_many(asked), at_once)
+    alone = [spbn.scores.CVLikelihood(frame).local(*family) for family in asked]
     np.testing.assert_allclose(at_once, alone, rtol=1e-13)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 
 import spbn
-from spbn import BayesianNetwork, Family, FitError, NodeType, Structure
+from spbn import BayesianNetwork, NodeType, Structure
+from spbn.errors import FitError
+from spbn.nodes import Family
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.families import named_batch
 from spbn.nodes.family_scorer import FamilyScorer
@@ -58,7 +60,7 @@ def test_agrees_with_pybnesian(shared, name, path):
     frame = pd.read_csv(shared / "hybrid-data" / path)
     frame = frame.astype(dict.fromkeys(reference["categorical"], str))
     labels = 7919 * np.arange(len(frame)) % 5
-    score = spbn.CVLikelihood(frame, folds=labels, smoothing=0, bandwidth="silverman")
+    score = spbn.scores.CVLikelihood(frame, folds=labels, smoothing=0, bandwidth="silverman")
     for entry in reference["families"]:
         node, node_type = entry["node"], entry["type"]
         parents = [*entry["continuous_parents"], *entry["discrete_parents"]]
@@ -90,7 +92,7 @@ def test_the_score_is_a_fit_for_every_configuration_and_fold(
     frame = mixed_frame(rows, seed, rare=rare)
     labels = np.random.default_rng(seed).permutation(rows) % folds
     expected = configuration_rows(frame, labels, "a", parents, levels, node_type)
-    score = spbn.CVLikelihood(frame, folds=labels)
+    score = spbn.scores.CVLikelihood(frame, folds=labels)
     assert score.local("a", [*levels, *parents], node_type) == pytest.approx(expected.sum(), rel=1e-7)
     found = score.rows(family("a", [*parents, *levels], node_type))
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
@@ -108,7 +110,7 @@ def test_held_out_rows_and_fitted_networks(seed, rare, parents, levels, node_typ
     fold = np.where(np.arange(60) < 45, 1, 0)[: 45 + len(test)]
     both = pd.concat([train, test], ignore_index=True)
     expected = configuration_rows(both, fold, "a", parents, levels, node_type)[45:]
-    score = spbn.HoldoutLikelihood(train, validation=test)
+    score = spbn.scores.HoldoutLikelihood(train, validation=test)
     assert score.local("a", [*parents, *levels], node_type) == pytest.approx(expected.sum(), rel=1e-7)
     network = network_of(train, "a", [*levels, *parents], node_type)
     np.testing.assert_allclose(network.node_logpdf("a", test), expected, rtol=1e-6, atol=1e-6)
@@ -146,7 +148,7 @@ def test_a_blend_has_weights_of_its_own_in_every_configuration(seed, parents):
     outside = frame[labels != labels[5]]
     components = blend_rows(frame.iloc[[5]], outside, "a", parents)
     expected[5] = special.logsumexp(components, b=everywhere[:, None], axis=0)[0]
-    score = spbn.CVLikelihood(frame, folds=labels)
+    score = spbn.scores.CVLikelihood(frame, folds=labels)
     np.testing.assert_allclose(
         score.rows(family("a", [*parents, "v"], "blend")), expected, rtol=1e-6, atol=1e-6
     )
@@ -169,7 +171,7 @@ def test_a_bandwidth_is_chosen_in_every_configuration(seed, parents):
     expected[5] = logpdf(
         frame.iloc[[5]], outside, "a", parents, "ckde", bandwidth=scaled_scott(scale)
     )[0]  # fmt: skip
-    score = spbn.CVLikelihood(frame, folds=labels, bandwidth="cv")
+    score = spbn.scores.CVLikelihood(frame, folds=labels, bandwidth="cv")
     np.testing.assert_allclose(
         score.rows(family("a", [*parents, "v"], "ckde")), expected, rtol=1e-6, atol=1e-6
     )
@@ -187,7 +189,7 @@ def test_a_bandwidth_is_chosen_in_every_configuration(seed, parents):
 def test_starving_a_configuration_wins_nothing(seed, rare, parents, levels, node_type, bandwidth):
     """Every row has a density; that of a starved one is what the family without discrete parents gives."""
     frame, labels = mixed_frame(40, seed, rare=rare), np.arange(40) % 4
-    score = spbn.CVLikelihood(frame, folds=labels, bandwidth=bandwidth)
+    score = spbn.scores.CVLikelihood(frame, folds=labels, bandwidth=bandwidth)
     rows = score.rows(family("a", [*parents, *levels], node_type))
     assert np.isfinite(rows).all()
     total = score.local("a", [*parents, *levels], node_type)
@@ -249,7 +251,7 @@ def test_cdf_is_the_integral_of_each_configuration(node_type):
 def test_what_cannot_be_fitted_even_to_all_rows_is_refused(rng):
     frame = pd.DataFrame({"a": rng.normal(size=30), "u": list("xyz") * 10})
     frame["copy"] = 2 * frame["a"]
-    score = spbn.CVLikelihood(frame, folds=3)
+    score = spbn.scores.CVLikelihood(frame, folds=3)
     assert score.local("a", ["copy", "u"], "lg") == -np.inf
     with pytest.raises(FitError):
         network_of(frame.assign(u=["x"] * 29 + ["y"]), "a", ["copy", "u"], "lg")
@@ -257,7 +259,7 @@ def test_what_cannot_be_fitted_even_to_all_rows_is_refused(rng):
 
 def test_a_discrete_node_takes_no_numbers():
     frame = mixed_frame(40)
-    score = spbn.CVLikelihood(frame, folds=3)
+    score = spbn.scores.CVLikelihood(frame, folds=3)
     assert score.local("u", ["a"], "discrete") == -np.inf
     with pytest.raises(spbn.SpbnError, match=r"'u' has 'a'"):
         BayesianNetwork.fit(Structure(["a", "u"], [("a", "u")], {"a": "lg", "u": "discrete"}), frame)
@@ -267,7 +269,7 @@ def test_more_configurations_than_can_be_numbered_are_not_fitted(rng):
     frame = pd.DataFrame(rng.choice(["no", "yes"], size=(40, 65)), columns=[f"s{i}" for i in range(65)])
     frame["x"] = rng.normal(size=40)
     parents = [f"s{i}" for i in range(1, 65)]
-    for score in (spbn.CVLikelihood(frame, folds=3), spbn.BIC(frame)):
+    for score in (spbn.scores.CVLikelihood(frame, folds=3), spbn.scores.BIC(frame)):
         assert score.local("x", parents, "lg") == -np.inf
         assert score.local("s0", parents, "discrete") == -np.inf
         assert np.isfinite(score.local("x", parents[:20], "lg"))

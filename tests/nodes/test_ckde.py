@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from spbn import CKDE
+from spbn.nodes import CKDE
 
 from naive import ckde_logpdf
 from strategies import nonlinear_frame

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import spbn
-from spbn import DataError, Family, NodeType
+from spbn import NodeType
+from spbn.errors import DataError
+from spbn.nodes import Family
 from spbn.nodes.discrete import ProbabilityTable
 
 from naive import table_logpdf
@@ -30,7 +32,7 @@ def test_the_score_counts_fold_by_fold(seed, rows, folds, smoothing, parents):
     frame.loc[:2, "u"] = list("xyz")  # so that there are three levels
     frame.loc[:1, "v"] = ["no", "yes"]
     labels = np.arange(rows) % folds
-    score = spbn.CVLikelihood(frame, folds=labels, smoothing=smoothing)
+    score = spbn.scores.CVLikelihood(frame, folds=labels, smoothing=smoothing)
     expected = np.empty(rows)
     for fold in range(folds):
         test = labels == fold
@@ -80,11 +82,13 @@ def test_unknown_levels_are_named_with_their_row():
 
 @pytest.mark.parametrize("wrong", [-1, float("nan"), "1", None])
 def test_smoothing_that_makes_no_sense(wrong):
-    with pytest.raises(spbn.ArgumentError, match="smoothing"):
+    with pytest.raises(spbn.errors.ArgumentError, match="smoothing"):
         ProbabilityTable.fit(mixed_frame(30), "u", smoothing=wrong)
 
 
-@pytest.mark.parametrize("make", [spbn.CVLikelihood, spbn.HoldoutLikelihood, spbn.ValidatedLikelihood])
+@pytest.mark.parametrize(
+    "make", [spbn.scores.CVLikelihood, spbn.scores.HoldoutLikelihood, spbn.scores.ValidatedLikelihood]
+)
 def test_smoothing_reaches_every_score(make):
     frame = mixed_frame(60)
     values = {make(frame, smoothing=smoothing).local("u", ["v"], "discrete") for smoothing in (0.5, 1, 5)}

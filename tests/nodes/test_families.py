@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn import Family, NodeType
+from spbn import NodeType
+from spbn.nodes import Family
 from spbn.nodes.families import families_of, named_batch, of_type
 
 COLUMNS = tuple("abcdefghijk")  # more than eight, so that parents take more than a byte

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from spbn import KDE, ArgumentError, DataError, FitError
+from spbn.errors import ArgumentError, DataError, FitError
+from spbn.nodes import KDE
 
 from strategies import nonlinear_frame
 
@@ -111,14 +112,14 @@ def status(key):
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
 rng = np.random.default_rng(0)
-kde = spbn.KDE.fit({"a": rng.normal(size=20_000), "b": rng.normal(size=20_000)})
+kde = spbn.nodes.KDE.fit({"a": rng.normal(size=20_000), "b": rng.normal(size=20_000)})
 queries = {"a": rng.normal(size=200_000), "b": rng.normal(size=200_000)}
 small = {name: column[:10] for name, column in queries.items()}
 kde.logpdf(small)
 with open("/proc/self/clear_refs", "w") as control:
     control.write("5")  # the peak starts anew
 before = status("VmRSS")
-spbn.KDE(kde.names, kde.points, kde.bandwidth, "exact").logpdf(queries)
+spbn.nodes.KDE(kde.names, kde.points, kde.bandwidth, "exact").logpdf(queries)
 print(status("VmHWM") - before)
 """
     used = float(

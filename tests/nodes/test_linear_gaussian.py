@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from spbn import ArgumentError, DataError, FitError, LinearGaussian
+from spbn.errors import ArgumentError, DataError, FitError
+from spbn.nodes import LinearGaussian
 
 from naive import lg_logpdf
 from strategies import nonlinear_frame

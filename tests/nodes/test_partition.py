@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spbn import Family, NodeType
+from spbn import NodeType
+from spbn.nodes import Family
 from spbn.nodes.families import named_batch
 from spbn.nodes.family_scorer import FamilyScorer
 from spbn.rows.densities import SetDensities

@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, NodeType, Structure
+from spbn import BayesianNetwork, NodeType, Structure
 from spbn._base.files import family_of, numbers
+from spbn.errors import ArgumentError
 from spbn.nodes import base
 from spbn.nodes.base import Description, parent_columns, place_of, register, registered
 from spbn.tables.reader import as_table
@@ -112,7 +113,7 @@ def test_registering_twice_and_registering_nonsense(laplace):
 
 def test_it_is_scored_fold_by_fold(laplace):
     frame = nonlinear_frame(40, 3)
-    score = spbn.CVLikelihood(frame, folds=4)
+    score = spbn.scores.CVLikelihood(frame, folds=4)
     expected = np.empty(40)
     for fold in range(4):
         test = score.folds == fold
@@ -122,7 +123,7 @@ def test_it_is_scored_fold_by_fold(laplace):
     np.testing.assert_allclose(score.rows(("a", ("b", "c"), "laplace")), expected, rtol=1e-12)
     assert score.local("a", ("b", "c"), "laplace") == pytest.approx(expected.sum(), rel=1e-12)
     mixed = [("a", ("b",), "lg"), ("a", ("b",), "laplace"), ("b", (), "laplace"), ("a", ("b",), "ckde")]
-    fresh = spbn.CVLikelihood(frame, folds=4)
+    fresh = spbn.scores.CVLikelihood(frame, folds=4)
     np.testing.assert_allclose(score.local_many(mixed), [fresh.local(*family) for family in mixed])
 
 
@@ -137,8 +138,8 @@ def test_it_is_learned_where_it_is_asked_for_and_saved(laplace, tmp_path, rng):
     assert loaded == network
     np.testing.assert_array_equal(loaded.logpdf(data), network.logpdf(data))
     assert network.sample(5, seed=0).shape == (5, 2)
-    climbed = spbn.hill_climb(
-        spbn.ValidatedLikelihood(data, folds=4), Structure("ab"), types=["lg", "ckde", "laplace"]
+    climbed = spbn.search.hill_climb(
+        spbn.scores.ValidatedLikelihood(data, folds=4), Structure("ab"), types=["lg", "ckde", "laplace"]
     )
     assert climbed.structure.type("a") == "laplace"
 
@@ -147,5 +148,5 @@ def test_a_type_that_is_not_registered_here_cannot_be_loaded(laplace, tmp_path, 
     data = {"a": rng.laplace(size=50)}
     BayesianNetwork.fit(Structure("a", types="laplace"), data).save(tmp_path / "model.spbn")
     monkeypatch.delitem(base._REGISTERED, "laplace")
-    with pytest.raises(spbn.ModelFileError, match="of an unknown type"):
+    with pytest.raises(spbn.errors.ModelFileError, match="of an unknown type"):
         BayesianNetwork.load(tmp_path / "model.spbn")

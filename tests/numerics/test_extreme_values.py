@@ -32,8 +32,12 @@ def test_scores_change_by_the_unit_of_the_node_alone(scale, node, parents):
     shift = len(FRAME) * np.log(scale)
     for frame in (stretched(a=scale, b=scale, c=scale), stretched(**{node: scale})):
         pairs = [
-            (spbn.BIC(frame), spbn.BIC(FRAME), ["lg"]),
-            (spbn.CVLikelihood(frame, folds=LABELS), spbn.CVLikelihood(FRAME, folds=LABELS), ["lg", "ckde"]),
+            (spbn.scores.BIC(frame), spbn.scores.BIC(FRAME), ["lg"]),
+            (
+                spbn.scores.CVLikelihood(frame, folds=LABELS),
+                spbn.scores.CVLikelihood(FRAME, folds=LABELS),
+                ["lg", "ckde"],
+            ),
         ]
         for score, before, types in pairs:
             for node_type in types:
@@ -45,14 +49,14 @@ def test_scores_change_by_the_unit_of_the_node_alone(scale, node, parents):
 def test_scores_with_parents_in_units_at_the_other_end(scales):
     frame = stretched(a=scales[0], b=scales[1])
     for node_type in ("lg", "ckde"):
-        expected = spbn.CVLikelihood(FRAME, folds=LABELS).local("b", ["a"], node_type)
-        found = spbn.CVLikelihood(frame, folds=LABELS).local("b", ["a"], node_type)
+        expected = spbn.scores.CVLikelihood(FRAME, folds=LABELS).local("b", ["a"], node_type)
+        found = spbn.scores.CVLikelihood(frame, folds=LABELS).local("b", ["a"], node_type)
         assert found == pytest.approx(expected - len(FRAME) * np.log(scales[1]), rel=1e-9)
 
 
 @scaled_by
 @every_family
-@pytest.mark.parametrize("cpd", [spbn.CKDE, spbn.LinearGaussian])
+@pytest.mark.parametrize("cpd", [spbn.nodes.CKDE, spbn.nodes.LinearGaussian])
 def test_densities_change_by_the_unit_of_the_node_alone(scale, node, parents, cpd):
     frame = FRAME * scale
     found = cpd.fit(frame, node, parents).logpdf(frame)
@@ -183,21 +187,21 @@ def test_one_value_of_1e20_among_ordinary_ones(node_type, where, node, parents):
     frame = pd.DataFrame(FRAME[["a", "b"]][:25])
     frame.loc[7, where] = 1e20
     labels = LABELS[:25]
-    score = spbn.CVLikelihood(frame, folds=labels)
+    score = spbn.scores.CVLikelihood(frame, folds=labels)
     expected = reference(frame, labels, node, parents, node_type)
-    family = spbn.Family(node, parents, spbn.NodeType.parse(node_type))
+    family = spbn.nodes.Family(node, parents, spbn.NodeType.parse(node_type))
     np.testing.assert_allclose(score.rows(family), expected, rtol=1e-8, atol=1e-8)
     assert score.local(node, parents, node_type) == pytest.approx(expected.sum(), rel=1e-8)
 
 
-@pytest.mark.parametrize("cpd", [spbn.CKDE, spbn.LinearGaussian])
+@pytest.mark.parametrize("cpd", [spbn.nodes.CKDE, spbn.nodes.LinearGaussian])
 @pytest.mark.parametrize(("node", "parents"), [("a", ()), ("b", ("a",)), ("a", ("b",))])
 def test_densities_of_a_value_of_1e20(cpd, node, parents):
     """Fitted without it, and asked for it."""
     train = FRAME[["a", "b"]][:25]
     test = train[:3].reset_index(drop=True)
     test.loc[1, "a"] = 1e20
-    rows = ckde_rows if cpd is spbn.CKDE else lg_rows
+    rows = ckde_rows if cpd is spbn.nodes.CKDE else lg_rows
     with localcontext() as context:
         context.prec = 120
         expected = [float(x) for x in rows(digits(test), digits(train), node, parents)]

@@ -10,7 +10,8 @@ from matplotlib.patches import Ellipse, FancyArrowPatch
 from PIL import Image
 
 import spbn
-from spbn import ArgumentError, BayesianNetwork, GraphError, NodeType, PackageError, Structure
+from spbn import BayesianNetwork, NodeType, Structure
+from spbn.errors import ArgumentError, GraphError, PackageError
 from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
 from spbn.plots.layout import layered, node_width, one_line, short_labels
 from spbn.plots.pictures import save_structure, to_dot, to_svg

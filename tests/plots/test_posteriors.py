@@ -51,5 +51,7 @@ def test_only_some_of_many_levels_are_drawn():
 def test_chosen_variables_only():
     posterior = mixed_network("lg").query({"x": 1.0}, n=50)
     assert list(panels(posterior.plot(["y", "x"]))) == ["y", "x"]
-    with pytest.raises(spbn.ArgumentError, match=r"variables must name nodes of the network\. Got 'w'"):
+    with pytest.raises(
+        spbn.errors.ArgumentError, match=r"variables must name nodes of the network\. Got 'w'"
+    ):
         posterior.plot(["w"])

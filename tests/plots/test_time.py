@@ -28,7 +28,7 @@ def test_slices():
         assert shown.count("a") == shown.count("b") == (slices or 3)
         assert {"t − 2", "t − 1", "t"} <= set(shown)
         assert ("t + 2" in shown) == (slices == 5)
-    with pytest.raises(spbn.ArgumentError, match="slices must be a whole number, 3 or more"):
+    with pytest.raises(spbn.errors.ArgumentError, match="slices must be a whole number, 3 or more"):
         dynamic.plot(slices=2)
     assert dynamic._repr_svg_().startswith("<?xml")
 

@@ -43,5 +43,5 @@ def test_it_draws_into_axes_and_keeps_times(found):
 
 
 def test_other_frames_are_refused():
-    with pytest.raises(spbn.ArgumentError, match="It lacks 'share'"):
+    with pytest.raises(spbn.errors.ArgumentError, match="It lacks 'share'"):
         plot_verdicts(pd.DataFrame({"a": [1.0]}))

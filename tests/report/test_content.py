@@ -20,7 +20,7 @@ def content(plain_network, plain_frame):
 
 
 def test_losses_are_differences_of_scores(content, plain_frame):
-    labels = spbn.CVLikelihood(plain_frame, folds=10, seed=0).folds
+    labels = spbn.scores.CVLikelihood(plain_frame, folds=10, seed=0).folds
 
     def score(*family):
         return naive.cv_rows(plain_frame, labels, *family).sum()
@@ -54,7 +54,7 @@ def test_what_cannot_be_fitted_is_lost_without_end():
     frame = pd.DataFrame({"a": a, "b": 2 * a, "c": a + rng.normal(size=60)})
     network = spbn.BayesianNetwork.fit(spbn.Structure("abc", [("a", "c")]), frame)
     both = spbn.Structure("abc", [("a", "c"), ("b", "c")])
-    cpds = {**network.cpds, "c": spbn.LinearGaussian("c", ("a", "b"), 0.0, (1.0, 0.0), 1.0)}
+    cpds = {**network.cpds, "c": spbn.nodes.LinearGaussian("c", ("a", "b"), 0.0, (1.0, 0.0), 1.0)}
     network = spbn.BayesianNetwork(both, cpds)
     importance = measure_importance(network, gather_rows(network, frame))
     assert importance.arcs["a", "c"].total == -math.inf
@@ -66,7 +66,7 @@ def test_scores_use_the_bandwidth_of_the_network(plain_frame, rule):
     structure = spbn.Structure("abc", [("a", "b")], "ckde")
     network = spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)
     importance = measure_importance(network, gather_rows(network, plain_frame))
-    score = spbn.CVLikelihood(plain_frame, folds=10, seed=0, bandwidth=rule)
+    score = spbn.scores.CVLikelihood(plain_frame, folds=10, seed=0, bandwidth=rule)
     assert importance.bandwidth == rule
     assert importance.scores["b"] == pytest.approx(score.local("b", ["a"], "ckde") / 120)
 
@@ -131,7 +131,7 @@ def test_verdicts_agree_with_the_limits_as_they_are_written(rows):
 def test_a_wrong_node_is_found(plain_frame):
     structure = spbn.Structure("abc")
     network = spbn.BayesianNetwork.fit(structure, plain_frame)
-    wrong = {**network.cpds, "c": spbn.LinearGaussian("c", (), 1.5, (), 1.0)}
+    wrong = {**network.cpds, "c": spbn.nodes.LinearGaussian("c", (), 1.5, (), 1.0)}
     checks = describe(spbn.BayesianNetwork(structure, wrong), data=plain_frame).checks
     assert checks["c"].verdict == "poor"
     assert checks["a"].verdict == "good"
@@ -172,8 +172,8 @@ def test_without_data_the_rows_of_ckde_nodes_are_used(plain_network, plain_frame
 def test_rows_of_different_fits_are_not_mixed(plain_frame):
     structure = spbn.Structure("ab", [("a", "b")], "ckde")
     cpds = {
-        "a": spbn.CKDE.fit(plain_frame[:60], "a"),
-        "b": spbn.CKDE.fit(plain_frame[60:], "b", ["a"]),
+        "a": spbn.nodes.CKDE.fit(plain_frame[:60], "a"),
+        "b": spbn.nodes.CKDE.fit(plain_frame[60:], "b", ["a"]),
     }
     assert gather_rows(spbn.BayesianNetwork(structure, cpds), None).source is Source.NONE
 
@@ -204,7 +204,7 @@ def test_thinning_is_the_same_every_time():
 
 
 def test_bad_data_is_refused(plain_network, plain_frame):
-    with pytest.raises(spbn.DataError, match="lacks column 'c'"):
+    with pytest.raises(spbn.errors.DataError, match="lacks column 'c'"):
         describe(plain_network, data=plain_frame[["a", "b"]])
 
 
@@ -225,12 +225,12 @@ def test_losses_know_what_is_clear():
 
 def test_scores_are_computed_with_the_networks_bandwidth(plain_frame):
     """In one dimension the two rules differ, and so does the score of a node without parents."""
-    labels = spbn.CVLikelihood(plain_frame, folds=10, seed=0).folds
+    labels = spbn.scores.CVLikelihood(plain_frame, folds=10, seed=0).folds
     for rule in ("scott", "silverman"):
         structure = spbn.Structure(list(plain_frame.columns), types="ckde")
         network = spbn.BayesianNetwork.fit(structure, plain_frame, bandwidth=rule)
         found = measure_importance(network, gather_rows(network, plain_frame)).scores["a"]
-        expected = spbn.CVLikelihood(plain_frame, folds=labels, bandwidth=rule).local("a", [], "ckde")
+        expected = spbn.scores.CVLikelihood(plain_frame, folds=labels, bandwidth=rule).local("a", [], "ckde")
         assert found == pytest.approx(expected / len(plain_frame), rel=1e-9)
 
 

@@ -153,7 +153,7 @@ class FoundByPC:
 
 @pytest.mark.parametrize("tests_run", [(3, 6, 1), 10])
 def test_a_network_found_by_pc(plain_network, tests_run):
-    pdag = spbn.PDAG("abc", [("a", "b")], [("b", "c")])
+    pdag = spbn.graphs.PDAG("abc", [("a", "b")], [("b", "c")])
     network = spbn.BayesianNetwork(
         plain_network.structure, plain_network.cpds, search=FoundByPC(pdag, tests_run)
     )
@@ -210,7 +210,7 @@ def written(text):
 def test_losses_stand_beside_twice_their_standard_error(plain_network, plain_frame):
     """Against the definition: twice the root of n times the variance of the rows' differences."""
     text = render(plain_network, data=plain_frame)
-    labels = spbn.CVLikelihood(plain_frame, folds=10, seed=0).folds
+    labels = spbn.scores.CVLikelihood(plain_frame, folds=10, seed=0).folds
     with_arc = naive.cv_rows(plain_frame, labels, "b", ["a"], "ckde")
     without = naive.cv_rows(plain_frame, labels, "b", [], "ckde")
     difference = with_arc - without
@@ -294,9 +294,9 @@ def test_why_a_search_stopped(network, frame, plain_network):
 
     steps = len(network.search.steps)
     assert how_learned(describe(network)).startswith(f"Learned by hill climbing in {steps} steps; it stopped")
-    score = spbn.CVLikelihood(frame, folds=3)
+    score = spbn.scores.CVLikelihood(frame, folds=3)
     start = spbn.Structure(frame.columns)
-    result = spbn.hill_climb(score, start, max_steps=0)
+    result = spbn.search.hill_climb(score, start, max_steps=0)
     unclimbed = spbn.BayesianNetwork.fit(start, frame, search=result)
     assert "took no steps" in Page(render(unclimbed)).text()
     assert "not recorded" in how_learned(describe(plain_network))
@@ -353,5 +353,5 @@ def test_arcs_have_their_confidence_where_it_was_computed(plain_network, plain_f
     assert "Believed, but not in this network" in text
     assert "replicates disagree)</title>" in text  # and in the graph
     assert 'id="confidence"' not in render(plain_network, data=plain_frame)
-    with pytest.raises(spbn.ArgumentError, match="about the nodes of the network"):
+    with pytest.raises(spbn.errors.ArgumentError, match="about the nodes of the network"):
         render(plain_network, confidence=Confidence((spbn.Structure("ab"),), {}, 120, ""))

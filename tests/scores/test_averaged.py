@@ -7,7 +7,7 @@ from spbn.scores.base import Averaged
 
 
 def test_it_is_the_mean_of_the_scores_and_of_their_validation():
-    scores = [spbn.ValidatedLikelihood(synthetic(80, seed=seed), folds=3) for seed in range(3)]
+    scores = [spbn.scores.ValidatedLikelihood(synthetic(80, seed=seed), folds=3) for seed in range(3)]
     averaged = Averaged(scores)
     for family in (("C", ("A", "B"), "ckde"), ("D", ("C",), "lg"), ("A", (), "blend")):
         assert averaged.local(*family) == pytest.approx(np.mean([s.local(*family) for s in scores]))
@@ -16,4 +16,4 @@ def test_it_is_the_mean_of_the_scores_and_of_their_validation():
 
 
 def test_scores_without_validation_have_none():
-    assert Averaged([spbn.BIC(synthetic(50, seed=seed)) for seed in range(2)]).validation is None
+    assert Averaged([spbn.scores.BIC(synthetic(50, seed=seed)) for seed in range(2)]).validation is None

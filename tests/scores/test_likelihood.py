@@ -5,7 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn import ArgumentError, Family, NodeType, Structure
+from spbn import NodeType, Structure
+from spbn.errors import ArgumentError
+from spbn.nodes import Family
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Variable
 
@@ -30,7 +32,7 @@ def test_cross_validation_agrees_with_the_definition(node_type, parents, rows, f
     node, *rest = names[: parents + 1]
     labels = fold_labels(rows, folds, seed)
     expected = cv_rows(frame, labels, node, rest, node_type)
-    score = spbn.CVLikelihood(frame, folds=labels)
+    score = spbn.scores.CVLikelihood(frame, folds=labels)
     np.testing.assert_allclose(
         score.rows(Family(node, tuple(rest), node_type)), expected, rtol=1e-8, atol=1e-8
     )
@@ -42,7 +44,7 @@ def test_holdout_agrees_with_the_definition(node_type):
     frame = nonlinear_frame(100, 3)
     train, test = frame[:70], frame[70:]
     expected = logpdf(test, train, "b", ["a", "c"], node_type)
-    score = spbn.HoldoutLikelihood(train, validation=test)
+    score = spbn.scores.HoldoutLikelihood(train, validation=test)
     assert score.local("b", ["a", "c"], node_type) == pytest.approx(expected.sum(), rel=1e-11)
     np.testing.assert_allclose(score.rows(Family("b", ("a", "c"), node_type)), expected, rtol=1e-10)
 
@@ -54,10 +56,12 @@ def test_validated_is_cross_validation_and_holdout_together(node_type):
     frame = nonlinear_frame(100, 3)
     train, test = frame[:70], frame[70:]
     labels = fold_labels(70, 4, 1)
-    both = spbn.ValidatedLikelihood(train, folds=labels, validation=test)
+    both = spbn.scores.ValidatedLikelihood(train, folds=labels, validation=test)
     family = ("b", ("a", "c"), node_type)
-    assert both.local(*family) == spbn.CVLikelihood(train, folds=labels).local(*family)
-    assert both.validation_local(*family) == spbn.HoldoutLikelihood(train, validation=test).local(*family)
+    assert both.local(*family) == spbn.scores.CVLikelihood(train, folds=labels).local(*family)
+    assert both.validation_local(*family) == spbn.scores.HoldoutLikelihood(train, validation=test).local(
+        *family
+    )
     structure = Structure("abc", [("a", "b"), ("c", "b")], node_type)
     assert both.validation_total(structure) == pytest.approx(
         sum(both.validation_local(*f) for f in structure.families()), rel=1e-13
@@ -80,7 +84,7 @@ def test_a_function_as_bandwidth():
     for label in range(3):
         test = labels == label
         expected[test] = ckde_logpdf(frame[test], frame[~test], "c", ["a", "b"], rule)
-    score = spbn.CVLikelihood(frame, folds=labels, bandwidth=rule)
+    score = spbn.scores.CVLikelihood(frame, folds=labels, bandwidth=rule)
     np.testing.assert_allclose(score.rows(Family("c", ("a", "b"), NodeType.CKDE)), expected, rtol=1e-10)
     assert score.local("c", ["a", "b"], "ckde") == pytest.approx(expected.sum(), rel=1e-11)
     assert score.local("c", [], "ckde") == pytest.approx(
@@ -96,14 +100,14 @@ def test_silverman():
         return (4 / (rows * (d + 2))) ** (2 / (d + 4)) * np.cov(data.T)
 
     expected = ckde_logpdf(frame[70:], frame[:70], "a", ["b", "c"], silverman).sum()
-    score = spbn.HoldoutLikelihood(frame[:70], validation=frame[70:], bandwidth="silverman")
+    score = spbn.scores.HoldoutLikelihood(frame[:70], validation=frame[70:], bandwidth="silverman")
     assert score.local("a", ["b", "c"], "ckde") == pytest.approx(expected, rel=1e-11)
 
 
 def test_offsets_and_units_change_nothing_that_matters():
     frame = nonlinear_frame(80, 3)
     moved = frame.round(5) * [1.0, 1e3, 1e-3] + [1e8, 0, -5.0]
-    plain, other = spbn.CVLikelihood(frame.round(5), seed=1), spbn.CVLikelihood(moved, seed=1)
+    plain, other = spbn.scores.CVLikelihood(frame.round(5), seed=1), spbn.scores.CVLikelihood(moved, seed=1)
     for node_type in CONTINUOUS:
         difference = other.local("b", ["a", "c"], node_type) - plain.local("b", ["a", "c"], node_type)
         assert difference == pytest.approx(-80 * np.log(1e3), rel=1e-6)
@@ -112,7 +116,7 @@ def test_offsets_and_units_change_nothing_that_matters():
 def test_an_outlier_in_a_fold_is_survived():
     frame = nonlinear_frame(80, 3)
     frame.loc[17, "a"] = 1e9
-    score = spbn.CVLikelihood(frame, folds=4)
+    score = spbn.scores.CVLikelihood(frame, folds=4)
     labels = score.folds
     for node_type in CONTINUOUS:
         expected = cv_rows(frame, labels, "b", ["a"], node_type).sum()
@@ -123,13 +127,13 @@ def test_parents_that_are_absurdly_far_away_leave_the_density_right():
     """The density there is that of the nearest kernel, not the difference of two huge numbers."""
     train, test = nonlinear_frame(60, 2), nonlinear_frame(20, 2, 1)
     test.loc[3, "a"] = 1e9
-    cpd = spbn.CKDE.fit(train, "b", ["a"])
+    cpd = spbn.nodes.CKDE.fit(train, "b", ["a"])
     (h_aa, h_ab), (_, h_bb) = cpd.bandwidth
     nearest = train["a"].argmax()
     test.loc[3, "b"] = train["b"][nearest] + h_ab / h_aa * (1e9 - train["a"][nearest])
     expected = ckde_logpdf(test.drop(index=3), train, "b", ["a"]).sum()
     expected -= 0.5 * np.log(2 * np.pi * (h_bb - h_ab**2 / h_aa))
-    score = spbn.HoldoutLikelihood(train, validation=test)
+    score = spbn.scores.HoldoutLikelihood(train, validation=test)
     assert score.local("b", ["a"], "ckde") == pytest.approx(expected, rel=1e-6)
     assert score.rows(Family("b", ("a",), NodeType.CKDE)).sum() == pytest.approx(expected, rel=1e-6)
 
@@ -138,10 +142,10 @@ def test_validation_rows_that_spread_far_more_than_training_rows(rng):
     """Sums of squares of such rows cancel; the rows themselves do not."""
     x = rng.normal(size=50)
     train = pd.DataFrame({"x": x, "y": 2 * x + 0.01 * rng.normal(size=50)})
-    cpd = spbn.LinearGaussian.fit(train, "y", ["x"])
+    cpd = spbn.nodes.LinearGaussian.fit(train, "y", ["x"])
     far = rng.normal(size=30) * 1e6
     test = pd.DataFrame({"x": far, "y": cpd.intercept + cpd.coefficients[0] * far})
-    score = spbn.HoldoutLikelihood(train, validation=test)
+    score = spbn.scores.HoldoutLikelihood(train, validation=test)
     expected = -15 * np.log(2 * np.pi * cpd.variance)
     assert score.local("y", ["x"]) == pytest.approx(expected, rel=1e-4)
 
@@ -152,11 +156,11 @@ def test_rows_are_checked_and_ordered_like_local():
     def lopsided(data):
         return np.diag(np.linspace(0.1, 0.5, data.shape[1]))
 
-    score = spbn.CVLikelihood(frame, folds=3, bandwidth=lopsided)
+    score = spbn.scores.CVLikelihood(frame, folds=3, bandwidth=lopsided)
     family = Family("a", ("c", "b"), NodeType.CKDE)
     assert score.rows(family).sum() == pytest.approx(score.local("a", ["c", "b"], "ckde"), rel=1e-12)
     assert score.rows(("a", ["b", "c"], "ckde")).sum() == pytest.approx(score.rows(family).sum(), rel=1e-12)
-    with pytest.raises(spbn.GraphError, match="no column 'z'"):
+    with pytest.raises(spbn.errors.GraphError, match="no column 'z'"):
         score.rows(Family("z"))
     with pytest.raises(ArgumentError, match="a node type must be"):
         score.rows(Family("a", (), "normal"))
@@ -165,13 +169,15 @@ def test_rows_are_checked_and_ordered_like_local():
 def test_a_bandwidth_function_that_finds_none_scores_minus_infinity():
     frame = nonlinear_frame(60, 2)
     for useless in (np.nan, -1.0, 0.0):
-        score = spbn.CVLikelihood(frame, folds=3, bandwidth=lambda data, h=useless: h * np.eye(data.shape[1]))
+        score = spbn.scores.CVLikelihood(
+            frame, folds=3, bandwidth=lambda data, h=useless: h * np.eye(data.shape[1])
+        )
         assert score.local("a", ["b"], "ckde") == -np.inf
 
 
 def test_leaving_one_out():
     frame = nonlinear_frame(25, 2)
-    score = spbn.CVLikelihood(frame, folds=25)
+    score = spbn.scores.CVLikelihood(frame, folds=25)
     for node_type in CONTINUOUS:
         expected = cv_rows(frame, score.folds, "b", ["a"], node_type).sum()
         assert score.local("b", ["a"], node_type) == pytest.approx(expected, rel=1e-10)
@@ -180,7 +186,7 @@ def test_leaving_one_out():
 def test_a_column_that_is_constant_outside_of_a_fold_scores_minus_infinity():
     frame = nonlinear_frame(40, 2).assign(rare=0.0)
     frame.loc[3, "rare"] = 1.0
-    score = spbn.CVLikelihood(frame, folds=4)
+    score = spbn.scores.CVLikelihood(frame, folds=4)
     for node_type in CONTINUOUS:
         assert score.local("rare", [], node_type) == -np.inf
         assert score.local("a", ["rare"], node_type) == -np.inf
@@ -189,14 +195,14 @@ def test_a_column_that_is_constant_outside_of_a_fold_scores_minus_infinity():
 
 
 def test_too_few_rows_score_minus_infinity():
-    score = spbn.CVLikelihood(nonlinear_frame(8, 7), folds=2)
+    score = spbn.scores.CVLikelihood(nonlinear_frame(8, 7), folds=2)
     for node_type in CONTINUOUS:
         assert score.local("a", list("bcdefg"), node_type) == -np.inf
 
 
 def test_seeds_decide_the_folds_and_the_split():
     frame = nonlinear_frame(60, 2)
-    for make in (spbn.CVLikelihood, spbn.HoldoutLikelihood, spbn.ValidatedLikelihood):
+    for make in (spbn.scores.CVLikelihood, spbn.scores.HoldoutLikelihood, spbn.scores.ValidatedLikelihood):
         values = [make(frame, seed=seed).local("a", ["b"], "ckde") for seed in (0, 0, 1)]
         assert values[0] == values[1]
         assert values[0] != values[2]
@@ -205,19 +211,19 @@ def test_seeds_decide_the_folds_and_the_split():
 @pytest.mark.parametrize("folds", [1, 61, 0])
 def test_folds_that_make_no_sense_are_refused(folds):
     with pytest.raises(ArgumentError, match="folds must be between 2 and the number of rows"):
-        spbn.CVLikelihood(nonlinear_frame(60, 2), folds=folds)
+        spbn.scores.CVLikelihood(nonlinear_frame(60, 2), folds=folds)
 
 
 def test_options_are_checked_before_any_work():
     frame = nonlinear_frame(60, 2)
     with pytest.raises(ArgumentError, match="validation must be a fraction"):
-        spbn.ValidatedLikelihood(frame, validation=1.2)
+        spbn.scores.ValidatedLikelihood(frame, validation=1.2)
     with pytest.raises(ArgumentError, match="bandwidth must be"):
-        spbn.CVLikelihood(frame, bandwidth="wide")
+        spbn.scores.CVLikelihood(frame, bandwidth="wide")
     with pytest.raises(ArgumentError, match="engine must be"):
-        spbn.CVLikelihood(frame, engine="gpu")
-    with pytest.raises(spbn.DataError, match="lacks column 'b'"):
-        spbn.ValidatedLikelihood(frame, validation=frame[["a"]])
+        spbn.scores.CVLikelihood(frame, engine="gpu")
+    with pytest.raises(spbn.errors.DataError, match="lacks column 'b'"):
+        spbn.scores.ValidatedLikelihood(frame, validation=frame[["a"]])
 
 
 def test_work_is_shared_between_families(monkeypatch):
@@ -232,7 +238,7 @@ def test_work_is_shared_between_families(monkeypatch):
         return original(points, columns, *rest, **options)
 
     monkeypatch.setattr(kernels, "log_density", counting)
-    score = spbn.CVLikelihood(nonlinear_frame(60, 3), folds=3)
+    score = spbn.scores.CVLikelihood(nonlinear_frame(60, 3), folds=3)
     score.local_many(
         [
             Family("a", ("b",), NodeType.CKDE),

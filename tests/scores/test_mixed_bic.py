@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn import BIC
+from spbn.scores import BIC
 
 from strategies import mixed_frame
 

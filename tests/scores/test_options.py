@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import Family, NodeType, kernels
+from spbn import NodeType, kernels
+from spbn.nodes import Family
 from spbn.tables.splits import fold_labels, holdout_rows
 
 from naive import ckde_logpdf, cv_rows, silverman
@@ -67,37 +68,39 @@ HOLDOUT = {
 @pytest.mark.parametrize("name", CV)
 def test_cross_validation(name):
     options, expected = CV[name]
-    score = spbn.CVLikelihood(**{"data": FRAME, **options})
+    score = spbn.scores.CVLikelihood(**{"data": FRAME, **options})
     np.testing.assert_allclose(score.rows(FAMILY), expected(), rtol=1e-9)
-    assert abs(score.local(*FAMILY) - spbn.CVLikelihood(FRAME).local(*FAMILY)) > 0.01
+    assert abs(score.local(*FAMILY) - spbn.scores.CVLikelihood(FRAME).local(*FAMILY)) > 0.01
 
 
 @pytest.mark.parametrize("name", HOLDOUT)
 def test_holdout(name):
     options, expected = HOLDOUT[name]
-    score = spbn.HoldoutLikelihood(**{"data": FRAME, **options})
+    score = spbn.scores.HoldoutLikelihood(**{"data": FRAME, **options})
     np.testing.assert_allclose(score.rows(FAMILY), expected(), rtol=1e-9)
-    assert abs(score.local(*FAMILY) - spbn.HoldoutLikelihood(FRAME).local(*FAMILY)) > 0.01
+    assert abs(score.local(*FAMILY) - spbn.scores.HoldoutLikelihood(FRAME).local(*FAMILY)) > 0.01
 
 
 @pytest.mark.parametrize("options", [{"folds": 4}, {"seed": 7}, {"validation": 0.4}])
 def test_the_rows_of_the_validated_likelihood(options):
     train, test, labels = validated_split(FRAME, **options)
-    score = spbn.ValidatedLikelihood(FRAME, **options)
+    score = spbn.scores.ValidatedLikelihood(FRAME, **options)
     np.testing.assert_allclose(score.rows(FAMILY), cross_validated(train, labels), rtol=1e-9)
     np.testing.assert_allclose(score.validation_rows(FAMILY), held_out(train, test), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("bandwidth", "naive_rule"), [("silverman", silverman), (rule, rule)])
 def test_the_bandwidth_of_both_halves(bandwidth, naive_rule):
-    score = spbn.ValidatedLikelihood(FRAME, folds=LABELS, validation=OTHER, bandwidth=bandwidth)
+    score = spbn.scores.ValidatedLikelihood(FRAME, folds=LABELS, validation=OTHER, bandwidth=bandwidth)
     np.testing.assert_allclose(score.rows(FAMILY), cross_validated(FRAME, LABELS, naive_rule), rtol=1e-9)
     np.testing.assert_allclose(score.validation_rows(FAMILY), held_out(FRAME, OTHER, naive_rule), rtol=1e-9)
     assert score.local(*FAMILY) == pytest.approx(score.rows(FAMILY).sum(), rel=1e-11)
     assert score.validation_local(*FAMILY) == pytest.approx(score.validation_rows(FAMILY).sum(), rel=1e-11)
 
 
-@pytest.mark.parametrize("make", [spbn.CVLikelihood, spbn.HoldoutLikelihood, spbn.ValidatedLikelihood])
+@pytest.mark.parametrize(
+    "make", [spbn.scores.CVLikelihood, spbn.scores.HoldoutLikelihood, spbn.scores.ValidatedLikelihood]
+)
 def test_the_engine(make, monkeypatch):
     engines = []
     original = kernels.log_density
@@ -119,11 +122,11 @@ def test_the_engine(make, monkeypatch):
 @pytest.mark.parametrize(
     ("make", "options"),
     [
-        (spbn.BIC, {}),
-        (spbn.BGe, {}),
-        (spbn.CVLikelihood, {}),
-        (spbn.HoldoutLikelihood, {"validation": OTHER.replace({"a": {OTHER["a"][3]: np.nan}})}),
-        (spbn.ValidatedLikelihood, {"validation": OTHER.replace({"a": {OTHER["a"][3]: np.nan}})}),
+        (spbn.scores.BIC, {}),
+        (spbn.scores.BGe, {}),
+        (spbn.scores.CVLikelihood, {}),
+        (spbn.scores.HoldoutLikelihood, {"validation": OTHER.replace({"a": {OTHER["a"][3]: np.nan}})}),
+        (spbn.scores.ValidatedLikelihood, {"validation": OTHER.replace({"a": {OTHER["a"][3]: np.nan}})}),
     ],
 )
 def test_missing_rows(make, options):
@@ -133,7 +136,7 @@ def test_missing_rows(make, options):
     for part in ("data", "validation"):
         if part in options or part == "data":
             data = holes if part == "data" else FRAME
-            with pytest.raises(spbn.DataError, match="missing='drop'"):
+            with pytest.raises(spbn.errors.DataError, match="missing='drop'"):
                 make(data, **(options if part == "validation" else whole))
     score, expected = make(holes, missing="drop", **options), make(holes.dropna(), **whole)
     assert score.local("b", ["a", "c"]) == expected.local("b", ["a", "c"])
@@ -143,6 +146,9 @@ def test_missing_rows(make, options):
 
 def test_every_argument_is_tested_here():
     elsewhere = {"missing", "engine", "smoothing"}
-    assert set(inspect.signature(spbn.CVLikelihood).parameters) == set(CV) | elsewhere
-    assert set(inspect.signature(spbn.HoldoutLikelihood).parameters) == set(HOLDOUT) | elsewhere
-    assert set(inspect.signature(spbn.ValidatedLikelihood).parameters) == set(CV) | set(HOLDOUT) | elsewhere
+    assert set(inspect.signature(spbn.scores.CVLikelihood).parameters) == set(CV) | elsewhere
+    assert set(inspect.signature(spbn.scores.HoldoutLikelihood).parameters) == set(HOLDOUT) | elsewhere
+    assert (
+        set(inspect.signature(spbn.scores.ValidatedLikelihood).parameters)
+        == set(CV) | set(HOLDOUT) | elsewhere
+    )

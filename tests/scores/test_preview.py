@@ -71,12 +71,12 @@ def test_most_families_are_never_computed_in_full(monkeypatch: pytest.MonkeyPatc
         lambda self, batch: computed.extend(batch.keys) or compute(self, batch),
     )
     start = spbn.Structure(score.nodes, types="ckde")
-    found = spbn.hill_climb(score, start, types=("ckde",))
+    found = spbn.search.hill_climb(score, start, types=("ckde",))
     with_estimates = len(computed)
     computed.clear()
     monkeypatch.setattr(preview, "FEWEST_ROWS", 1 << 40)
     again = ValidatedLikelihood(datasets.synthetic(ROWS, seed=2))
-    assert spbn.hill_climb(again, start, types=("ckde",)).structure == found.structure
+    assert spbn.search.hill_climb(again, start, types=("ckde",)).structure == found.structure
     assert with_estimates < 0.7 * len(computed)
 
 
@@ -102,7 +102,7 @@ def test_gains_are_as_good_as_they_say(table: str, node_type: NodeType) -> None:
 def test_small_tables_have_none() -> None:
     assert CVLikelihood(datasets.synthetic(2_000, seed=1)).preview is None
     assert CVLikelihood(datasets.synthetic(2_000, seed=1), bandwidth="cv").preview is None
-    assert spbn.BIC(datasets.synthetic(2_000, seed=1)).preview is None
+    assert spbn.scores.BIC(datasets.synthetic(2_000, seed=1)).preview is None
 
 
 @pytest.mark.usefixtures("small")

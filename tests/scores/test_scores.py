@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spbn
-from spbn import Family, GraphError, NodeType, Structure
+from spbn import NodeType, Structure
+from spbn.errors import GraphError
+from spbn.nodes import Family
 from spbn.nodes.families import families_of
 from spbn.scores.base import FamilyCache
 
@@ -16,11 +18,11 @@ from strategies import arcs_of_dag, nonlinear_frame
 
 FRAME = nonlinear_frame(60, 7)
 SCORES = {
-    "bic": spbn.BIC(FRAME),
-    "bge": spbn.BGe(FRAME),
-    "cv": spbn.CVLikelihood(FRAME, folds=5),
-    "holdout": spbn.HoldoutLikelihood(FRAME),
-    "validated": spbn.ValidatedLikelihood(FRAME, folds=5),
+    "bic": spbn.scores.BIC(FRAME),
+    "bge": spbn.scores.BGe(FRAME),
+    "cv": spbn.scores.CVLikelihood(FRAME, folds=5),
+    "holdout": spbn.scores.HoldoutLikelihood(FRAME),
+    "validated": spbn.scores.ValidatedLikelihood(FRAME, folds=5),
 }
 every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
 
@@ -29,8 +31,8 @@ every_score = pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
 @pytest.mark.parametrize("name", reference.TABLES)
 def test_reference_scores(shared, name):
     frame, numbers = reference.load(shared, name)
-    cv = spbn.CVLikelihood(frame, folds=numbers["cv_labels"])
-    bic, bge = spbn.BIC(frame), spbn.BGe(frame)
+    cv = spbn.scores.CVLikelihood(frame, folds=numbers["cv_labels"])
+    bic, bge = spbn.scores.BIC(frame), spbn.scores.BGe(frame)
     for family in numbers["families"]:
         node, parents = family["node"], family["parents"]
         assert cv.local(node, parents, "ckde") == pytest.approx(family["ckde"], rel=1e-11)
@@ -80,7 +82,7 @@ def test_a_batch_equals_one_by_one(score):
 @every_score
 def test_a_linear_combination_scores_minus_infinity(score):
     frame = FRAME.assign(sum=FRAME["a"] + FRAME["b"], tenth=FRAME["a"] / 10)
-    options = {"iss_w": 11} if isinstance(score, spbn.BGe) else {}
+    options = {"iss_w": 11} if isinstance(score, spbn.scores.BGe) else {}
     collinear = type(score)(frame * 1e6, **options)
     for node_type in score.node_types:
         assert collinear.local("sum", ["a", "b"], node_type) == -np.inf
@@ -98,12 +100,19 @@ def test_unknown_nodes_are_refused(score):
         score.local("a", ["a"])
     with pytest.raises(GraphError, match="distinct other nodes"):
         score.local("a", ["b", "b"])
-    with pytest.raises(spbn.ArgumentError, match="a node type must be"):
+    with pytest.raises(spbn.errors.ArgumentError, match="a node type must be"):
         score.local("a", [], "gaussian")
 
 
 @pytest.mark.parametrize(
-    "score", [spbn.BIC, spbn.BGe, spbn.CVLikelihood, spbn.HoldoutLikelihood, spbn.ValidatedLikelihood]
+    "score",
+    [
+        spbn.scores.BIC,
+        spbn.scores.BGe,
+        spbn.scores.CVLikelihood,
+        spbn.scores.HoldoutLikelihood,
+        spbn.scores.ValidatedLikelihood,
+    ],
 )
 @pytest.mark.parametrize(
     ("data", "message"),
@@ -114,7 +123,7 @@ def test_unknown_nodes_are_refused(score):
     ],
 )
 def test_bad_data_is_refused(score, data, message):
-    with pytest.raises(spbn.DataError, match=message):
+    with pytest.raises(spbn.errors.DataError, match=message):
         score(data)
 
 
@@ -140,7 +149,7 @@ def test_the_cache_computes_once_and_forgets_when_full():
 def test_types_may_be_written_as_text():
     score = SCORES["cv"]
     expected = score.local("a", ["b"], NodeType.CKDE)
-    fresh = spbn.CVLikelihood(FRAME, folds=5)
+    fresh = spbn.scores.CVLikelihood(FRAME, folds=5)
     assert fresh.local_many([Family("a", ("b",), "ckde"), ("a", ["b"], "ckde")]).tolist() == [
         expected,
         expected,

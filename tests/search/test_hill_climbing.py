@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn import ArgumentError, DataError, GraphError, Structure, hill_climb
-from spbn.search import AddArc, ChangeType, deltas
+from spbn import Structure
+from spbn.errors import ArgumentError, DataError, GraphError
+from spbn.search import AddArc, ChangeType, deltas, hill_climb
 
 import reference
 from naive import possible_operators
@@ -24,7 +25,7 @@ def test_reference_searches(shared, name, run):
     """The same steps with the same deltas, to the same network."""
     frame, numbers = reference.load(shared, name)
     expected = numbers["hc"][run]
-    score = spbn.ValidatedLikelihood(
+    score = spbn.scores.ValidatedLikelihood(
         frame.iloc[numbers["train_rows"]],
         folds=numbers["train_labels"],
         validation=frame.iloc[numbers["validation_rows"]],
@@ -59,7 +60,7 @@ def test_engines_take_the_same_steps_with_20000_rows():
 def assert_engines_agree(frame, patience):
     exact, spectral = (
         hill_climb(
-            spbn.ValidatedLikelihood(frame, engine=engine),
+            spbn.scores.ValidatedLikelihood(frame, engine=engine),
             Structure(frame.columns, types="ckde"),
             patience=patience,
         )
@@ -83,10 +84,10 @@ def step_name(operator):
 
 
 SCORES = {
-    "bic": spbn.BIC(FRAME),
-    "bge": spbn.BGe(FRAME),
-    "cv": spbn.CVLikelihood(FRAME, folds=4),
-    "validated": spbn.ValidatedLikelihood(FRAME, folds=4),
+    "bic": spbn.scores.BIC(FRAME),
+    "bge": spbn.scores.BGe(FRAME),
+    "cv": spbn.scores.CVLikelihood(FRAME, folds=4),
+    "validated": spbn.scores.ValidatedLikelihood(FRAME, folds=4),
 }
 
 
@@ -165,13 +166,13 @@ def test_equivalent_structures_do_not_send_the_search_around_in_circles():
 @settings(max_examples=10)
 @given(order=st.permutations("abcd"))
 def test_the_column_order_matters_only_for_ties(order):
-    result = hill_climb(spbn.CVLikelihood(FRAME[list(order)], folds=4), Structure(order, types="ckde"))
+    result = hill_climb(spbn.scores.CVLikelihood(FRAME[list(order)], folds=4), Structure(order, types="ckde"))
     assert result.structure == hill_climb(SCORES["cv"], Structure("abcd", types="ckde")).structure
 
 
 @pytest.mark.parametrize("nodes", ["dcba", "cab"])
 def test_a_start_may_have_some_of_the_columns_in_any_order(nodes):
-    alone = spbn.CVLikelihood(FRAME[list(nodes)], folds=SCORES["cv"].folds)
+    alone = spbn.scores.CVLikelihood(FRAME[list(nodes)], folds=SCORES["cv"].folds)
     start = Structure(nodes, types="ckde")
     expected, found = hill_climb(alone, start), hill_climb(SCORES["cv"], start)
     assert [step.operator for step in found.steps] == [step.operator for step in expected.steps]
@@ -181,7 +182,9 @@ def test_a_start_may_have_some_of_the_columns_in_any_order(nodes):
 def test_many_families_are_asked_about_in_parts(monkeypatch):
     expected = hill_climb(SCORES["validated"], Structure("abcd", types="lg"))
     monkeypatch.setattr(deltas, "LARGEST_BATCH", 12)
-    assert hill_climb(spbn.ValidatedLikelihood(FRAME, folds=4), Structure("abcd", types="lg")) == expected
+    assert (
+        hill_climb(spbn.scores.ValidatedLikelihood(FRAME, folds=4), Structure("abcd", types="lg")) == expected
+    )
 
 
 def test_constraints_are_kept():
@@ -245,7 +248,7 @@ def test_steps_are_called_back_and_an_interrupt_comes_through():
 
 def test_collinear_columns_are_survived():
     frame = FRAME.assign(sum=FRAME["a"] + FRAME["b"], copy=FRAME["a"])
-    score = spbn.ValidatedLikelihood(frame, folds=4)
+    score = spbn.scores.ValidatedLikelihood(frame, folds=4)
     for start in ("lg", "ckde"):
         result = hill_climb(score, Structure(frame.columns, types=start))
         assert np.isfinite(result.score)
@@ -255,7 +258,7 @@ def test_collinear_columns_are_survived():
 
 def test_a_node_that_cannot_be_fitted_does_not_hide_the_others():
     frame = FRAME.assign(rare=np.eye(1, len(FRAME), 3)[0])
-    score = spbn.ValidatedLikelihood(frame, folds=4)
+    score = spbn.scores.ValidatedLikelihood(frame, folds=4)
     result = hill_climb(score, Structure(frame.columns, types="ckde"))
     assert result.score == -np.inf
     assert len(result.structure.arcs) > 1
@@ -264,9 +267,9 @@ def test_a_node_that_cannot_be_fitted_does_not_hide_the_others():
 
 def test_a_wild_value_in_one_column_does_not_stop_the_others(rng):
     frame = nonlinear_frame(300, 3).assign(s=rng.normal(size=300))
-    calm = hill_climb(spbn.ValidatedLikelihood(frame), Structure(frame.columns, types="ckde"))
+    calm = hill_climb(spbn.scores.ValidatedLikelihood(frame), Structure(frame.columns, types="ckde"))
     frame.loc[5, "s"] = 1e9
-    wild = hill_climb(spbn.ValidatedLikelihood(frame), Structure(frame.columns, types="ckde"))
+    wild = hill_climb(spbn.scores.ValidatedLikelihood(frame), Structure(frame.columns, types="ckde"))
     assert [arc for arc in wild.structure.arcs if "s" not in arc] == [
         a for a in calm.structure.arcs if "s" not in a
     ]
@@ -280,7 +283,7 @@ def test_one_and_two_threads_give_the_same_search():
         for count in (1, threads):
             numba.set_num_threads(count)
             results.append(
-                hill_climb(spbn.ValidatedLikelihood(FRAME, folds=4), Structure("abcd", types="ckde"))
+                hill_climb(spbn.scores.ValidatedLikelihood(FRAME, folds=4), Structure("abcd", types="ckde"))
             )
     finally:
         numba.set_num_threads(threads)
@@ -340,7 +343,7 @@ def test_starts_that_do_not_fit_are_refused():
 def test_exhaustive_search_agrees_on_two_nodes():
     """Two nodes: three graphs and four pairs of types can be tried out."""
     frame = FRAME[["a", "b"]]
-    score = spbn.CVLikelihood(frame, folds=4)
+    score = spbn.scores.CVLikelihood(frame, folds=4)
     every = [
         Structure("ab", arcs, {"a": s, "b": t})
         for arcs in ([], [("a", "b")], [("b", "a")])

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn import KnowledgeError, Structure
+from spbn import Structure
+from spbn.errors import KnowledgeError
 from spbn.search import AddArc
 
 from strategies import mixed_frame
@@ -38,7 +39,7 @@ def test_no_arc_goes_from_numbers_to_levels(seed, rare, model):
         lambda frame, **k: spbn.learn(frame, **k),
         lambda frame, **k: spbn.learn(frame, model="gbn", **k),
         lambda frame, **k: spbn.learn(frame, algorithm="pc", **k),
-        lambda frame, **k: spbn.hill_climb(spbn.BIC(frame), _start(), types=("lg",), **k),
+        lambda frame, **k: spbn.search.hill_climb(spbn.scores.BIC(frame), _start(), types=("lg",), **k),
     ],
 )
 def test_required_arcs_into_levels_are_refused_before_anything_is_scored(ask, monkeypatch):
@@ -55,8 +56,8 @@ def _start():
 
 
 def test_required_arcs_may_come_from_an_iterator():
-    found = spbn.hill_climb(
-        spbn.BIC(mixed_frame(60)), _start(), types=("lg",), required_arcs=iter([("w", "c")])
+    found = spbn.search.hill_climb(
+        spbn.scores.BIC(mixed_frame(60)), _start(), types=("lg",), required_arcs=iter([("w", "c")])
     )
     assert ("w", "c") in found.structure.arcs
 
@@ -64,7 +65,7 @@ def test_required_arcs_may_come_from_an_iterator():
 def test_a_start_with_an_arc_into_levels_is_refused():
     start = Structure(list("abcuvw"), [("a", "u")], dict(_start().types))
     with pytest.raises(KnowledgeError, match="reverse it"):
-        spbn.hill_climb(spbn.BIC(mixed_frame(60)), start, types=("lg",))
+        spbn.search.hill_climb(spbn.scores.BIC(mixed_frame(60)), start, types=("lg",))
 
 
 def truth():

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn import GraphError, NodeType, Structure
+from spbn import NodeType, Structure
+from spbn.errors import GraphError
 from spbn.search import AddArc, ChangeType, RemoveArc, ReverseArc
 
 from naive import possible_operators

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import ArgumentError, Structure, hill_climb
-from spbn.search import AddArc, SearchInterrupted, hill_climbing
+from spbn import Structure
+from spbn.errors import ArgumentError
+from spbn.search import AddArc, SearchInterrupted, hill_climb, hill_climbing
 from spbn.search.hill_climbing import Step, Trail
 
 from strategies import ScoreOf, random_local
@@ -98,9 +99,9 @@ def test_a_likelihood_search_goes_on_too():
     a, b, c = rng.normal(size=(3, 80))
     frame = {"a": a, "b": np.sin(2 * a) + 0.3 * b, "c": a * b + c}
     start = Structure("abc", types="ckde")
-    whole = hill_climb(spbn.ValidatedLikelihood(frame, folds=3), start)
-    cut = hill_climb(spbn.ValidatedLikelihood(frame, folds=3), start, max_steps=2)
-    after = hill_climb(spbn.ValidatedLikelihood(frame, folds=3), start, taken=cut.steps)
+    whole = hill_climb(spbn.scores.ValidatedLikelihood(frame, folds=3), start)
+    cut = hill_climb(spbn.scores.ValidatedLikelihood(frame, folds=3), start, max_steps=2)
+    after = hill_climb(spbn.scores.ValidatedLikelihood(frame, folds=3), start, taken=cut.steps)
     assert [step.operator for step in after.steps] == [step.operator for step in whole.steps]
     assert after.structure == whole.structure
     assert after.score == pytest.approx(whole.score)

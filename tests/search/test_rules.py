@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spbn import BIC, NodeType, Structure, hill_climb
-from spbn.search import AddArc, ChangeType, RemoveArc, ReverseArc
+from spbn import NodeType, Structure
+from spbn.scores import BIC
+from spbn.search import AddArc, ChangeType, RemoveArc, ReverseArc, hill_climb
 from spbn.search.hill_climbing import Trail
 
 from naive import climb, is_acyclic, possible_operators

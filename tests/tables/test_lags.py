@@ -92,14 +92,14 @@ def test_dates_are_times(kind):
     ],
 )
 def test_times_that_make_no_sense(times, message):
-    with pytest.raises(spbn.DataError, match=message):
+    with pytest.raises(spbn.errors.DataError, match=message):
         runs_of({"t": times, "x": range(len(times))}, series=None, time="t")
 
 
 def test_times_may_repeat_in_different_series():
     data = {"s": ["a", "b", "a", "b"], "t": [0, 0, 1, 1], "x": range(4)}
     assert runs_of(data, series="s", time="t").windows(2).tolist() == [[2, 0], [3, 1]]
-    with pytest.raises(spbn.DataError, match="name the column that tells series apart"):
+    with pytest.raises(spbn.errors.DataError, match="name the column that tells series apart"):
         runs_of(data, series=None, time="t")
 
 
@@ -111,21 +111,21 @@ def test_the_step_that_is_expected_counts():
 
 
 def test_missing_columns_and_series():
-    with pytest.raises(spbn.DataError, match=r"lacks the column 'm' \(series='m'\)"):
+    with pytest.raises(spbn.errors.DataError, match=r"lacks the column 'm' \(series='m'\)"):
         runs_of({"x": [1.0]}, series="m", time=None)
-    with pytest.raises(spbn.DataError, match="does not say which series row 2"):
+    with pytest.raises(spbn.errors.DataError, match="does not say which series row 2"):
         runs_of({"m": ["a", None], "x": [1.0, 2.0]}, series="m", time=None)
 
 
 def test_times_in_the_index_are_pointed_out():
     frame = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index([0, 1], name="t"))
-    with pytest.raises(spbn.DataError, match=r"It is in the index: pass data.reset_index\(\)"):
+    with pytest.raises(spbn.errors.DataError, match=r"It is in the index: pass data.reset_index\(\)"):
         runs_of(frame, series=None, time="t")
 
 
 def test_a_column_that_is_called_like_a_lagged_one():
     table = as_table({"x": [1.0, 2.0], "x[t-1]": [1.0, 2.0]})
-    with pytest.raises(spbn.DataError, match=r"called 'x\[t-1\]'"):
+    with pytest.raises(spbn.errors.DataError, match=r"called 'x\[t-1\]'"):
         lagged_table(table, np.array([[1, 0]]), range(2))
 
 
@@ -167,5 +167,5 @@ def test_shares_of_blocks():
 )
 def test_splits_that_make_no_sense(options, message):
     windows = runs_of({"x": np.zeros(40)}, series=None, time=None).windows(3)
-    with pytest.raises(spbn.ArgumentError, match=message):
+    with pytest.raises(spbn.errors.ArgumentError, match=message):
         blocked_split(windows, **({"folds": 3, "validation": 0.2, "seed": 0} | options))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import spbn
-from spbn import DataError
+from spbn.errors import DataError
 from spbn.tables.reader import as_table
 from spbn.tables.table import Variable
 

@@ -109,5 +109,5 @@ def test_one_column_is_not_mended_at_the_cost_of_another():
 def test_scores_use_such_folds():
     frame = pd.DataFrame({"a": np.arange(40.0), "b": ["x"] * 38 + ["y"] * 2})
     for seed in range(20):
-        found = spbn.CVLikelihood(frame, folds=2, seed=seed).folds
+        found = spbn.scores.CVLikelihood(frame, folds=2, seed=seed).folds
         assert found[38] != found[39]

@@ -80,7 +80,7 @@ def test_rows_after_a_gap_begin_anew():
     np.testing.assert_allclose(found[40], dynamic.static.logpdf(frame.iloc[[40]])[0])
     np.testing.assert_allclose(found[:40], dynamic.logpdf(frame.iloc[:40]))
     np.testing.assert_allclose(found[40:], dynamic.logpdf(frame.iloc[40:]))
-    with pytest.raises(spbn.DataError, match="lacks the column 't'"):
+    with pytest.raises(spbn.errors.DataError, match="lacks the column 't'"):
         dynamic.logpdf(frame.drop(columns="t"))
 
 
@@ -131,10 +131,10 @@ def test_files(tmp_path):
     dynamic.save(tmp_path / "m.spbn")
     loaded = DynamicNetwork.load(tmp_path / "m.spbn")
     assert (loaded.lags, loaded.series, loaded.time, loaded.step) == (1, "machine", "t", 2.0)
-    with pytest.raises(spbn.ModelFileError, match=r"holds a dynamic network.*DynamicNetwork\.load"):
+    with pytest.raises(spbn.errors.ModelFileError, match=r"holds a dynamic network.*DynamicNetwork\.load"):
         spbn.BayesianNetwork.load(tmp_path / "m.spbn")
     spbn.learn(autoregression(40), model="gbn").save(tmp_path / "s.spbn")
-    with pytest.raises(spbn.ModelFileError, match=r"not dynamic.*BayesianNetwork\.load"):
+    with pytest.raises(spbn.errors.ModelFileError, match=r"not dynamic.*BayesianNetwork\.load"):
         DynamicNetwork.load(tmp_path / "s.spbn")
 
 
@@ -161,22 +161,22 @@ def test_damaged_files(tmp_path, monkeypatch, change, message):
 
     monkeypatch.setattr(model.json, "dumps", dumps)
     dynamic.save(tmp_path / "m.spbn")
-    with pytest.raises(spbn.ModelFileError, match=message):
+    with pytest.raises(spbn.errors.ModelFileError, match=message):
         DynamicNetwork.load(tmp_path / "m.spbn")
 
 
 def test_networks_that_do_not_belong_together():
     frame = autoregression(60)
     dynamic = spbn.learn_dynamic(frame, lags=2, model="gbn")
-    with pytest.raises(spbn.GraphError, match="inputs of the transition network must be"):
+    with pytest.raises(spbn.errors.GraphError, match="inputs of the transition network must be"):
         DynamicNetwork(dynamic.static, dynamic.transition, 1)
-    with pytest.raises(spbn.GraphError, match="nodes of the static network must be"):
+    with pytest.raises(spbn.errors.GraphError, match="nodes of the static network must be"):
         DynamicNetwork(spbn.learn(frame, model="gbn"), dynamic.transition, 2)
     rows = shifted(frame, 1)
     wrong = spbn.BayesianNetwork.fit(Structure(rows.columns, [("a", "a[t-1]")]), rows)
-    with pytest.raises(spbn.GraphError, match=r"arc into the past: a → a\[t-1\]"):
+    with pytest.raises(spbn.errors.GraphError, match=r"arc into the past: a → a\[t-1\]"):
         DynamicNetwork(wrong, dynamic.transition, 2)
-    with pytest.raises(spbn.ArgumentError, match="lags must be a whole number"):
+    with pytest.raises(spbn.errors.ArgumentError, match="lags must be a whole number"):
         DynamicNetwork(dynamic.static, dynamic.transition, 0)
 
 
@@ -212,13 +212,15 @@ def test_queries_of_a_transition_network():
     expected = transition.query({**known, "a": 1.0}).log_evidence
     assert transition.logpdf(holes, missing="integrate")[0] == pytest.approx(expected)
     assert posterior.plot() is not None
-    with pytest.raises(spbn.ArgumentError, match=r"evidence must have their values. It lacks 'b\[t-1\]'"):
+    with pytest.raises(
+        spbn.errors.ArgumentError, match=r"evidence must have their values. It lacks 'b\[t-1\]'"
+    ):
         transition.query({"a[t-1]": 2.0})
-    with pytest.raises(spbn.DataError, match=r"column 'a\[t-1\]' is an input"):
+    with pytest.raises(spbn.errors.DataError, match=r"column 'a\[t-1\]' is an input"):
         transition.logpdf(row.assign(**{"a[t-1]": np.nan}), missing="integrate")
-    with pytest.raises(spbn.ArgumentError, match="the network has the inputs"):
+    with pytest.raises(spbn.errors.ArgumentError, match="the network has the inputs"):
         transition.sample(3)
-    with pytest.raises(spbn.ArgumentError, match="one row for each of the 3 samples"):
+    with pytest.raises(spbn.errors.ArgumentError, match="one row for each of the 3 samples"):
         transition.sample(3, given={k: [v] for k, v in known.items()})
 
 
@@ -262,11 +264,11 @@ def test_what_cannot_be_compact():
     transition = spbn.BayesianNetwork.fit(Structure("ab", arcs, "ckde", inputs=past), shifted(frame, 1))
     static = spbn.BayesianNetwork.fit(Structure("ab", [], "ckde"), frame)
     dynamic = DynamicNetwork(static, transition, 1)
-    with pytest.raises(spbn.FitError, match="some nodes cannot be made compact"):
+    with pytest.raises(spbn.errors.FitError, match="some nodes cannot be made compact"):
         dynamic.compact()
     small = dynamic.compact(0.01, others="keep")
     assert small.transition.cpds["a"].kept_rows is not None
     assert small.static == static.compact(0.01)
     assert small.transition.cpds["b"] == dynamic.transition.compact(0.01, others="keep").cpds["b"]
-    with pytest.raises(spbn.ArgumentError, match="others must be"):
+    with pytest.raises(spbn.errors.ArgumentError, match="others must be"):
         dynamic.compact(others="drop")

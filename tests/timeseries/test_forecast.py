@@ -204,7 +204,7 @@ def test_each_series_is_continued():
     for name in ahead.series:
         expected, _ = moments(dynamic, frame[frame["machine"] == name], 4)
         np.testing.assert_allclose(means.loc[name].to_numpy().ravel(), expected, atol=0.15)
-    with pytest.raises(spbn.ArgumentError, match="say which series"):
+    with pytest.raises(spbn.errors.ArgumentError, match="say which series"):
         ahead.probability({"a": (0, None)})
     assert 0 <= ahead.probability({"a": (0, None)}, series="m1") <= 1
     paths = ahead.paths
@@ -271,7 +271,9 @@ def test_holes_long_ago_do_not_matter():
     np.testing.assert_array_equal(found.draws, dynamic.forecast(frame, 3, n=20, seed=1).draws)
     assert "nan" not in found._repr_html_()
     holes.loc[58, "b"] = np.nan
-    with pytest.raises(spbn.DataError, match="column 'b' has a missing value in row 59, counted from 1"):
+    with pytest.raises(
+        spbn.errors.DataError, match="column 'b' has a missing value in row 59, counted from 1"
+    ):
         dynamic.forecast(holes, 3)
 
 
@@ -332,5 +334,5 @@ def test_bad_forecasts(arguments, message):
 def test_bad_questions(ask, message):
     frame = autoregression(60)
     ahead = spbn.learn_dynamic(frame, model="gbn").forecast(frame, 3, n=100)
-    with pytest.raises(spbn.ArgumentError, match=message):
+    with pytest.raises(spbn.errors.ArgumentError, match=message):
         ask(ahead)

@@ -142,7 +142,7 @@ def test_knowledge_by_variable_and_lag():
     ],
 )
 def test_knowledge_that_makes_no_sense(arcs, message):
-    with pytest.raises(spbn.KnowledgeError, match=message):
+    with pytest.raises(spbn.errors.KnowledgeError, match=message):
         spbn.learn_dynamic(autoregression(60), model="gbn", **arcs)
 
 
@@ -161,7 +161,7 @@ def test_holes():
     """A row with a hole, and those that look back on it, are left out."""
     frame = autoregression(100)
     frame.loc[50, "a"] = np.nan
-    with pytest.raises(spbn.DataError, match="missing"):
+    with pytest.raises(spbn.errors.DataError, match="missing"):
         spbn.learn_dynamic(frame, model="gbn")
     dynamic = spbn.learn_dynamic(frame, lags=2, model="gbn", missing="drop")
     assert dynamic.transition.record.rows == 98 - 3
@@ -170,7 +170,7 @@ def test_holes():
     expected = spbn.BayesianNetwork.fit(dynamic.transition.structure, rows)
     assert dynamic.transition.cpds == expected.cpds
     assert dynamic.transition.record.settings["missing"] == "drop"
-    with pytest.raises(spbn.ArgumentError, match="missing='impute' is for rows that do not depend"):
+    with pytest.raises(spbn.errors.ArgumentError, match="missing='impute' is for rows that do not depend"):
         spbn.learn_dynamic(frame, missing="impute")
 
 
@@ -225,7 +225,7 @@ def test_unknown_arguments_are_refused_as_python_does():
 
 def test_a_series_shorter_than_the_lags_is_named():
     frame = pd.concat([autoregression(30, series=2), autoregression(2).assign(machine="new")])
-    with pytest.raises(spbn.DataError, match="series 'new' has no more than 2 rows"):
+    with pytest.raises(spbn.errors.DataError, match="series 'new' has no more than 2 rows"):
         spbn.learn_dynamic(frame, lags=2, series="machine", model="gbn")
 
 
@@ -239,7 +239,7 @@ def test_short_runs_between_gaps_are_mentioned():
 @pytest.mark.parametrize("when", [0, 1])
 def test_interrupts_leave_a_network(monkeypatch, when):
     """Ctrl-C in either search: what was found so far can be had."""
-    original, calls = spbn.hill_climb, []
+    original, calls = spbn.search.hill_climb, []
 
     def hill_climb(*arguments, **options):
         found = original(*arguments, **options)
@@ -250,7 +250,7 @@ def test_interrupts_leave_a_network(monkeypatch, when):
 
     monkeypatch.setattr(sys.modules["spbn.learning.learn"], "hill_climb", hill_climb)
     frame = threshold(120)
-    with pytest.raises(spbn.LearningInterrupted) as caught:
+    with pytest.raises(spbn.learning.LearningInterrupted) as caught:
         spbn.learn_dynamic(frame, folds=3)
     dynamic = caught.value.network()
     assert isinstance(dynamic, spbn.DynamicNetwork)

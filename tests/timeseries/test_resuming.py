@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn import CheckpointError
+from spbn.errors import CheckpointError
 from time_series import autoregression, threshold
 
 FRAME = threshold(90)

@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import minimize
 
 import spbn
-from spbn import ClusterError
 from spbn.dask import blends, fitting, mapreduce, row_cache
 from spbn.dask.mapreduce import Deal
 from spbn.dask.near import add_near, rows_at_a_time
 from spbn.dask.row_cache import Mixed
 from spbn.dask.rowstore import Holdings
 from spbn.dask.sources import opened
+from spbn.errors import ClusterError
 from spbn.nodes.blend import NODE_TYPE
 from spbn.nodes.families import Family, named_batch
 from spbn.nodes.scorers import BlendScorer
@@ -126,7 +126,7 @@ def test_a_network_of_blends_is_found_and_compact_from_birth(folder, client, mon
         folder, client=client, model="blend", folds=5, columns=names, max_parents=most, patience=1
     )
     start = spbn.Structure(names, types="blend")
-    expected = spbn.hill_climb(
+    expected = spbn.search.hill_climb(
         in_memory(FRAME[names]), start, operators="arcs", types=("blend",), max_parents=most, patience=1
     )
     assert max(len(found.structure.parents(name)) for name in names) == most

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spbn
-from spbn import DataError
 from spbn.dask import counting
 from spbn.dask.levels import with_levels
 from spbn.dask.mapreduce import Deal
@@ -18,6 +17,7 @@ from spbn.dask.rowstore import Holdings
 from spbn.dask.scores import HeldBIC, HeldLikelihood
 from spbn.dask.sources import opened
 from spbn.dask.tables import SetTotals
+from spbn.errors import DataError
 from spbn.nodes.families import named_batch
 from spbn.tables.reader import as_table
 
@@ -70,7 +70,9 @@ def in_memory(frame=FRAME, discrete=("number",), cuts=CUTS, **settings):
     labels = labels_of(cuts=cuts)
     table = as_table(frame, training=True, missing="error", discrete=discrete)
     train, test = (table.take(np.flatnonzero(mine)) for mine in (labels < DEAL.folds, labels == DEAL.folds))
-    return spbn.ValidatedLikelihood(train, folds=labels[labels < DEAL.folds], validation=test, **settings)
+    return spbn.scores.ValidatedLikelihood(
+        train, folds=labels[labels < DEAL.folds], validation=test, **settings
+    )
 
 
 def holdings_of(data, deal=DEAL, client=None, discrete=("number",)):
@@ -191,7 +193,7 @@ def test_families_that_no_type_admits_are_impossible(folder):
 
 def test_bic_equals_that_in_memory(folder, client):
     holdings = holdings_of(folder, Deal(0, 1, 0.0), client)
-    expected = spbn.BIC(as_table(FRAME, training=True, missing="error", discrete=["number"]))
+    expected = spbn.scores.BIC(as_table(FRAME, training=True, missing="error", discrete=["number"]))
     families = [*TABLES, *LINES]
     np.testing.assert_allclose(
         HeldBIC(holdings).local_many(families), expected.local_many(families), rtol=1e-9
@@ -370,10 +372,12 @@ def test_a_search_finds_the_network_in_memory(folder, client, settings, score, t
     smoothing = settings.get("smoothing", 1.0)
     found = spbn.distributed.learn(folder, client=client, folds=4, discrete=discrete, **settings)
     table = as_table(FRAME[names], training=True, missing="error", discrete=discrete)
-    memory = in_memory(FRAME[names], discrete, smoothing=smoothing) if score == "cv" else spbn.BIC(table)
+    memory = (
+        in_memory(FRAME[names], discrete, smoothing=smoothing) if score == "cv" else spbn.scores.BIC(table)
+    )
     first = spbn.NodeType.LG if settings["model"] == "gbn" else spbn.NodeType.CKDE
     types = {v.name: spbn.NodeType.DISCRETE if v.is_discrete else first for v in table.variables}
-    expected = spbn.hill_climb(
+    expected = spbn.search.hill_climb(
         memory,
         spbn.Structure(names, types=types),
         operators=("arcs",) if settings["model"] == "gbn" else ("arcs", "types"),
@@ -403,7 +407,7 @@ def test_a_network_of_blends_is_the_one_in_memory(folder, monkeypatch):
     types = {"a": "blend", "kind": "discrete", "b": "blend"}
     start = spbn.Structure(names, types=types)
     memory = in_memory(FRAME[names], ())
-    expected = spbn.hill_climb(memory, start, operators="arcs", types=("blend",), **settings)
+    expected = spbn.search.hill_climb(memory, start, operators="arcs", types=("blend",), **settings)
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
     np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
     assert set(found.structure.arcs) == {("kind", "a"), ("a", "b")}

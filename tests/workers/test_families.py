@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import ArgumentError, ClusterError, PackageError
 from spbn.dask import client, connected, executor, local_workers
 from spbn.dask.executor import DaskCrew
 from spbn.dask.families import dealt, spread
+from spbn.errors import ArgumentError, ClusterError, PackageError
 from spbn.nodes.families import families_of, named_batch
 from spbn.tables.reader import as_table
 
@@ -81,8 +81,8 @@ def test_estimates_come_from_workers_too(client, monkeypatch):
 
 def test_only_what_takes_long_is_sent(client):
     table = as_table(FRAME, training=True, missing="error")
-    score = spbn.CVLikelihood(table)
-    spread_score = spread(client, table, score, spbn.CVLikelihood)
+    score = spbn.scores.CVLikelihood(table)
+    spread_score = spread(client, table, score, spbn.scores.CVLikelihood)
     sent = []
     original = spread_score._crew.map
     spread_score._crew.map = lambda f, tasks, homes: sent.extend(tasks) or original(f, tasks, homes)
@@ -233,7 +233,7 @@ def threads_of(shared):
 
 def test_node_types_that_workers_lack_are_named(client):
     table = as_table(FRAME)
-    spread_score = spread(client, table, spbn.CVLikelihood(table), spbn.CVLikelihood)
+    spread_score = spread(client, table, spbn.scores.CVLikelihood(table), spbn.scores.CVLikelihood)
     sent = spread_score._crew._shared
     spread_score._crew._shared = sent._replace(types=(*sent.types, "laplace"))
     with pytest.raises(ClusterError, match="'laplace' are needed: import the module that registers"):
@@ -270,7 +270,7 @@ for attempt in (
 ):
     try:
         attempt()
-    except spbn.PackageError as error:
+    except spbn.errors.PackageError as error:
         print(error)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn import ArgumentError
 from spbn.dask.mapreduce import Deal
 from spbn.dask.margins import fitted
 from spbn.dask.rowstore import Holdings
 from spbn.dask.sources import opened
+from spbn.errors import ArgumentError
 from spbn.tables.reader import as_table
 from spbn.transforms import Margins, YeoJohnson
 from workers.test_rows import CUTS, FRAME, labels_of, written
@@ -94,9 +94,9 @@ def test_a_network_lives_in_the_transformed_columns(folder, client):
     moved = pd.DataFrame(table.columns.T, columns=table.names)
     labels = labels_of(Deal(0, 5, 0.2))
     train, test = moved[labels < 5], moved[labels == 5]
-    score = spbn.ValidatedLikelihood(train, folds=labels[labels < 5], validation=test)
+    score = spbn.scores.ValidatedLikelihood(train, folds=labels[labels < 5], validation=test)
     start = spbn.Structure(FRAME.columns, types="lg")
-    expected = spbn.hill_climb(score, start, operators="arcs", max_parents=2)
+    expected = spbn.search.hill_climb(score, start, operators="arcs", max_parents=2)
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
     np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6 * len(train) * 5)
     exact = spbn.BayesianNetwork.fit(expected.structure, SKEWED, margins="yeo-johnson")

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn import ArgumentError, DataError
 from spbn.dask import learn, local_workers, mapreduce
 from spbn.dask.densities import standing_for
 from spbn.dask.mapreduce import Deal, Plan
@@ -17,6 +16,7 @@ from spbn.dask.rowstore import Holdings
 from spbn.dask.scores import HeldBIC, HeldLikelihood
 from spbn.dask.sources import opened
 from spbn.dask.tables import SetTotals
+from spbn.errors import ArgumentError, DataError
 from spbn.kernels.spectral.boxes import cheapest_grid
 
 pytestmark = pytest.mark.cluster
@@ -47,7 +47,9 @@ def in_memory(frame=FRAME, deal=DEAL, cuts=CUTS, **settings):
     """The score of the same rows in the same folds."""
     labels = labels_of(deal, cuts)
     train, test = frame[labels < deal.folds], frame[labels == deal.folds]
-    return spbn.ValidatedLikelihood(train, folds=labels[labels < deal.folds], validation=test, **settings)
+    return spbn.scores.ValidatedLikelihood(
+        train, folds=labels[labels < deal.folds], validation=test, **settings
+    )
 
 
 def held(data, deal=DEAL, client=None, rule="scott"):
@@ -73,11 +75,11 @@ def test_scores_equal_those_in_memory(folder, client, workers):
 
 def test_so_do_closed_forms(folder):
     holdings = Holdings.of(opened(folder), Deal(0, 1, 0.0))
-    bge = spbn.BGe.of_moments(holdings.names, holdings.every)
+    bge = spbn.scores.BGe.of_moments(holdings.names, holdings.every)
     np.testing.assert_allclose(
-        HeldBIC(holdings).local_many(LINES), spbn.BIC(FRAME).local_many(LINES), rtol=1e-12
+        HeldBIC(holdings).local_many(LINES), spbn.scores.BIC(FRAME).local_many(LINES), rtol=1e-12
     )
-    np.testing.assert_allclose(bge.local_many(LINES), spbn.BGe(FRAME).local_many(LINES), rtol=1e-12)
+    np.testing.assert_allclose(bge.local_many(LINES), spbn.scores.BGe(FRAME).local_many(LINES), rtol=1e-12)
 
 
 def test_isolated_rows_are_added_up_one_by_one(tmp_path):
@@ -125,7 +127,7 @@ def test_the_bandwidth_rule_reaches_the_kernels(folder):
 def test_a_search_takes_the_same_steps(folder, client):
     found = spbn.distributed.learn(folder, client=client, model="gbn", score="cv", folds=5)
     start = spbn.Structure(FRAME.columns, types="lg")
-    expected = spbn.hill_climb(in_memory(), start, operators="arcs", max_parents=2)
+    expected = spbn.search.hill_climb(in_memory(), start, operators="arcs", max_parents=2)
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
     assert found.structure == expected.structure
     np.testing.assert_allclose(found.search.score, expected.score, rtol=1e-12)
@@ -139,7 +141,7 @@ def test_a_semiparametric_network_is_found_and_compact_from_birth(folder, client
     names = ["A", "B", "C"]
     found = spbn.distributed.learn(folder, client=client, folds=5, columns=names, patience=1)
     start = spbn.Structure(names, types="ckde")
-    expected = spbn.hill_climb(in_memory(FRAME[names]), start, max_parents=2, patience=1)
+    expected = spbn.search.hill_climb(in_memory(FRAME[names]), start, max_parents=2, patience=1)
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
     np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
     np.testing.assert_allclose(found.search.validation_score, expected.validation_score, atol=1e-6)
@@ -152,12 +154,12 @@ def test_a_semiparametric_network_is_found_and_compact_from_birth(folder, client
 
 
 @pytest.mark.parametrize(
-    ("settings", "score"), [({}, spbn.BIC), ({"score": "bge", "max_parents": None}, spbn.BGe)]
+    ("settings", "score"), [({}, spbn.scores.BIC), ({"score": "bge", "max_parents": None}, spbn.scores.BGe)]
 )
 def test_closed_forms_take_the_same_steps(folder, settings, score):
     found = spbn.distributed.learn(folder, model="gbn", **settings)
     start = spbn.Structure(FRAME.columns, types="lg")
-    expected = spbn.hill_climb(
+    expected = spbn.search.hill_climb(
         score(FRAME), start, operators="arcs", max_parents=settings.get("max_parents", 2)
     )
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
@@ -350,7 +352,7 @@ def test_missing_values(tmp_path):
     score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
     labels = labels_of(DEAL)[whole]
     kept = frame[whole]
-    memory = spbn.ValidatedLikelihood(
+    memory = spbn.scores.ValidatedLikelihood(
         kept[labels < 5], folds=labels[labels < 5], validation=kept[labels == 5]
     )
     np.testing.assert_allclose(score.local("A", ["C"], "ckde"), memory.local("A", ["C"], "ckde"), atol=1e-7)
@@ -446,7 +448,7 @@ def test_ctrl_c_brings_along_the_best_network(folder, monkeypatch):
         return hill_climb(*arguments, **(settings | {"on_step": stop}))
 
     monkeypatch.setattr(learn, "hill_climb", climb)
-    with pytest.raises(spbn.LearningInterrupted) as caught:
+    with pytest.raises(spbn.learning.LearningInterrupted) as caught:
         spbn.distributed.learn(folder, model="gbn")
     assert len(caught.value.network().structure.arcs) == 1
 

@@ -28,7 +28,7 @@ from spbn.tables.table import Variable
 
 @final
 class HeldBIC(Score):
-    """`spbn.BIC` of linear Gaussian and discrete nodes; all rows are in one fold."""
+    """`spbn.scores.BIC` of linear Gaussian and discrete nodes; all rows are in one fold."""
 
     def __init__(self, holdings: Holdings) -> None:
         self._holdings = holdings
@@ -53,7 +53,7 @@ class HeldBIC(Score):
 
 @final
 class HeldLikelihood(Score):
-    """`spbn.ValidatedLikelihood`, or the likelihood of its validation rows."""
+    """`spbn.scores.ValidatedLikelihood`, or the likelihood of its validation rows."""
 
     def __init__(
         self,

@@ -231,7 +231,7 @@ class PDAG:
     Examples
     --------
     >>> import spbn
-    >>> pdag = spbn.PDAG("ABC", [("A", "C")], [("B", "C")])
+    >>> pdag = spbn.graphs.PDAG("ABC", [("A", "C")], [("B", "C")])
     >>> print(pdag.to_dag())
     3 nodes: A, B, C
     A → C

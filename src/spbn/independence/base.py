@@ -43,7 +43,7 @@ class IndependenceTest(ABC):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> test = spbn.PartialCorrelation(data)
+    >>> test = spbn.independence.PartialCorrelation(data)
     >>> test.nodes
     ('A', 'B', 'C', 'D', 'E')
     >>> bool(test.pvalue("C", "D") < 0.05)
@@ -163,7 +163,7 @@ class Oracle(IndependenceTest):
     Examples
     --------
     >>> import spbn
-    >>> test = spbn.Oracle(spbn.DAG("ABC", [("A", "B"), ("B", "C")]))
+    >>> test = spbn.independence.Oracle(spbn.DAG("ABC", [("A", "B"), ("B", "C")]))
     >>> test.pvalue("A", "C"), test.pvalue("A", "C", ["B"])
     (0.0, 1.0)
     """

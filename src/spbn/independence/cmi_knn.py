@@ -74,7 +74,7 @@ class CMIknn(IndependenceTest):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> test = spbn.CMIknn(data.head(100), seed=0)
+    >>> test = spbn.independence.CMIknn(data.head(100), seed=0)
     >>> bool(test.pvalue("C", "D") < 0.05)
     True
     """

@@ -51,7 +51,7 @@ class PartialCorrelation(IndependenceTest):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> test = spbn.PartialCorrelation(data)
+    >>> test = spbn.independence.PartialCorrelation(data)
     >>> bool(test.pvalue("C", "D") < 0.05)
     True
     >>> bool(test.pvalue("B", "D", ["C"]) < 0.05)

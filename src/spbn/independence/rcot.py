@@ -104,7 +104,7 @@ class RCoT(IndependenceTest):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> test = spbn.RCoT(data, seed=0)
+    >>> test = spbn.independence.RCoT(data, seed=0)
     >>> bool(test.pvalue("B", "C") < 0.05)
     True
     """

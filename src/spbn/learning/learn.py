@@ -50,7 +50,7 @@ class LearningInterrupted(KeyboardInterrupt):
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> try:
     ...     network = spbn.learn(data, model="gbn")
-    ... except spbn.LearningInterrupted as stop:  # Ctrl-C
+    ... except spbn.learning.LearningInterrupted as stop:  # Ctrl-C
     ...     network = stop.network()
     """
 

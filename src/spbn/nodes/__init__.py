@@ -27,6 +27,7 @@ from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.rows.families import FamilyBatch
 from spbn.rows.store import FitSettings, Scorer
+from spbn.tables.table import Variable
 
 __all__ = [
     "CKDE",
@@ -45,6 +46,7 @@ __all__ = [
     "ParameterTable",
     "ProbabilityTable",
     "Scorer",
+    "Variable",
     "register",
     "registered",
 ]

@@ -45,7 +45,7 @@ class CKDE:
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> node = spbn.CKDE.fit(data, "C", ["A", "B"])
+    >>> node = spbn.nodes.CKDE.fit(data, "C", ["A", "B"])
     >>> print(node)
     C | A, B ~ CKDE (200 rows)
     >>> node.logpdf(data).shape

@@ -20,7 +20,7 @@ class Family(NamedTuple):
     Examples
     --------
     >>> import spbn
-    >>> family = spbn.Family("C", ("A", "B"), spbn.NodeType.CKDE)
+    >>> family = spbn.nodes.Family("C", ("A", "B"), spbn.NodeType.CKDE)
     >>> print(family)
     C | A, B (ckde)
     """

@@ -40,7 +40,7 @@ class KDE:
     Examples
     --------
     >>> import spbn
-    >>> kde = spbn.KDE.fit({"x": [0.0, 1.0, 3.0]})
+    >>> kde = spbn.nodes.KDE.fit({"x": [0.0, 1.0, 3.0]})
     >>> kde.logpdf({"x": [1.0]}).round(3)
     array([-1.538])
     """

@@ -40,7 +40,7 @@ class LinearGaussian:
     Examples
     --------
     >>> import spbn
-    >>> node = spbn.LinearGaussian("y", ["x"], 1.0, [2.0], 0.25)
+    >>> node = spbn.nodes.LinearGaussian("y", ["x"], 1.0, [2.0], 0.25)
     >>> print(node)
     y = 1 + 2·x + N(0, 0.25)
     >>> node.logpdf({"x": [0.0, 1.0], "y": [1.0, 3.0]}).round(3)

@@ -88,7 +88,7 @@ class Score(ABC):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> score = spbn.BIC(data)
+    >>> score = spbn.scores.BIC(data)
     >>> bool(score.local("D", ["C"], "lg") > score.local("D", [], "lg"))
     True
     """

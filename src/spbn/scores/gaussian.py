@@ -37,7 +37,7 @@ class BIC(Score):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> score = spbn.BIC(data)
+    >>> score = spbn.scores.BIC(data)
     >>> round(score.local("D", ["C"], "lg"), 1)
     -192.2
     """
@@ -92,7 +92,7 @@ class BGe(Score):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> score = spbn.BGe(data)
+    >>> score = spbn.scores.BGe(data)
     >>> bool(score.local("D", ["C"], "lg") > score.local("D", [], "lg"))
     True
     """

@@ -47,7 +47,7 @@ class CVLikelihood(Score):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> score = spbn.CVLikelihood(data, folds=5, seed=0)
+    >>> score = spbn.scores.CVLikelihood(data, folds=5, seed=0)
     >>> bool(score.local("B", [], "ckde") > score.local("B", [], "lg"))  # B has two modes
     True
     """
@@ -112,7 +112,7 @@ class HoldoutLikelihood(Score):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> score = spbn.HoldoutLikelihood(data, validation=0.25, seed=0)
+    >>> score = spbn.scores.HoldoutLikelihood(data, validation=0.25, seed=0)
     >>> bool(score.local("D", ["C"], "lg") > score.local("D", [], "lg"))
     True
     """
@@ -172,7 +172,7 @@ class ValidatedLikelihood(Score):
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> score = spbn.ValidatedLikelihood(data, folds=5, validation=0.2, seed=0)
+    >>> score = spbn.scores.ValidatedLikelihood(data, folds=5, validation=0.2, seed=0)
     >>> structure = spbn.datasets.synthetic_structure()
     >>> bool(score.total(structure) < score.validation_total(structure))  # of four times as many rows
     True

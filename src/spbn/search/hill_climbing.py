@@ -135,7 +135,7 @@ class SearchInterrupted(KeyboardInterrupt):
     >>> from spbn.search import SearchInterrupted
     >>> start = spbn.Structure(data.columns, types="lg")
     >>> try:
-    ...     found = spbn.hill_climb(spbn.BIC(data), start)
+    ...     found = spbn.search.hill_climb(spbn.scores.BIC(data), start)
     ... except SearchInterrupted as stop:  # Ctrl-C
     ...     found = stop.result
     """
@@ -201,7 +201,7 @@ def hill_climb(
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> start = spbn.Structure(data.columns, types="lg")
-    >>> found = spbn.hill_climb(spbn.BIC(data), start, operators=["arcs"], max_parents=2)
+    >>> found = spbn.search.hill_climb(spbn.scores.BIC(data), start, operators=["arcs"], max_parents=2)
     >>> print(found.stop_reason)
     no operator improves the score
     """

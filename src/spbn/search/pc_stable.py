@@ -65,7 +65,7 @@ class PCResult:
     --------
     >>> import spbn
     >>> true = spbn.datasets.synthetic_structure()
-    >>> found = spbn.pc(spbn.Oracle(true))
+    >>> found = spbn.search.pc(spbn.independence.Oracle(true))
     >>> sorted(found.separating_sets[frozenset("AD")])
     ['C']
     """
@@ -126,7 +126,7 @@ def pc(
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> found = spbn.pc(spbn.PartialCorrelation(data), alpha=0.01)
+    >>> found = spbn.search.pc(spbn.independence.PartialCorrelation(data), alpha=0.01)
     >>> print(found.pdag)
     5 nodes: A, B, C, D, E
     B — C

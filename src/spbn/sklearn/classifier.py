@@ -70,7 +70,7 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     >>> import spbn
     >>> from sklearn.datasets import load_iris
     >>> rows, species = load_iris(as_frame=True, return_X_y=True)
-    >>> model = spbn.SPBNClassifier(model="gbn", calibrate=False).fit(rows, species)
+    >>> model = spbn.sklearn.SPBNClassifier(model="gbn", calibrate=False).fit(rows, species)
     >>> bool(model.score(rows, species) > 0.9)
     True
     """

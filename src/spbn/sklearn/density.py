@@ -107,7 +107,7 @@ class SPBNDensity(DensityMixin, NetworkEstimator):  # type: ignore[misc]
     --------
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
-    >>> density = spbn.SPBNDensity(model="gbn").fit(data)
+    >>> density = spbn.sklearn.SPBNDensity(model="gbn").fit(data)
     >>> density.score_samples(data).shape
     (200,)
     """

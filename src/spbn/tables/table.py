@@ -28,9 +28,9 @@ class Variable:
     Examples
     --------
     >>> import spbn
-    >>> spbn.Variable("town", ("Leith", "Stockbridge")).is_discrete
+    >>> spbn.nodes.Variable("town", ("Leith", "Stockbridge")).is_discrete
     True
-    >>> spbn.Variable("price").is_discrete
+    >>> spbn.nodes.Variable("price").is_discrete
     False
     """
 

@@ -129,7 +129,9 @@ def classified(run, *arguments, model="gbn"):
 
 def expected_classes(columns=("a", "b", "c", "few"), **options):
     train, new = labelled_frame(), labelled_frame(40, seed=1)
-    model = spbn.SPBNClassifier(**{"model": "gbn", **options}).fit(train[list(columns)], train["kind"])
+    model = spbn.sklearn.SPBNClassifier(**{"model": "gbn", **options}).fit(
+        train[list(columns)], train["kind"]
+    )
     return model.predict_proba(new[list(columns)])
 
 
@@ -201,7 +203,7 @@ def test_classify_missing(run):
     assert run(*command)[0] == 2
     assert run(*command, "--missing", "drop")[0] == 0
     whole = holes.dropna()
-    model = spbn.SPBNClassifier(model="gbn").fit(whole.drop(columns="kind"), whole["kind"])
+    model = spbn.sklearn.SPBNClassifier(model="gbn").fit(whole.drop(columns="kind"), whole["kind"])
     expected = model.predict_proba(labelled_frame(40, seed=1).drop(columns="kind"))
     np.testing.assert_allclose(pd.read_csv("p.csv")[["P(no)", "P(yes)"]], expected, rtol=1e-6)
 

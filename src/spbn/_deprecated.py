@@ -1,0 +1,176 @@
+"""Names of version 0.2 that version 0.3 still understands, with a warning that says the new ones.
+
+One table says where every name is now. It serves the attributes of `spbn`, modules that have moved, and the
+table of docs/migrating.md. Arguments that have another name are declared where they are, by `renamed`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import ParamSpec, TypeVar, final
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+#: Attributes of `spbn`: the module that each is in now, and its name there if that is another one.
+NAMES = {
+    **dict.fromkeys(
+        (
+            "ArgumentError",
+            "CheckpointError",
+            "ClusterError",
+            "DataError",
+            "FitError",
+            "GraphError",
+            "KnowledgeError",
+            "ModelFileError",
+            "PackageError",
+        ),
+        "spbn.errors",
+    ),
+    **dict.fromkeys(
+        (
+            "Blend",
+            "ByConfiguration",
+            "CKDE",
+            "Family",
+            "KDE",
+            "LinearGaussian",
+            "ProbabilityTable",
+            "Variable",
+        ),
+        "spbn.nodes",
+    ),
+    "CompactBlend": "spbn.nodes:Blend",
+    "CompactCKDE": "spbn.nodes:CKDE",
+    **dict.fromkeys(
+        ("BGe", "BIC", "CVLikelihood", "HoldoutLikelihood", "ValidatedLikelihood"), "spbn.scores"
+    ),
+    **dict.fromkeys(("PCResult", "hill_climb", "pc"), "spbn.search"),
+    **dict.fromkeys(("CMIknn", "Oracle", "PartialCorrelation", "RCoT"), "spbn.independence"),
+    "PDAG": "spbn.graphs",
+    **dict.fromkeys(("Confidence", "LearningInterrupted"), "spbn.learning"),
+    "Record": "spbn.record",
+    **dict.fromkeys(("SPBNClassifier", "SPBNDensity"), "spbn.sklearn"),
+}
+
+#: Modules that users of version 0.2 may import. What is inside a package moves with it.
+MODULES = {
+    "spbn.app": "spbn.cli",
+    "spbn.app.cli": "spbn.cli.main",
+    "spbn.app.comparison": "spbn.learning.comparison",
+    "spbn.app.progress": "spbn._base.progress",
+    "spbn.distributed": "spbn.dask",
+    "spbn.distributed.clients": "spbn.dask.client",
+    "spbn.distributed.rows": "spbn.dask.learn",
+    "spbn.drawing": "spbn.plots",
+    "spbn.drawing.plots": "spbn.plots",
+    "spbn.dynamic": "spbn.timeseries",
+    "spbn.dynamic.learning": "spbn.timeseries.learn",
+    "spbn.dynamic.monitor": "spbn.monitoring.monitor",
+    "spbn.explain": "spbn.diagnostics",
+    "spbn.explain.calibration": "spbn.diagnostics.validation",
+    "spbn.explain.early_stops": "spbn.diagnostics.search",
+    "spbn.explain.out_of_sample": "spbn.diagnostics.validation",
+    "spbn.explain.strengths": "spbn.diagnostics.importance",
+    "spbn.files": "spbn.io",
+    "spbn.independence.oracle": "spbn.independence.base",
+    "spbn.interop": "spbn.sklearn",
+    "spbn.interop.pgmpy": "spbn.pgmpy",
+    "spbn.interop.scikit_learn": "spbn.sklearn.density",
+    "spbn.kernels.bandwidth": "spbn.kernels.estimates",
+    "spbn.margins": "spbn.transforms",
+    "spbn.nodes.arrays": "spbn._base.files",
+    "spbn.numerics.cholesky": "spbn.numerics.gaussian",
+    "spbn.numerics.compiling": "spbn._base.jit",
+    "spbn.numerics.random": "spbn._base.arrays",
+    "spbn.tables.files": "spbn.cli.files",
+    "spbn.tables.frames": "spbn.tables.reader",
+    "spbn.tables.rows": "spbn.tables.reader",
+}
+
+
+def attribute(name: str) -> object:
+    """Return an attribute that `spbn` had in version 0.2."""
+    module, _, now = NAMES[name].partition(":")
+    _warn(f"spbn.{name}", f"{module}.{now or name}")
+    return getattr(importlib.import_module(module), now or name)
+
+
+def renamed(**names: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """Let a function take arguments by their old names: ``@renamed(draws="n")``."""
+
+    def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        @wraps(function)
+        def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            for old, new in names.items():
+                if old in kwargs:
+                    if new in kwargs:
+                        raise TypeError(f"{function.__name__}() got both {new!r} and {old!r}, its old name")
+                    _warn(f"the argument {old} of {function.__name__}", new, stacklevel=3)
+                    kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def _warn(old: str, new: str, *, stacklevel: int = 4) -> None:
+    warnings.warn(
+        f"{old} is {new} since version 0.3. The old name will be removed in version 0.4.",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )
+
+
+@final
+class _Alias(Loader):
+    """Loads a module under another name."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Import the module by its present name."""
+        module = importlib.import_module(self._target)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is, apart from the specification that the import system gave it."""
+        module.__spec__ = self._spec
+
+
+@final
+class MovedModules(MetaPathFinder):
+    """Finds modules by the names that they had in version 0.2."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find the module that had this name, or one inside it."""
+        if not fullname.startswith("spbn."):
+            return None
+        package, inner = fullname, ""
+        while package not in MODULES:
+            package, _, last = package.rpartition(".")
+            inner = f".{last}{inner}"
+            if not package:
+                return None
+        now = MODULES[package] + inner
+        _warn(fullname, now, stacklevel=3)
+        return ModuleSpec(fullname, _Alias(now), is_package=True)
+
+
+def install() -> None:
+    """Make the old names of modules known to the import system."""
+    if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
+        sys.meta_path.insert(0, MovedModules())  # first: the path of an alias would give its submodules again

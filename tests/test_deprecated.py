@@ -1,0 +1,67 @@
+"""The names of version 0.2: they work, and say what to write instead."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+import spbn
+from spbn._deprecated import MODULES, NAMES, renamed
+
+SOURCE = Path(spbn.__file__).parent
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_old_name_gives_what_it_meant(name):
+    module, _, now = NAMES[name].partition(":")
+    with pytest.warns(DeprecationWarning, match=rf"spbn\.{name} is {module}\.{now or name} since") as caught:
+        found = getattr(spbn, name)
+    assert found is getattr(importlib.import_module(module), now or name)
+    assert caught[0].filename == __file__
+
+
+def test_the_public_names_are_few():
+    assert len(spbn.__all__) == 20
+    assert not set(spbn.__all__) & set(NAMES)
+    for name in (*spbn.__all__, "explain", "distributed", "sklearn"):
+        assert getattr(spbn, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'CKE'"):
+        spbn.CKE  # noqa: B018
+
+
+@pytest.mark.parametrize("old", MODULES)
+def test_an_old_module_is_the_new_one(old, monkeypatch):
+    path = SOURCE.joinpath(*old.split(".")[1:])
+    assert not path.with_suffix(".py").exists()
+    assert not (path / "__init__.py").exists()
+    for name in list(sys.modules):
+        if any(name == moved or name.startswith(f"{moved}.") for moved in MODULES):
+            monkeypatch.delitem(sys.modules, name)
+    with pytest.warns(DeprecationWarning) as caught:
+        found = importlib.import_module(old)
+    assert found is importlib.import_module(MODULES[old])
+    assert f"{old} is {MODULES[old]} since" in str(caught[-1].message)
+
+
+def test_what_is_inside_a_package_moves_with_it(monkeypatch):
+    for name in ("spbn.explain", "spbn.explain.unusual"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.warns(DeprecationWarning) as caught:
+        found = importlib.import_module("spbn.explain.unusual")
+    assert "spbn.explain.unusual is spbn.diagnostics.unusual since" in str(caught[-1].message)
+    assert found is importlib.import_module("spbn.diagnostics.unusual")
+
+
+@renamed(draws="n")
+def draw(n=1):
+    return n
+
+
+def test_an_old_argument_is_taken_for_the_new_one():
+    assert draw(3) == draw(n=3) == 3
+    with pytest.warns(DeprecationWarning, match="the argument draws of draw is n since") as caught:
+        assert draw(draws=4) == 4
+    assert caught[0].filename == __file__
+    with pytest.raises(TypeError, match="got both 'n' and 'draws'"):
+        draw(n=1, draws=2)
