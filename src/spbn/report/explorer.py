@@ -107,9 +107,7 @@ class JointSample:
     lags: int = 0
 
 
-def joint_sample(
-    network: Network, samples: int | None = None, *, seed: Seed = 0
-) -> JointSample:
+def joint_sample(network: Network, samples: int | None = None, *, seed: Seed = 0) -> JointSample:
     """Draw rows from a network, and cut them into cells.
 
     Parameters
