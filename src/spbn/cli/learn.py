@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spbn.cli.command import command, warn
+from spbn.cli.command import Flags, command, warn
 from spbn.cli.inputs import Axis, axis_of, require_targets
 from spbn.cli.options import (
     FILE,
@@ -178,7 +178,7 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Sourc
     if found is not None:
         places = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
         look = f" A few rows far from all others can cause this. Look at {places}." if places else ""
-        warn(f"{found.what}{look} {found.remedy}")
+        warn(f"{found.what}{look} {found.remedy_for(Flags(learn))}")
 
 
 @command

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spbn.diagnostics.unusual import reasons
-from spbn.errors import ArgumentError, SpbnError
+from spbn.errors import ArgumentError, Naming, SpbnError, in_python, render, setting
 from spbn.learning.settings import MODELS, LearnSettings
 from spbn.nodes.base import NodeType
 from spbn.scores import CVLikelihood
@@ -52,7 +52,7 @@ class EarlyStop:
     rows
         The rows that may be the cause; empty if no single row is to blame.
     advice
-        What to try, depending on what was tried.
+        What to try, depending on what was tried; with marks, as messages of errors have them.
     """
 
     gain: float
@@ -68,8 +68,13 @@ class EarlyStop:
     @property
     def remedy(self) -> str:
         """The advice in a sentence; empty if there is none."""
+        return self.remedy_for(None)
+
+    def remedy_for(self, naming: Naming | None) -> str:
+        """Return the advice in the words of Python and of the command line, or in those of a caller."""
         *first, last = self.advice or ("",)
-        return f"What to try: {', '.join(first)}{', or ' if first else ''}{last}." if last else ""
+        sentence = f"What to try: {', '.join(first)}{', or ' if first else ''}{last}." if last else ""
+        return render(sentence, naming)
 
 
 def early_stop(
@@ -174,17 +179,22 @@ def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
     advice = []
     other = _other_start(tried)
     if other is not None:
-        advice.append(f"start from {other.label} nodes (start={other.name!r}, --start {other.name})")
+        advice.append(f"start from {other.label} nodes ({_both('start', other.name)})")
     if search.stop_reason == OUT_OF_PATIENCE:
         patience = max(20, 2 * int(tried["patience"]))
-        advice.append(f"more patience (patience={patience}, --patience {patience})")
+        advice.append(f"more patience ({_both('patience', patience)})")
     score = tried["score"] or ("bic" if tried["model"] == "gbn" else "cv")
     if score == "cv" and isinstance(tried["seed"], int) and isinstance(tried["validation"], float):
         seed = tried["seed"] + 1
-        advice.append(f"other validation rows (seed={seed}, --seed {seed})")
+        advice.append(f"other validation rows ({_both('seed', seed)})")
     if tried["model"] != "gbn":
-        advice.append("a Gaussian network, which needs no validation rows (model='gbn', --model gbn)")
+        advice.append(f"a Gaussian network, which needs no validation rows ({_both('model', 'gbn')})")
     return advice
+
+
+def _both(name: str, value: object) -> str:
+    """Write a setting for Python and for the command line, of which a caller needs one."""
+    return in_python(f"{name}={value!r}, --{name} {value}", setting(name, value))
 
 
 def _other_start(tried: Mapping[str, Any]) -> NodeType | None:
