@@ -14,7 +14,7 @@ SOURCE = Path(spbn.__file__).parent
 #: The layers from the bottom to the top. A module imports from its own layer and from those below, never from
 #: above, wherever the import is written: at the top of a file, in a function, or for type checkers only.
 LAYERS = {
-    "foundation": ("errors", "_base"),
+    "foundation": ("errors", "_base", "_deprecated"),
     "mathematics": ("numerics", "graphs", "tables", "kernels"),
     "densities": ("nodes", "rows", "structure", "transforms", "metrics"),
     "models": (
