@@ -1,7 +1,12 @@
-"""What may come next: many paths of the future, and what can be read off them."""
+"""What may come next: many paths of the future, and what can be read off them.
+
+A path is extended row by row (`simulate`): the transition network draws the next row given the last ones. All
+paths are drawn together, node by node, and every value gets noise of its own.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,15 +19,15 @@ from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import whole
 from spbn.errors import ArgumentError, argument, in_python, quoted, setting
 from spbn.inference.problem import read_region
+from spbn.network import BayesianNetwork
+from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-import warnings
 
-from spbn.network import BayesianNetwork
-from spbn.tables.lags import lag_name
+LARGEST = 1e150  # beyond, numbers cannot be squared
 
 #: What happens or does not at every step: a dict of intervals and levels, or a function of a frame.
 Event = Mapping[str, Any] | Callable[["pd.DataFrame"], Any]
@@ -268,23 +273,10 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
-# ----------------------------------------------------------------------------------------------------
-# Drawing what comes next, for many paths at once.
-#
-# A path is extended row by row: the transition network draws the next row given the last ones. All paths are
-# drawn together, node by node, and every value gets noise of its own.
-
-
-LARGEST = 1e150  # beyond, numbers cannot be squared
-
-
-def continued(
-    transition: BayesianNetwork,
-    past: FloatArray,
-    steps: int,
-    rng: np.random.Generator,
+def simulate(
+    transition: BayesianNetwork, past: FloatArray, steps: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return draws of what follows.
+    """Draw what follows.
 
     Parameters
     ----------
@@ -300,7 +292,7 @@ def continued(
     """
     names, (_, lags, paths) = transition.nodes, past.shape
     rows = np.concatenate([past, np.empty((len(names), steps, paths))], axis=1)
-    inputs = inputs_by_place(transition, names, lags)
+    inputs = lagged_inputs(transition, lags)
     diverged = False
     for now in range(lags, lags + steps):
         given = {
@@ -320,12 +312,12 @@ def continued(
     return rows[:, lags:]
 
 
-def inputs_by_place(
-    transition: BayesianNetwork, names: Sequence[str], lags: int
-) -> list[tuple[str, int, int]]:
-    """Return the inputs that a transition network needs, each with the place of its variable and its lag."""
+def lagged_inputs(transition: BayesianNetwork, lags: int) -> list[tuple[str, int, int]]:
+    """Return the inputs that a transition network needs, each with the number of its variable and its lag."""
     known = {
-        lag_name(name, lag): (place, lag) for place, name in enumerate(names) for lag in range(1, lags + 1)
+        lag_name(name, lag): (number, lag)
+        for number, name in enumerate(transition.nodes)
+        for lag in range(1, lags + 1)
     }
     return [(name, *known[name]) for name in transition.inputs]
 

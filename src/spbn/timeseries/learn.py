@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 
 from spbn._base.arrays import BoolArray, IntArray
-from spbn._base.checks import is_whole
+from spbn._base.checks import is_whole, whole
 from spbn.errors import ArgumentError, DataError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import Arc
 from spbn.io.checkpoint import Checkpoint, Notes, describe_work
@@ -24,7 +24,7 @@ from spbn.tables.columns import columns_of
 from spbn.tables.lags import Runs, blocked_split, lag_name, lagged_table, runs_of
 from spbn.tables.reader import TableLike, as_table
 from spbn.tables.table import Table, require_distinct, require_variation
-from spbn.timeseries.network import DynamicNetwork, require_lags
+from spbn.timeseries.network import DynamicNetwork
 
 #: A node of an arc: its name, or a variable and how many rows before.
 LaggedNode = str | tuple[str, int]
@@ -84,7 +84,7 @@ def learn_dynamic(
     >>> dynamic.transition.structure.arcs
     (('x[t-1]', 'x'),)
     """
-    require_lags(lags)
+    whole("lags", lags, 1)
     settings = LearnSettings.of("learn_dynamic", options)
     _refuse_unsuited(settings)
     table, runs, good = _read(data, series, time, settings)

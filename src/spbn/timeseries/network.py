@@ -19,7 +19,7 @@ from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.row_buffer import LagBuffer
 from spbn.tables.table import Table, Variable
-from spbn.timeseries.forecast import Forecast, as_data, continued, free_name, inputs_by_place
+from spbn.timeseries.forecast import Forecast, as_data, free_name, lagged_inputs, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ class DynamicNetwork:
         time: str | None = None,
         step: float | None = None,
     ) -> None:
-        require_lags(lags)
+        whole("lags", lags, 1)
         names = transition.nodes
         allowed = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
         unknown = [name for name in transition.structure.inputs if name not in allowed]
@@ -164,8 +164,8 @@ class DynamicNetwork:
         """
         import pandas as pd
 
-        require_steps("steps", steps)
-        require_steps("series", series)
+        whole("steps", steps, 1)
+        whole("series", series, 1)
         rng = generator(seed)
         drawn = self.static.draw(series, rng)
         past = np.stack(
@@ -179,7 +179,7 @@ class DynamicNetwork:
                 for node in self.nodes
             ]
         )
-        later = continued(self.transition, past, max(0, steps - self.lags), rng)
+        later = simulate(self.transition, past, max(0, steps - self.lags), rng)
         rows = np.concatenate([past, later], axis=1)[:, :steps]
         flat = rows.transpose(0, 2, 1).reshape(len(self.nodes), -1)
         columns: dict[str, Any] = {}
@@ -218,8 +218,8 @@ class DynamicNetwork:
         >>> 0.0 <= ahead.probability({"x": (0, None)}, within=3) <= 1.0
         True
         """
-        require_steps("steps", steps)
-        require_steps("n", n)
+        whole("steps", steps, 1)
+        whole("n", n, 1)
         table, runs = self.read(history, holes=True)
         last = _last_runs(runs)
         short = [runs.series[k] for k in last if runs.lengths[k] < self.lags]
@@ -232,7 +232,7 @@ class DynamicNetwork:
         recent = [runs.order[runs.ends[k] - self.lags : runs.ends[k]] for k in last]
         _require_complete(table.take(np.concatenate(recent)), np.concatenate(recent))
         past = np.repeat(table.columns[:, np.stack(recent, axis=1)], n, axis=2)
-        values = continued(self.transition, past, steps, generator(seed))
+        values = simulate(self.transition, past, steps, generator(seed))
         shape = (len(self.nodes), steps, len(last), n)
         before = [runs.order[max(runs.starts[k], runs.ends[k] - SHOWN_HISTORY) : runs.ends[k]] for k in last]
         return Forecast(
@@ -363,9 +363,8 @@ class DynamicNetwork:
     def _transition_rows(self, table: Table, windows: IntArray) -> Table:
         """Return the columns that the transition network needs, from windows of rows, the last row first."""
         places = {name: (place, 0) for place, name in enumerate(self.nodes)}
-        places |= {
-            name: (place, lag) for name, place, lag in inputs_by_place(self.transition, self.nodes, self.lags)
-        }
+        inputs = lagged_inputs(self.transition, self.lags)
+        places |= {name: (place, lag) for name, place, lag in inputs}
         found = [places[variable.name] for variable in self.transition.variables]
         columns = np.stack([table.columns[place, windows[:, lag]] for place, lag in found])
         return Table.of(self.transition.variables, columns)
@@ -411,16 +410,6 @@ class DynamicNetwork:
 
 
 model.register("dynamic", DynamicNetwork.from_record)
-
-
-def require_lags(lags: object) -> None:
-    """Refuse anything that is not a number of lags."""
-    whole("lags", lags, 1)
-
-
-def require_steps(name: str, value: object) -> None:
-    """Refuse anything that is not a whole number, 1 or more."""
-    whole(name, value, 1)
 
 
 def _last_runs(runs: Runs) -> list[int]:
