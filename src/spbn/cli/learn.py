@@ -168,13 +168,10 @@ def _is_terminal() -> bool:
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
     from spbn.cli.sources import place
-    from spbn.diagnostics import early_stop
-    from spbn.tables.reader import as_table
+    from spbn.diagnostics.search import explain_early_stop
+    from spbn.diagnostics.validation import gather_rows
 
-    settings = network.record.settings
-    labels = [str(row) for row in frame.index]
-    rows = network.transformed(as_table(frame, variables=network.variables))
-    found = early_stop(network.search, rows, settings=settings, labels=labels)
+    found = explain_early_stop(network, gather_rows(network, frame))
     if found is not None:
         places = "; ".join(f"{place(data, int(far.label))}, column {far.node!r}" for far in found.rows)
         look = f" A few rows far from all others can cause this. Look at {places}." if places else ""

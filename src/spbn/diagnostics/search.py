@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from spbn.diagnostics.unusual import reasons
+from spbn.diagnostics.validation import Evidence
 from spbn.errors import ArgumentError, Naming, SpbnError, in_python, render, setting
 from spbn.learning.settings import MODELS, LearnSettings
+from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
 from spbn.scores import CVLikelihood
 from spbn.search import SearchResult
@@ -125,6 +127,14 @@ def early_stop(
         return None
     advice = ["correct or remove these rows if they are wrong"] if rows else []
     return EarlyStop(gain, _what(search, gain, few=few), rows, (*advice, *_advice(search, tried)))
+
+
+def explain_early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | None:
+    """Do what `early_stop` says for a network and rows that have been read already."""
+    if evidence.table is None:
+        return None
+    rows = network.transformed(evidence.table)
+    return early_stop(network.search, rows, settings=network.record.settings, labels=evidence.labels)
 
 
 def _has_few_arcs(search: SearchResult) -> bool:

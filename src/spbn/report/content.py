@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spbn.diagnostics import importance, unusual
-from spbn.diagnostics import validation as fit
 from spbn.diagnostics.data_check import DataCheck, check_data
-from spbn.diagnostics.importance import Importance, Strengths
-from spbn.diagnostics.search import EarlyStop, early_stop
-from spbn.diagnostics.unusual import UnusualRows
-from spbn.diagnostics.validation import Evidence, FitCheck, Source, gather_rows
+from spbn.diagnostics.importance import Importance, Strengths, measure_importance
+from spbn.diagnostics.search import EarlyStop, explain_early_stop
+from spbn.diagnostics.unusual import UnusualRows, find_unusual
+from spbn.diagnostics.validation import Evidence, FitCheck, Source, check_fit, gather_rows
 from spbn.errors import ArgumentError, quoted
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
@@ -95,10 +93,10 @@ def describe(
         model=model,
         evidence=evidence,
         training_rows=_training_rows(network),
-        importance=importance.measure_importance(network, evidence),
-        checks=fit.check_fit(network, evidence),
-        unusual=unusual.find_unusual(network, evidence) if evidence.source is Source.GIVEN else None,
-        early_stop=_early_stop(network, evidence),
+        importance=measure_importance(network, evidence),
+        checks=check_fit(network, evidence),
+        unusual=find_unusual(network, evidence) if evidence.source is Source.GIVEN else None,
+        early_stop=explain_early_stop(network, evidence) if evidence.source is Source.GIVEN else None,
         sample=None if network.structure.inputs else joint_sample(network),
         data=checked,
         confidence=confidence,
@@ -109,10 +107,3 @@ def _training_rows(network: BayesianNetwork) -> int | None:
     """Return how many rows a network was fitted to, by its record or by what its nodes keep."""
     kept = (cpd.kept_rows for cpd in network.cpds.values())
     return network.record.rows or next((table.rows for table in kept if table is not None), None)
-
-
-def _early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | None:
-    if evidence.source is not Source.GIVEN or evidence.table is None:
-        return None
-    rows, settings = network.transformed(evidence.table), network.record.settings
-    return early_stop(network.search, rows, settings=settings, labels=evidence.labels)
