@@ -156,9 +156,10 @@ def compare_files(sizes: list[int]) -> None:
                 print(f"{'':9}  {node}: {size_of(cpd)}", flush=True)
 
 
-def size_of(cpd: spbn.nodes.CompactCKDE | spbn.nodes.CompactBlend) -> str:
+def size_of(cpd: spbn.nodes.CKDE | spbn.nodes.Blend) -> str:
     """Say what the tables of a node take, those of narrow kernels first, and its outposts."""
-    parts = [part.kernels for part in getattr(cpd, "parts", {0: cpd}).values() if hasattr(part, "kernels")]
+    components = getattr(cpd, "components", {0: cpd}).values()
+    parts = [part.kernels for part in components if isinstance(part, spbn.nodes.CKDE)]
     tables = [
         "none" if kernels.joint is None else f"{deflated(kernels.joint.integers):.3f}" for kernels in parts
     ]

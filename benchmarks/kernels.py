@@ -83,7 +83,7 @@ def main() -> None:
     for d in (1, 2, 3, 4):
         names = [f"x{k}" for k in range(d)]
         frame = dict(zip(names, rng.normal(size=(d, 1000)), strict=True))
-        kernels = spbn.nodes.CKDE.fit(frame, names[-1], names[:-1]).joint.prepared
+        kernels = spbn.nodes.CKDE.fit(frame, names[-1], names[:-1]).kernels
         query = rng.normal(size=(d, 1))
         kernels.conditional_log_density(query)
         seconds, _ = best(lambda k=kernels, q=query: k.conditional_log_density(q), runs=2000)

@@ -16,9 +16,10 @@ from spbn import BayesianNetwork, Structure
 from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError, FitError, ModelFileError
 from spbn.io import model
-from spbn.kernels import compressed
+from spbn.io.model import cpd_from_record, cpd_to_record
+from spbn.kernels import compression
+from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral import boxes, truncation
-from spbn.nodes.by_configuration import read_cpd, write_cpd
 from spbn.report import render
 
 from strategies import nonlinear_frame
@@ -49,7 +50,7 @@ def small(kind, margins="none"):
 @cache
 def compacted(kind, margins):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compressed, "FEW_ROWS", 0)  # tables everywhere
+        patch.setattr(compression, "FEW_ROWS", 0)  # tables everywhere
         return exact(kind, margins).compact()
 
 
@@ -135,12 +136,12 @@ def floats_in(content):
 
 @pytest.mark.parametrize("tabled", [True, False])
 def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
-    monkeypatch.setattr(compressed, "FEW_ROWS", 0 if tabled else 5000)
+    monkeypatch.setattr(compression, "FEW_ROWS", 0 if tabled else 5000)
     cpd = exact("blend").compact().cpds["b"]
-    scaled = [part for part in cpd.parts.values() if isinstance(part, spbn.nodes.CompactCKDE)]
+    scaled = [part for k, part in cpd.components.items() if k < len(SCALES)]
     assert len(scaled) > 1
     arrays = ArrayWriter()
-    record = write_cpd(cpd, arrays)
+    record = cpd_to_record(cpd, arrays)
     written = [part["compact"]["outposts"] for part in record["parts"][:4] if part is not None]
     assert all(columns == written[0] for columns in written)
     assert [cpd.outposts] * len(scaled) == [part.outposts for part in scaled]
@@ -157,12 +158,12 @@ def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
 def test_wide_kernels_share_outposts_with_narrow_ones():
     """Of many rows, wide kernels need more of them."""
     frame = nonlinear_frame(20_000, 2)
-    kernels = spbn.nodes.CKDE.fit(frame, "b", ["a"])
+    kernels = spbn.nodes.CKDE.fit(frame, "b", ["a"]).joint
     blend = spbn.nodes.Blend("b", ("a",), None, kernels, (0.3, 0.2, 0.2, 0.3, 0.0))
-    made = spbn.nodes.CompactBlend.of(blend, 1e-6)
+    made = blend.compact(1e-6)
     assert made.outposts < 15_000
-    for part, scale in ((made.parts[0], 1 / 16), (made.parts[3], 4.0)):
-        scaled = kernels.scaled(scale)
+    for part, scale in ((made.components[0], 1 / 16), (made.components[3], 4.0)):
+        scaled = spbn.nodes.CKDE("b", ("a",), kernels.scaled(scale))
         for rows in (frame[:500], 1.7 * frame[:500], 3.0 * frame[:500]):
             require_tolerance(part.logpdf(rows), scaled.logpdf(rows))
 
@@ -173,7 +174,7 @@ def test_wide_kernels_share_outposts_with_narrow_ones():
 @pytest.mark.parametrize("tabled", [True, False])
 def test_no_training_value_is_in_the_file(kind, margins, rows, tabled, tmp_path, monkeypatch):
     """Neither as bytes, wherever they begin, nor as text; in the units of the table or transformed."""
-    monkeypatch.setattr(compressed, "FEW_ROWS", 0 if tabled else 5000)
+    monkeypatch.setattr(compression, "FEW_ROWS", 0 if tabled else 5000)
     frame = nonlinear_frame(rows, 3)
     structure = Structure("abc", [("a", "b"), ("b", "c")], kind)
     network = BayesianNetwork.fit(structure, frame, margins=margins)
@@ -220,7 +221,7 @@ def test_nodes_with_too_many_parents(kind):
 
 def test_tables_that_are_too_large(monkeypatch):
     monkeypatch.setattr(boxes, "MAX_CELLS", 200)
-    monkeypatch.setattr(compressed, "FEW_ROWS", 500)
+    monkeypatch.setattr(compression, "FEW_ROWS", 500)
     with pytest.raises(FitError, match=r"table of 'b' would be too large.*table of 'd'"):
         exact("ckde").compact()
     with pytest.raises(FitError, match="narrow kernels of 'b' would need too large a table"):
@@ -235,7 +236,7 @@ def test_refuses_arguments_that_make_no_sense():
 
 
 def test_the_tolerance_reaches_the_tables(monkeypatch):
-    monkeypatch.setattr(compressed, "FEW_ROWS", 0)
+    monkeypatch.setattr(compression, "FEW_ROWS", 0)
     monkeypatch.setattr(truncation, "SMALL", np.inf)  # no table is made smaller for the sake of its bytes
     loose, tight = exact("ckde").compact(1e-2), exact("ckde").compact()
     sizes = [sum(cpd.kernels.joint.numbers.size for cpd in made.cpds.values()) for made in (loose, tight)]
@@ -245,13 +246,13 @@ def test_the_tolerance_reaches_the_tables(monkeypatch):
 
 def record_of(kind, node):
     arrays = ArrayWriter()
-    return write_cpd(small(kind).cpds[node], arrays), arrays.columns
+    return cpd_to_record(small(kind).cpds[node], arrays), arrays.columns
 
 
 def test_a_record_that_makes_sense_is_read():
     for kind in KINDS:
         record, columns = record_of(kind, "d")
-        assert read_cpd(small(kind).cpds["d"].type, record, ArrayReader(columns)) == small(kind).cpds["d"]
+        assert cpd_from_record(record, ArrayReader(columns)) == small(kind).cpds["d"]
 
 
 def test_a_record_without_grain_and_thresholds_has_the_first_ones():
@@ -260,7 +261,7 @@ def test_a_record_without_grain_and_thresholds_has_the_first_ones():
     whole = record["compact"]
     assert whole.pop("grain") == 2.0**-30
     assert whole["joint"].pop("threshold") == 800 * 1e-7
-    assert read_cpd(small("ckde").cpds["a"].type, record, ArrayReader(columns)) == small("ckde").cpds["a"]
+    assert cpd_from_record(record, ArrayReader(columns)) == small("ckde").cpds["a"]
 
 
 DAMAGE = {
@@ -300,7 +301,7 @@ def test_damaged_tables_are_refused(change):
         whole = record if key == "compact" else record["compact"]
         whole[key] = {**whole[key], **value} if isinstance(value, dict) else value
     with pytest.raises(ModelFileError):
-        read_cpd(small("ckde").cpds["d"].type, record, ArrayReader(columns))
+        cpd_from_record(record, ArrayReader(columns))
 
 
 @pytest.mark.parametrize(
@@ -309,7 +310,7 @@ def test_damaged_tables_are_refused(change):
 def test_damaged_blends_are_refused(change):
     record, columns = record_of("blend", "d")
     with pytest.raises(ModelFileError):
-        read_cpd(small("blend").cpds["d"].type, record | change, ArrayReader(columns))
+        cpd_from_record(record | change, ArrayReader(columns))
 
 
 def test_a_damaged_file_is_refused(tmp_path):
@@ -356,7 +357,7 @@ def test_outposts_at_any_distance_come_back(tmp_path):
 @pytest.mark.shared
 def test_families_of_vowel(shared, monkeypatch):
     """Real columns, rounded and in clusters: all families of one, two and some of three variables."""
-    monkeypatch.setattr(compressed, "FEW_ROWS", 0)
+    monkeypatch.setattr(compression, "FEW_ROWS", 0)
     (path,) = (shared / "paper-data" / "UCI data" / "data" / "Vowel").glob("*.csv")
     frame = pd.read_csv(path).select_dtypes("number").iloc[:, :5]
     train, test = frame.iloc[::2], frame.iloc[1::2]
@@ -368,7 +369,3 @@ def test_families_of_vowel(shared, monkeypatch):
         made = network.compact()
         for rows in (train, test, far):
             require_tolerance(made.node_logpdf(node, rows), network.node_logpdf(node, rows))
-
-
-def test_compact_networks_are_exported():
-    assert {"CompactCKDE", "CompactBlend"} <= set(spbn.__all__)

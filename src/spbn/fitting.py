@@ -10,7 +10,7 @@ import numpy as np
 from spbn.errors import FitError
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import CPD
-from spbn.nodes.by_configuration import fit_node, pooled_cpd
+from spbn.nodes.by_configuration import fit_node
 from spbn.nodes.families import Family, named_batch
 from spbn.nodes.family_scorer import FamilyScorer
 from spbn.rows.memory import MemoryRows
@@ -85,7 +85,7 @@ def pooled_over(
         for family in structure.families():
             with suppress(FitError):
                 several[family.node].append(fitted(table, family, settings))
-    return {node: pooled_cpd(fits) for node, fits in several.items()}
+    return {node: first.pool(others) for node, (first, *others) in several.items()}
 
 
 def typical_logpdf(

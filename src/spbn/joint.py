@@ -13,8 +13,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, Seed, generator
 from spbn.errors import ArgumentError, GraphError, quoted
-from spbn.nodes.admission import refusal
-from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.base import CPD, NodeType, refusal
 from spbn.nodes.families import Family
 from spbn.record import Record
 from spbn.structure import Structure
@@ -198,7 +197,7 @@ def variables_of(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variabl
         if family.node not in cpds:
             raise GraphError(f"there is no density for node {family.node!r}.")
         _require_fit(family, cpds[family.node])
-    nodes = tuple(cpds[node].type.variable_of(cpds[node]) for node in structure.nodes)
+    nodes = tuple(cpds[node].variable for node in structure.nodes)
     variables = (*nodes, *_input_variables(structure, cpds))
     _require_levels(variables, cpds)
     return variables
@@ -234,7 +233,7 @@ def _input_variables(structure: Structure, cpds: Mapping[str, CPD]) -> list[Vari
     levels = {
         variable.name: variable.levels
         for cpd in cpds.values()
-        for variable in getattr(cpd, "variables", ())
+        for variable in cpd.variables
         if variable.levels
     }
     return [Variable(name, levels.get(name, ())) for name in structure.used_inputs]
@@ -248,7 +247,7 @@ def _require_levels(variables: Sequence[Variable], cpds: Mapping[str, CPD]) -> N
             continue
         cpd = cpds[variable.name]
         parents = [known[parent] for parent in cpd.parents]
-        given = {parent.name: parent for parent in getattr(cpd, "variables", ())}
+        given = {parent.name: parent for parent in cpd.variables}
         differ = [
             parent.name for parent in parents if given.get(parent.name, Variable(parent.name)) != parent
         ]

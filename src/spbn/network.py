@@ -20,7 +20,6 @@ from spbn.io import model
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.by_configuration import compact_cpd
 from spbn.record import Record, current_versions, plain_settings
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
@@ -285,7 +284,7 @@ class BayesianNetwork(Joint):
         cpds, refused = {}, []
         for node, cpd in self.cpds.items():
             try:
-                cpds[node] = compact_cpd(cpd, tolerance)
+                cpds[node] = cpd.compact(tolerance)
             except FitError as error:
                 cpds[node] = cpd
                 refused.append(str(error))

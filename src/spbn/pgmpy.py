@@ -14,7 +14,6 @@ from typing import Any
 
 from spbn.errors import ArgumentError, GraphError, PackageError, quoted, setting
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.structure import Structure
 
@@ -41,10 +40,11 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
             f"a pgmpy LinearGaussianBayesianNetwork has no discrete nodes, but these are: {quoted(levels)}. "
             f"Learn without them ({setting('drop', levels)} in learn)."
         )
-    kernels = [node for node, node_type in network.structure.types.items() if node_type is not NodeType.LG]
-    if kernels:
+    lines = {node: line for node in network.nodes if (line := network.cpds[node].as_linear()) is not None}
+    others = [node for node in network.nodes if node not in lines]
+    if others:
         raise ArgumentError(
-            f"pgmpy has linear Gaussian nodes only, but these are of another type: {quoted(kernels)}. "
+            f"pgmpy has linear Gaussian nodes only, but these are of another type: {quoted(others)}. "
             f"Learn with {setting('model', 'gbn')}, or fit the structure with all types 'lg'."
         )
     model = pgmpy.Network()
@@ -52,7 +52,7 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
         raise ArgumentError(f"pgmpy has no inputs, and the network has {quoted(network.inputs)}.")
     model.add_nodes_from(network.nodes)
     model.add_edges_from(network.structure.arcs)
-    model.add_cpds(*(_to_pgmpy_cpd(pgmpy, network.cpds[node]) for node in network.nodes))
+    model.add_cpds(*(_to_pgmpy_cpd(pgmpy, line) for line in lines.values()))
     return model
 
 
@@ -79,13 +79,12 @@ def from_pgmpy(model: Any) -> BayesianNetwork:
     return BayesianNetwork(structure, {node: _from_pgmpy_cpd(model, node) for node in structure.nodes})
 
 
-def _to_pgmpy_cpd(pgmpy: SimpleNamespace, cpd: CPD) -> Any:
-    assert isinstance(cpd, LinearGaussian)  # the network has no others, but mypy does not know that
+def _to_pgmpy_cpd(pgmpy: SimpleNamespace, line: LinearGaussian) -> Any:
     return pgmpy.CPD(
-        variable=cpd.node,
-        beta=[cpd.intercept, *cpd.coefficients],
-        std=math.sqrt(cpd.variance),
-        evidence=list(cpd.parents),
+        variable=line.node,
+        beta=[line.intercept, *line.coefficients],
+        std=math.sqrt(line.variance),
+        evidence=list(line.parents),
     )
 
 

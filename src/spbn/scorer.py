@@ -20,8 +20,6 @@ from spbn.diagnostics.unusual import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
 from spbn.io.model import load
 from spbn.network import BayesianNetwork, Network
-from spbn.nodes.base import CPD, HasBoth, HasSteps, logpdf_of_columns
-from spbn.nodes.by_configuration import parts_of
 from spbn.tables.reader import RowParser
 from spbn.tables.table import Table, Variable
 from spbn.transforms import StackedMargins
@@ -81,9 +79,7 @@ class PreparedNodes:
         for node, cpd in network.cpds.items():
             columns = [names.index(name) for name in (*cpd.parents, node)]
             family = tuple(network.variables[k] for k in columns)
-            self._nodes.append(
-                _Node(family, np.array(columns), logpdf_of_columns(cpd), logpdf_and_cdf_of(cpd))
-            )
+            self._nodes.append(_Node(family, np.array(columns), cpd.logpdf_of_columns, cpd.logpdf_and_cdf))
 
     def logpdf(self, columns: FloatArray) -> FloatArray:
         """Return what every node adds to the log-density of variables × rows: nodes × rows."""
@@ -122,17 +118,6 @@ class PreparedNodes:
         if slopes is not None:
             logpdf += slopes[: len(logpdf)]
         return finite_log_density(logpdf), np.clip(cdf, 0.0, 1.0)
-
-
-def logpdf_and_cdf_of(cpd: CPD) -> LogpdfAndCdf:
-    """Return a function for the log-densities of a node and its values of the distribution function."""
-    if isinstance(cpd, HasSteps):
-        steps = cpd.randomised_cdf
-        return lambda table, uniforms: (cpd.logpdf(table), steps(table, uniforms))
-    if isinstance(cpd, HasBoth):
-        together = cpd.logpdf_and_cdf
-        return lambda table, uniforms: together(table)
-    return lambda table, uniforms: (cpd.logpdf(table), cpd.cdf(table))
 
 
 @final
@@ -226,10 +211,11 @@ class RowScorer:
             self.typical  # noqa: B018
         discrete = {variable.name for variable in self.variables if variable.is_discrete}
         with np.errstate(all="ignore"):
-            for part in (part for cpd in self._network.cpds.values() for part in parts_of(cpd)):
-                score, names = logpdf_of_columns(part), (*part.parents, part.node)
+            for part in (part for cpd in self._network.cpds.values() for part in cpd.cases):
+                names = (*part.parents, part.node)
                 for value in REHEARSED:
-                    score(np.array([[0.0 if name in discrete else value] for name in names]))
+                    columns = np.array([[0.0 if name in discrete else value] for name in names])
+                    part.logpdf_of_columns(columns)
 
     def __repr__(self) -> str:
         return f"RowScorer of {len(self.nodes)} nodes ({', '.join(self.names)})"

@@ -6,7 +6,7 @@ import pytest
 import spbn
 from spbn import BayesianNetwork, Structure
 from spbn.errors import ModelFileError
-from spbn.nodes.by_configuration import read_cpd, write_cpd
+from spbn.io.model import cpd_from_record, cpd_to_record
 
 from strategies import mixed_frame
 
@@ -30,11 +30,11 @@ NETWORK = BayesianNetwork.fit(
 
 
 def record_of(node):
-    return write_cpd(NETWORK.cpds[node], Arrays())
+    return cpd_to_record(NETWORK.cpds[node], Arrays())
 
 
 def read(node, record):
-    return read_cpd(NETWORK.cpds[node].type, record, None)
+    return cpd_from_record(record, None)
 
 
 @pytest.mark.parametrize("node", ["a", "b", "u", "v"])

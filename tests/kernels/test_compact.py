@@ -10,8 +10,7 @@ from kernels.large import SHAPES, table
 from spbn._base import files
 from spbn.errors import ArgumentError
 from spbn.kernels import compressed, compression
-from spbn.kernels.compressed import CompactKernels
-from spbn.kernels.compression import extent_of
+from spbn.kernels.compression import compact_kernels, extent_of
 from spbn.kernels.spectral import boxes, engine, truncation
 from spbn.kernels.spectral.coefficients import Coefficients, Rings
 from spbn.kernels.spectral.tables import Lattice, RowTable
@@ -27,7 +26,7 @@ TOLERANCE = 1e-6
 @pytest.fixture
 def always_tabled(monkeypatch):
     """Even a few rows are put into tables."""
-    monkeypatch.setattr(compressed, "FEW_ROWS", 0)
+    monkeypatch.setattr(compression, "FEW_ROWS", 0)
 
 
 def prepared(points):
@@ -44,7 +43,7 @@ def curve(rng, d, rows):
 def weights_at(kernels, parents):
     """Weights of the rows' kernels at the parents' values, and the child's means: by the definition."""
     whitened = kernels.whitener[:-1, :-1] @ (parents - kernels.centre[:-1])
-    squares = ((whitened[:, :, None] - kernels.rows[:-1, None, :]) ** 2).sum(axis=0)
+    squares = ((whitened[:, :, None] - kernels.coordinates[:-1, None, :]) ** 2).sum(axis=0)
     return special.softmax(-0.5 * squares, axis=1)
 
 
@@ -76,7 +75,7 @@ def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few,
         patch.setattr(truncation, "SMALL", 0.0)  # thresholds are raised, until most rows are outposts
         patch.setattr(truncation, "BYTES_AN_OUTPOST", row_cost)
         patch.setattr(truncation, "MORE_OUTPOSTS", 1e9)
-        made = CompactKernels.of(kernels, TOLERANCE)
+        made = compact_kernels(kernels, TOLERANCE)
     if made is None:  # tails too long for a grid, and no rows are few
         assert few == 0
         return
@@ -98,7 +97,7 @@ def test_agrees_with_the_definition(rng, d, always_tabled):
     truth = kde_logpdf(queries.T, points.T, bandwidth)
     if d > 1:
         truth = truth - kde_logpdf(queries[:-1].T, points[:-1].T, bandwidth[:-1, :-1])
-    made = CompactKernels.of(prepared(points), TOLERANCE)
+    made = compact_kernels(prepared(points), TOLERANCE)
     assert made.joint is not None
     found = made.conditional_log_density(queries)
     assert (np.abs(found - truth) <= TOLERANCE * np.maximum(1.0, np.abs(truth))).all()
@@ -108,7 +107,7 @@ def test_agrees_with_the_definition(rng, d, always_tabled):
 def test_many_queries_at_once(rng, d, always_tabled):
     """They are sorted, and read from tables in another way than a few."""
     kernels = prepared(curve(rng, d, 800))
-    made = CompactKernels.of(kernels, TOLERANCE)
+    made = compact_kernels(kernels, TOLERANCE)
     queries = 2.5 * curve(rng, d, compressed.FEW_QUERIES + 1)
     truth = kernels.conditional_log_density(queries)
     allowed = TOLERANCE * np.maximum(1.0, np.abs(truth))
@@ -117,7 +116,7 @@ def test_many_queries_at_once(rng, d, always_tabled):
 
 def test_absurdly_far_rows_are_finite(rng, always_tabled):
     kernels = prepared(curve(rng, 2, 500))
-    made = CompactKernels.of(kernels, TOLERANCE)
+    made = compact_kernels(kernels, TOLERANCE)
     queries = np.array([[1e6, 0.0, -1e12], [0.0, 1e9, 1e12]])
     np.testing.assert_allclose(
         made.conditional_log_density(queries), kernels.conditional_log_density(queries), rtol=1e-6
@@ -134,10 +133,12 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
         monkeypatch.setattr(compression, "BYTES_A_ROW", 1.0)
     monkeypatch.setattr(truncation, "SMALL", np.inf)  # nor is anything else left out
     kernels = prepared(points)
-    made = CompactKernels.of(kernels, TOLERANCE)
+    made = compact_kernels(kernels, TOLERANCE)
     assert made.joint.lattice.covers(coordinates(made, points)).all() != tailed
     queries = np.concatenate([points[:, :200], 4.0 * rng.normal(size=(d, 200))], axis=1)
-    below = special.ndtr(child_coordinate(kernels, queries[:-1], queries[-1])[:, None] - kernels.rows[-1])
+    below = special.ndtr(
+        child_coordinate(kernels, queries[:-1], queries[-1])[:, None] - kernels.coordinates[-1]
+    )
     truth = (weights_at(kernels, queries[:-1]) * below).sum(axis=1)
     np.testing.assert_allclose(made.conditional_cdf(queries), truth, rtol=0, atol=1e-6)
 
@@ -149,7 +150,7 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
 def test_probabilities_of_intervals(rng, d, interval, always_tabled):
     points = curve(rng, d, 1200)
     kernels = prepared(points)
-    made = CompactKernels.of(kernels, TOLERANCE)
+    made = compact_kernels(kernels, TOLERANCE)
     parents = np.concatenate([points[:-1, :100], 6.0 * rng.normal(size=(d - 1, 30))], axis=1)
     found = made.log_mass(parents, *interval)
     _, truth = kernels.choose_rows_between(parents, *interval, np.zeros(parents.shape[1]))
@@ -163,13 +164,13 @@ def test_draws_have_the_distribution_that_they_should(rng, d, where, interval, a
     """The distribution function at draws is uniform between its values at the ends."""
     points = curve(rng, d, 1200)
     kernels = prepared(points)
-    made = CompactKernels.of(kernels, TOLERANCE)
+    made = compact_kernels(kernels, TOLERANCE)
     parents = np.full((d - 1, 800), 0.4 if where == "near" else 9.0)
     drawn = made.draw_between(parents, *interval, rng)
     assert ((drawn >= interval[0]) & (drawn <= interval[1])).all()
 
     def survival(child):
-        z = child_coordinate(kernels, parents, child)[:, None] - kernels.rows[-1]
+        z = child_coordinate(kernels, parents, child)[:, None] - kernels.coordinates[-1]
         return (weights_at(kernels, parents) * special.ndtr(-z)).sum(axis=1)
 
     top = np.zeros(800) if np.isinf(interval[1]) else survival(np.full(800, interval[1]))
@@ -181,7 +182,7 @@ def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
     monkeypatch.setattr(compression, "COMFORTABLE_CELLS", 0)
     monkeypatch.setattr(compression, "BYTES_A_ROW", 0.0)
     points = rng.standard_t(2, size=(1, 2000))
-    made = CompactKernels.of(prepared(points), TOLERANCE)
+    made = compact_kernels(prepared(points), TOLERANCE)
     bottom, top = made.joint.low[0], made.joint.high[0]
     drawn = coordinates(made, made.draw_between(np.empty((0, 4000)), -np.inf, np.inf, rng))[0]
     rows = coordinates(made, points)
@@ -196,11 +197,11 @@ def test_draws_beside_the_box(rng, always_tabled, monkeypatch):
 @pytest.mark.parametrize("tabled", [True, False])
 def test_outposts_are_rounded_and_do_not_tell_which_came_first(rng, tabled, monkeypatch):
     """To a thousandth of the tolerance, in widths of a kernel; rows of equal coordinates come one by one."""
-    monkeypatch.setattr(compressed, "FEW_ROWS", 0 if tabled else 5000)
-    monkeypatch.setattr(compressed, "MOST_OUTPOSTS", 1.0 if tabled else 0.0)
+    monkeypatch.setattr(compression, "FEW_ROWS", 0 if tabled else 5000)
+    monkeypatch.setattr(compression, "MOST_OUTPOSTS", 1.0 if tabled else 0.0)
     points = np.round(rng.normal(size=(2, 300)), 1)
     for tolerance, power in ((1e-6, -30), (1e-4, -24), (0.01, -17)):
-        made = CompactKernels.of(prepared(points), tolerance)
+        made = compact_kernels(prepared(points), tolerance)
         assert (made.joint is not None) == tabled
         assert made.grain == 2.0**power
         grains = made.outposts / 2.0**power
@@ -215,7 +216,7 @@ def test_outposts_are_rounded_and_do_not_tell_which_came_first(rng, tabled, monk
 def test_neither_boxes_nor_centres_are_rows(rng, d, always_tabled):
     """The median of an odd number of values is one of them, and so is the end of a column."""
     points = curve(rng, d, 401) + 1e3
-    made = CompactKernels.of(prepared(points), TOLERANCE)
+    made = compact_kernels(prepared(points), TOLERANCE)
     assert not np.isin(made.centre[:, 0], points).any()
     deviations = np.sqrt(np.diagonal(np.linalg.inv(made.whitener.T @ made.whitener)))
     assert (np.abs(made.centre[:, 0] - np.median(points, axis=1)) <= 0.5 * deviations).all()
@@ -230,7 +231,7 @@ def test_a_box_ends_where_sums_are_small(rng):
     kernels = prepared(points)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "THRESHOLD", 1e-4)  # of 40,000: a row alone does not make a sum of 4
-        made = CompactKernels.of(kernels, TOLERANCE)
+        made = compact_kernels(kernels, TOLERANCE)
     low, high = coordinates(made, np.array([[-6.0, 6.0]] * 2)).T
     assert (made.joint.low > low - 2.0).all()
     assert (made.joint.high < high + 2.0).all()
@@ -247,7 +248,7 @@ def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
     for cost, more in ((1e9, 1e9), (0.0, 1.1), (0.0, 1e9)):
         monkeypatch.setattr(truncation, "BYTES_AN_OUTPOST", cost)
         monkeypatch.setattr(truncation, "MORE_OUTPOSTS", more)
-        made = CompactKernels.of(kernels, TOLERANCE)
+        made = compact_kernels(kernels, TOLERANCE)
         sizes.append(len(zlib.compress(files.to_bytes(made.joint.integers))))
         kept.append(made.outposts.shape[1])
         thresholds.append(made.joint.threshold)
@@ -288,7 +289,7 @@ def test_sums_around_nodes_are_no_less_than_said(d, rows, spread, seed):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_what_a_table_will_cost_is_known_beforehand(rng, d):
-    points = prepared(curve(rng, d, 20_000)).rows
+    points = prepared(curve(rng, d, 20_000)).coordinates
     low, high = points.min(axis=1) - 4.0, points.max(axis=1) + 4.0
     whole = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
     extent = extent_of(whole, TOLERANCE)
@@ -304,7 +305,7 @@ def test_what_a_table_will_cost_is_known_beforehand(rng, d):
 
 
 def test_the_same_seed_draws_the_same(rng, always_tabled):
-    made = CompactKernels.of(prepared(curve(rng, 2, 600)), TOLERANCE)
+    made = compact_kernels(prepared(curve(rng, 2, 600)), TOLERANCE)
     parents = 3.0 * rng.normal(size=(1, 500))
     one, two = (made.draw_between(parents, -np.inf, np.inf, np.random.default_rng(4)) for _ in range(2))
     np.testing.assert_array_equal(one, two)
@@ -314,7 +315,7 @@ def test_the_same_seed_draws_the_same(rng, always_tabled):
 def test_large_tables_keep_few_rows(rng, d, rows):
     points = rng.normal(size=(d, rows))
     kernels = prepared(points)
-    made = CompactKernels.of(kernels, TOLERANCE)
+    made = compact_kernels(kernels, TOLERANCE)
     assert made.outposts.shape[1] < {1: 1e-3, 2: 0.05, 3: 0.5}[d] * rows
     queries = np.concatenate([points[:, :300], 2.5 * rng.normal(size=(d, 300))], axis=1)
     truth = kernels.conditional_log_density(queries)
@@ -324,7 +325,7 @@ def test_large_tables_keep_few_rows(rng, d, rows):
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_rows_that_are_not_outposts_do_not_matter_on_the_outskirts(rng, d):
-    points = prepared(curve(rng, d, 3000)).rows
+    points = prepared(curve(rng, d, 3000)).coordinates
     low, high = points.min(axis=1) - 4.0, points.max(axis=1) + 4.0
     whole = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
     extent = extent_of(whole, 1e-4)
@@ -343,7 +344,7 @@ def test_a_wider_tolerance_makes_smaller_tables(rng):
     kernels = prepared(curve(rng, 2, 20_000))
     sizes, outposts = [], []
     for tolerance in (1e-6, 1e-4, 1e-2):
-        made = CompactKernels.of(kernels, tolerance)
+        made = compact_kernels(kernels, tolerance)
         sizes.append(made.joint.numbers.size)
         outposts.append(made.outposts.shape[1])
         points = curve(rng, 2, 500)
@@ -355,19 +356,19 @@ def test_a_wider_tolerance_makes_smaller_tables(rng):
 
 
 def test_few_rows_that_are_all_outposts_need_no_table(rng):
-    made = CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE)
+    made = compact_kernels(prepared(rng.normal(size=(3, 200))), TOLERANCE)
     assert made.joint is None
     assert made.outposts.shape[1] == made.rows == 200
 
 
 def test_tables_that_do_not_fit(rng, monkeypatch):
     monkeypatch.setattr(boxes, "MAX_CELLS", 1000)
-    assert CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE).joint is None
-    monkeypatch.setattr(compressed, "FEW_ROWS", 199)
-    assert CompactKernels.of(prepared(rng.normal(size=(3, 200))), TOLERANCE) is None
+    assert compact_kernels(prepared(rng.normal(size=(3, 200))), TOLERANCE).joint is None
+    monkeypatch.setattr(compression, "FEW_ROWS", 199)
+    assert compact_kernels(prepared(rng.normal(size=(3, 200))), TOLERANCE) is None
 
 
 @pytest.mark.parametrize("tolerance", [0, 1e-9, 0.5, -1e-6, True, "1e-6", float("nan")])
 def test_refuses_tolerances_that_make_no_sense(tolerance, rng):
     with pytest.raises(ArgumentError, match=r"tolerance must be between 1e-06 and 0\.01\. Got"):
-        CompactKernels.of(prepared(rng.normal(size=(1, 50))), tolerance)
+        compact_kernels(prepared(rng.normal(size=(1, 50))), tolerance)

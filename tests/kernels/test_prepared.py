@@ -36,7 +36,7 @@ def test_the_same_numbers_as_the_general_way(rng, d):
     """Training rows and queries in one array, with the identity as whitener."""
     points, _, kernels_of = prepared(rng, d)
     queries = points[:, :40] + rng.normal(size=(d, 40))
-    both = np.concatenate([kernels_of.rows, kernels_of.whitened(queries)], axis=1)
+    both = np.concatenate([kernels_of.coordinates, kernels_of.whitened(queries)], axis=1)
     span = Spans(np.array([[300, 340, 0, 300, 0, 0]]))
     general = kernels.log_density(both, np.arange(d)[None], np.eye(d)[None, None], span)[0, 300:]
     log_determinant = np.log(np.diag(kernels_of.whitener)).sum()

@@ -7,7 +7,7 @@ from scipy import integrate, special, stats
 import spbn
 from spbn.errors import ArgumentError, FitError, ModelFileError
 from spbn.nodes import Blend
-from spbn.nodes.mixtures import COMPONENTS, in_words
+from spbn.nodes.blend import COMPONENTS, in_words
 from spbn.rows import memory
 from spbn.tables.splits import fold_labels
 
@@ -199,10 +199,10 @@ def test_changed_entries_of_a_file_are_refused(change):
     from spbn.nodes.blend import NODE_TYPE
 
     cpd, arrays = Blend.fit(HEAVY, "a", []), ArrayWriter()
-    record = {"node": "a", "parents": [], **NODE_TYPE.write(cpd, arrays)}
-    assert NODE_TYPE.read(record, ArrayReader(arrays.columns)) == cpd
+    record = {"node": "a", "parents": [], **cpd.to_record(arrays)}
+    assert NODE_TYPE.from_record(record, ArrayReader(arrays.columns)) == cpd
     with pytest.raises(ModelFileError):
-        NODE_TYPE.read({**record, **change}, ArrayReader(arrays.columns))
+        NODE_TYPE.from_record({**record, **change}, ArrayReader(arrays.columns))
 
 
 def test_words():

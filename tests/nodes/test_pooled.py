@@ -8,7 +8,6 @@ from scipy import stats
 import spbn
 from spbn.fitting import MOST_POOLED, fitted, pooled_over
 from spbn.nodes.base import NodeType
-from spbn.nodes.by_configuration import pooled_cpd
 from spbn.nodes.families import Family
 from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table
@@ -30,13 +29,13 @@ def fits(node_type, tables, parents=("A", "B")):
 def test_the_same_density_again_changes_nothing(node_type):
     table = fillings()[0]
     (cpd,) = fits(node_type, [table])
-    np.testing.assert_allclose(pooled_cpd([cpd, cpd, cpd]).logpdf(table), cpd.logpdf(table), rtol=1e-9)
+    np.testing.assert_allclose(cpd.pool([cpd, cpd]).logpdf(table), cpd.logpdf(table), rtol=1e-9)
 
 
 def test_a_pooled_kernel_density_is_the_mean_over_all_kernels():
     tables = fillings()
     single = fits(NodeType.CKDE, tables)
-    pooled = pooled_cpd(single)
+    pooled = single[0].pool(single[1:])
     bandwidth = sum(cpd.bandwidth for cpd in single) / 3
     points = np.concatenate([table.columns for table in tables], axis=1)
     for row in tables[0].columns.T[:5]:
@@ -49,7 +48,7 @@ def test_a_pooled_kernel_density_is_the_mean_over_all_kernels():
 def test_a_pooled_line_is_the_mean_line():
     tables = fillings()
     single = fits(NodeType.LG, tables)
-    pooled = pooled_cpd(single)
+    pooled = single[0].pool(single[1:])
     parents = {"A": [1.0, 2.0], "B": [0.0, -1.0]}
     means = [np.array(cpd.coefficients) @ np.array(list(parents.values())) + cpd.intercept for cpd in single]
     medians = pooled.cdf({**parents, "C": np.mean(means, axis=0)})
@@ -60,10 +59,10 @@ def test_a_pooled_line_is_the_mean_line():
 def test_a_pooled_blend_mixes_pooled_parts():
     tables = fillings()
     single = fits(NodeType.BLEND, tables)
-    pooled = pooled_cpd(single)
+    pooled = single[0].pool(single[1:])
     assert pooled.mixture == pytest.approx(np.mean([cpd.mixture for cpd in single], axis=0))
     assert pooled.kernels.rows == 150
-    assert pooled.line == pooled_cpd([cpd.line for cpd in single])
+    assert pooled.line == single[0].line.pool([cpd.line for cpd in single[1:]])
 
 
 def test_pooled_probabilities_know_all_configurations():
@@ -72,7 +71,7 @@ def test_pooled_probabilities_know_all_configurations():
         for s, t in (("aabb" * 10, "xyxx" * 10), ("abab" * 10, "xyyy" * 10))
     )
     single = [fitted(t, Family("t", ("s", "u"), NodeType.DISCRETE), FitSettings()) for t in (first, second)]
-    pooled = pooled_cpd(single)
+    pooled = single[0].pool(single[1:])
     rows = pd.DataFrame({"s": [*"aabbaabb"], "u": [*"pqpqpqpq"], "t": [*"xxxxyyyy"]})
     expected = np.mean([np.exp(cpd.logpdf(rows)) for cpd in single], axis=0)
     np.testing.assert_allclose(np.exp(pooled.logpdf(rows)), expected)
@@ -88,11 +87,11 @@ def test_configurations_are_pooled_one_by_one():
         fitted(as_table(f, training=True, missing="error"), Family("x", ("s",), NodeType.LG), FitSettings())
         for f in frames
     ]
-    pooled = pooled_cpd(single)
+    pooled = single[0].pool(single[1:])
     rows = {level: pd.DataFrame({"s": [level], "x": [0.3]}) for level in "abc"}
     for level in "ab":
-        parts = [next(iter(cpd.parts_of(cpd_table(cpd, rows[level]))))[0] for cpd in single]
-        expected = NodeType.LG.pooled(parts).logpdf({"x": [0.3]})
+        first, second = [cpd.case(cpd_table(cpd, rows[level])) for cpd in single]
+        expected = first.pool([second]).logpdf({"x": [0.3]})
         assert pooled.logpdf(rows[level]) == pytest.approx(expected)
     assert pooled.logpdf(rows["c"]) == pytest.approx(single[1].logpdf(rows["c"]))  # the first has none
 

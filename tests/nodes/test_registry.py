@@ -12,21 +12,18 @@ from spbn import BayesianNetwork, NodeType, Structure
 from spbn._base.files import family_of, numbers
 from spbn.errors import ArgumentError
 from spbn.nodes import base
-from spbn.nodes.base import Description, parent_columns, place_of, register, registered
-from spbn.tables.reader import as_table
+from spbn.nodes.base import CPD, Appearance, Description, place_of, register, registered
 
 from strategies import nonlinear_frame
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(CPD):
     """The mean of the parents, and Laplace noise."""
 
     node: str
     parents: tuple[str, ...]
     scale: float
-
-    kept_rows = None
 
     @property
     def type(self):
@@ -35,36 +32,34 @@ class Laplace:
     def _mean(self, parents):
         return parents.mean(axis=0) if self.parents else 0.0
 
-    def logpdf(self, data):
-        columns = as_table(data, names=[self.node, *self.parents]).columns
-        return stats.laplace.logpdf(columns[0], self._mean(columns[1:]), self.scale)
+    def logpdf_of_columns(self, columns):
+        return stats.laplace.logpdf(columns[-1], self._mean(columns[:-1]), self.scale)
 
-    def cdf(self, data):
-        columns = as_table(data, names=[self.node, *self.parents]).columns
-        return stats.laplace.cdf(columns[0], self._mean(columns[1:]), self.scale)
+    def cdf_of_columns(self, columns):
+        return stats.laplace.cdf(columns[-1], self._mean(columns[:-1]), self.scale)
 
-    def sample(self, n, *, given=None, seed=None):
-        mean = self._mean(parent_columns(self.node, self.parents, n, given))
-        return mean + stats.laplace.rvs(scale=self.scale, size=n, random_state=seed)
+    def draw(self, parents, rng):
+        return self._mean(parents) + rng.laplace(scale=self.scale, size=parents.shape[1])
+
+    def to_record(self, arrays):
+        return {"scale": self.scale}
 
     def describe(self):
         return Description(f"{self.node} ~ Laplace")
 
 
 class LaplaceType(NodeType):
-    name = label = short_label = "laplace"
-    sentence = "The mean of its parents and Laplace noise."
-    colour = dark_colour = "#ff0000"
+    name = "laplace"
+    appearance = Appearance(
+        "laplace", "laplace", "The mean of its parents and Laplace noise.", "#ff0000", "#ff0000"
+    )
 
     def fit(self, table, node, parents, settings):
         columns = table.select([node, *parents]).columns
         mean = columns[1:].mean(axis=0) if parents else 0.0
         return Laplace(node, tuple(parents), float(np.abs(columns[0] - mean).mean()))
 
-    def write(self, cpd, arrays):
-        return {"scale": cpd.scale}
-
-    def read(self, record, arrays):
+    def from_record(self, record, arrays):
         return Laplace(*family_of(record), float(numbers(record, "scale", ())))
 
 

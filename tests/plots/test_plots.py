@@ -67,7 +67,8 @@ def fills(ax):
 def test_structure_has_every_node_and_arc_and_shows_types():
     ax = plot_structure(Structure("abc", [("a", "b"), ("a", "c")], {"a": "lg", "b": "ckde", "c": "lg"}))
     colours = fills(ax)
-    assert colours == {"a": NodeType.LG.colour, "b": NodeType.CKDE.colour, "c": NodeType.LG.colour}
+    line, kernels = NodeType.LG.appearance.colour, NodeType.CKDE.appearance.colour
+    assert colours == {"a": line, "b": kernels, "c": line}
     assert colours["a"] != colours["b"]
     assert sum(isinstance(patch, FancyArrowPatch) for patch in ax.patches) == 2
 

@@ -224,7 +224,7 @@ def test_nodes_have_the_colours_of_their_types(browser, long_url):
         page = browser.new_page(color_scheme=scheme)
         page.goto(long_url)
         for node_type in (spbn.NodeType.LG, spbn.NodeType.CKDE):
-            colour = node_type.colour if scheme == "light" else node_type.dark_colour
+            colour = node_type.appearance.colour if scheme == "light" else node_type.appearance.dark_colour
             rgb = f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
             fill = page.locator(f".node.type-{node_type.name} ellipse").first
             assert fill.evaluate("ellipse => getComputedStyle(ellipse).fill") == rgb

@@ -10,7 +10,7 @@ from scipy import stats
 
 import spbn
 from spbn.diagnostics import leave_one_out, unusual_rows
-from spbn.nodes import Description, LinearGaussian, NodeType, ParameterTable, base, register
+from spbn.nodes import CPD, Appearance, Description, LinearGaussian, NodeType, ParameterTable, base, register
 from spbn.plots import plot_cpd, plot_structure
 from spbn.plots.pictures import to_dot, to_svg
 from spbn.report import render
@@ -20,27 +20,31 @@ from spbn.tables.reader import as_table
 mpl.use("agg")
 
 
-class Laplace:
+class Laplace(CPD):
     """A linear regression with Laplace noise."""
-
-    kept_rows = None
 
     def __init__(self, line, scale):
         self.line, self.scale = line, scale
-        self.node, self.parents, self.type = line.node, line.parents, NodeType.parse("toy_laplace")
+        self.node, self.parents = line.node, line.parents
 
-    def _residual(self, data):
-        columns = as_table(data, names=[self.node, *self.parents]).columns
-        return columns[0] - self.line.intercept - np.asarray(self.line.coefficients) @ columns[1:]
+    @property
+    def type(self):
+        return NodeType.parse("toy_laplace")
 
-    def logpdf(self, data):
-        return stats.laplace.logpdf(self._residual(data), scale=self.scale)
+    def _residual(self, columns):
+        return columns[-1] - self.line.intercept - np.asarray(self.line.coefficients) @ columns[:-1]
 
-    def cdf(self, data):
-        return stats.laplace.cdf(self._residual(data), scale=self.scale)
+    def logpdf_of_columns(self, columns):
+        return stats.laplace.logpdf(self._residual(columns), scale=self.scale)
 
-    def sample(self, n, *, given=None, seed=None):
-        return self.line.sample(n, given=given, seed=seed)
+    def cdf_of_columns(self, columns):
+        return stats.laplace.cdf(self._residual(columns), scale=self.scale)
+
+    def draw(self, parents, rng):
+        return self.line.draw(parents, rng)
+
+    def to_record(self, arrays):
+        raise NotImplementedError
 
     def describe(self):
         table = ParameterTable("widths", ("noise",), ("scale",), ((self.scale,),))
@@ -51,22 +55,22 @@ class LaplaceType(NodeType):
     """The type of the toy."""
 
     name = "toy_laplace"
-    label = "linear <Laplace>"
-    short_label = "LL"
-    sentence = "A straight line with heavy tails & spikes."
-    colour = "#ffeecc"
-    dark_colour = "#443311"
+    appearance = Appearance(
+        label="linear <Laplace>",
+        short_label="LL",
+        sentence="A straight line with heavy tails & spikes.",
+        colour="#ffeecc",
+        dark_colour="#443311",
+    )
     alternative = "lg"
 
     def fit(self, table, node, parents, settings):
         line = LinearGaussian.fit(table, node, parents)
         start = Laplace(line, 1.0)
-        return Laplace(line, float(np.abs(start._residual(table)).mean()))
+        columns = table.select([*parents, node]).columns
+        return Laplace(line, float(np.abs(start._residual(columns)).mean()))
 
-    def write(self, cpd, arrays):
-        raise NotImplementedError
-
-    def read(self, record, arrays):
+    def from_record(self, record, arrays):
         raise NotImplementedError
 
 
@@ -113,7 +117,7 @@ def test_it_has_its_colours(network, frame):
     assert 'fillcolor="#ffeecc"' in to_dot(network.structure)
     assert "#ffeecc" in to_svg(network.structure)
     fills = {mpl.colors.to_hex(patch.get_facecolor()) for patch in plot_structure(network).patches[1:]}
-    assert fills == {"#ffeecc", NodeType.CKDE.colour}
+    assert fills == {"#ffeecc", NodeType.CKDE.appearance.colour}
 
 
 def test_its_density_is_drawn_and_its_rows_are_explained(network, frame):

@@ -39,7 +39,7 @@ from spbn.kernels import SHARED_GRID
 from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral.engine import ATTEMPTS, DIMENSIONS
-from spbn.nodes.mixtures import COMPONENTS
+from spbn.nodes.blend import COMPONENTS
 from spbn.numerics.regression import residual_directions
 from spbn.rows.families import FamilyBatch, VariableSet
 

@@ -18,10 +18,13 @@ from spbn.dask.rowstore import Holdings
 from spbn.errors import FitError, quoted
 from spbn.graphs.dag import Arc
 from spbn.kernels import estimates as bandwidths
-from spbn.kernels.compressed import FEW_ROWS, CompactKernels
+from spbn.kernels.compressed import CompactKernels, CompactScales
 from spbn.kernels.compression import (
+    FEW_ROWS,
     LEAST_TOLERANCE,
+    assemble,
     box_around,
+    compact_rows,
     extent_of,
     grain_of,
     rounded_centre,
@@ -32,13 +35,12 @@ from spbn.kernels.spectral.boxes import MAX_CELLS
 from spbn.kernels.spectral.engine import THRESHOLD
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.blend import COMPONENTS, Blend, in_words
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.nodes.by_configuration import ByConfiguration
-from spbn.nodes.compact import CompactCKDE
-from spbn.nodes.compact_blend import CompactBlend
+from spbn.nodes.ckde import CKDE
 from spbn.nodes.families import Family
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.nodes.mixtures import COMPONENTS, in_words
 from spbn.nodes.scorers import FEWEST_TO_BLEND as FEWEST_BLENDED
 from spbn.numerics import gaussian
 from spbn.numerics.regression import residual_directions
@@ -74,7 +76,7 @@ class HeldFits:
             return line(family, holdings)
         if family.type is BLEND:
             return blend(family, holdings, self._bandwidth)
-        return kernels(family, holdings, self._bandwidth)
+        return CKDE(family.node, family.parents, kernels(family, holdings, self._bandwidth))
 
     def _by_configuration(self, family: Family, discrete: tuple[int, ...]) -> ByConfiguration:
         """Fit a density to the rows of every configuration, as `ByConfiguration.fit` does."""
@@ -131,7 +133,7 @@ def fitted(
     return structure, cpds, left_out
 
 
-def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
+def blend(family: Family, holdings: Holdings, bandwidth: str) -> Blend:
     """Fit a compact blend: its components to all rows, and their weights by the folds of the holdings.
 
     It goes without components that cannot be fitted, or whose tables would be too large, and warns of the
@@ -142,30 +144,33 @@ def blend(family: Family, holdings: Holdings, bandwidth: str) -> CompactBlend:
         raise FitError(
             f"a blend needs at least {FEWEST_BLENDED} rows. {family.node!r} has {holdings.every.count}."
         )
-    parts: dict[int, CompactCKDE | LinearGaussian] = {}
+    tables: dict[int, CompactKernels] = {}
+    straight: LinearGaussian | None = None
     too_large = []
     for k, scale in enumerate(SCALES):
         try:
-            parts[k] = kernels(family, holdings, bandwidth, scale=scale)
+            tables[k] = kernels(family, holdings, bandwidth, scale=scale)
         except _TooLargeError:
             too_large.append(k)
         except FitError:
             pass
     with suppress(FitError):
-        parts[len(SCALES)] = line(family, holdings)
+        straight = line(family, holdings)
     blends = HeldBlends(HeldDensities(holdings, bandwidth), folds)
     members = _ordered(tuple(holdings.names.index(name) for name in (*family.parents, family.node)))
     if too_large:
         _warn_of_lost(family, {COMPONENTS[k]: float(blends.weights(members)[k]) for k in too_large})
-    weights = blends.weights(members, np.isin(np.arange(len(COMPONENTS)), list(parts)))
+    usable = [*(k in tables for k in range(len(SCALES))), straight is not None]
+    weights = blends.weights(members, np.array(usable))
     if not weights.sum() > 0.0:
         raise FitError(
             f"neither a line nor kernels can be fitted to {family.node!r} given "
             f"{quoted(family.parents) or 'nothing'}: its parents are linearly dependent, or determine it. "
             f"Remove one of them."
         )
-    kept = {k: part for k, part in parts.items() if weights[k] > 0.0}
-    return CompactBlend(family.node, family.parents, kept, tuple(weights.tolist()))
+    by_scale = CompactScales(tuple(tables[k] if weights[k] > 0.0 else None for k in range(len(SCALES))))
+    straight = straight if weights[-1] > 0.0 else None
+    return Blend(family.node, family.parents, straight, by_scale, tuple(weights.tolist()))
 
 
 class _TooLargeError(FitError):
@@ -195,8 +200,8 @@ def kernels(
     *,
     scale: float = 1.0,
     tolerance: float = LEAST_TOLERANCE,
-) -> CompactCKDE:
-    """Fit a compact CKDE: from tables that add up, and the few rows on the outskirts.
+) -> CompactKernels:
+    """Make the compact kernels of a node: from tables that add up, and the few rows on the outskirts.
 
     Parameters
     ----------
@@ -218,8 +223,7 @@ def kernels(
         # Nearly all of them would be outposts of a large table: see `CompactKernels`.
         everywhere = Keeping(columns, None, centre, whitener)
         rows = np.concatenate(holdings.go_over(outposts, everywhere), axis=1)
-        made = CompactKernels.of_rows(centre[:, None], whitener, rows, tolerance)
-        return CompactCKDE(family.node, family.parents, made)
+        return compact_rows(centre[:, None], whitener, rows, tolerance)
     asked = [Tails(columns, centre, whitener, everything)]
     ends = joined_tails([found[0] for found in holdings.go_over(tails, asked)])
     box = box_around(standing_for(ends), THRESHOLD * moments.count)
@@ -236,10 +240,7 @@ def kernels(
     keeping = Keeping(columns, extent.outskirts, centre, whitener)
     grain = grain_of(tolerance)
     kept = rounded_outposts(np.concatenate(holdings.go_over(outposts, keeping), axis=1), grain)
-    made = CompactKernels.assembled(
-        centre[:, None], whitener, joint, parents, kept, extent.threshold, tolerance, grain
-    )
-    return CompactCKDE(family.node, family.parents, made)
+    return assemble(centre[:, None], whitener, joint, parents, kept, extent.threshold, tolerance, grain)
 
 
 def _table(holdings: Holdings, columns: tuple[int, ...], lattice: Lattice) -> RowTable:

@@ -27,8 +27,7 @@ from spbn.kernels.spectral.engine import DIMENSIONS
 from spbn.learning.learn import LearningInterrupted
 from spbn.learning.settings import MODELS, SCORES
 from spbn.network import BayesianNetwork
-from spbn.nodes.admission import impossible_arcs, refuse_impossible
-from spbn.nodes.base import NodeType
+from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
 from spbn.nodes.blend import FOLDS as BLEND_FOLDS
 from spbn.nodes.blend import NODE_TYPE as BLEND
 from spbn.record import Record, current_versions, plain_settings

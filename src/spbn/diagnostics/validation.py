@@ -24,7 +24,7 @@ from spbn._base.arrays import FloatArray, IntArray, same_uniforms
 from spbn.errors import ArgumentError
 from spbn.kernels.estimates import BandwidthRule
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import CPD, HasSteps
+from spbn.nodes.base import CPD
 from spbn.nodes.families import Family, named_batch
 from spbn.nodes.family_scorer import FamilyScorer
 from spbn.rows.memory import MemoryRows
@@ -287,6 +287,4 @@ def check_fit(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitChec
 
 def _transform(cpd: CPD, table: Table) -> FloatArray:
     """Return P(X ≤ x | parents) of every row; a point on its step, always the same one, if X has steps."""
-    if isinstance(cpd, HasSteps):
-        return cpd.randomised_cdf(table, same_uniforms(table.rows))
-    return cpd.cdf(table)
+    return cpd.randomised_cdf(table, same_uniforms(table.rows))

@@ -17,7 +17,7 @@ from spbn._base.checks import choice, whole
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact
 from spbn.inference.importance import Part, Particles, draw_rest, weighted
-from spbn.inference.left_out import without_themselves
+from spbn.inference.leave_own_kernel_out import without_themselves
 from spbn.inference.problem import Cases, components
 from spbn.inference.query import log_constants
 from spbn.inference.smc import resampled, tempered

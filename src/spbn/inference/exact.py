@@ -17,8 +17,6 @@ import numpy as np
 
 from spbn._base.arrays import LOG_2PI, FloatArray, IntArray
 from spbn.inference.problem import Cases
-from spbn.nodes.by_configuration import ByConfiguration
-from spbn.nodes.discrete import ProbabilityTable
 from spbn.nodes.linear_gaussian import LinearGaussian
 
 MOST_CONFIGURATIONS = 4_096
@@ -262,13 +260,11 @@ def _lines(
         rows = np.flatnonzero(which.ravel() == number)
         lines = {}
         for k in nodes:
-            cpd = cases.cpd(cases.nodes[k])
-            if isinstance(cpd, ByConfiguration):
-                parents = cases.parents[k]
-                table = cases.table(parents, values[rows[:1]][:, list(parents)].T)
-                ((cpd, _),) = cpd.parts_of(table)
-            assert isinstance(cpd, LinearGaussian)
-            lines[k] = cpd, tuple(cases.place[parent] for parent in cpd.parents)
+            parents = cases.parents[k]
+            table = cases.table(parents, values[rows[:1]][:, list(parents)].T)
+            line = cases.cpd(cases.nodes[k]).case(table).as_linear()
+            assert line is not None  # or it would not be solvable
+            lines[k] = line, tuple(cases.place[parent] for parent in line.parents)
         yield rows, lines
 
 
@@ -294,10 +290,9 @@ def _involved(cases: Cases, members: Sequence[int]) -> list[int]:
 
 def _is_simple(cases: Cases, k: int) -> bool:
     cpd = cases.cpd(cases.nodes[k])
-    if isinstance(cpd, ByConfiguration):
-        parts = (*cpd.densities, *([] if cpd.otherwise is None else [cpd.otherwise]))
-        return all(isinstance(part, LinearGaussian) for part in parts)
-    return isinstance(cpd, LinearGaussian | ProbabilityTable)
+    if cases.variables[k].is_discrete:
+        return cpd.as_probability_table() is not None
+    return all(case.as_linear() is not None for case in cpd.cases)
 
 
 def _configurations(cases: Cases, members: Sequence[int]) -> int:

@@ -6,8 +6,6 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.inference.problem import Cases
-from spbn.nodes.base import CPD
-from spbn.nodes.by_configuration import ByConfiguration
 from spbn.nodes.regions import Region
 from spbn.tables.table import Table
 
@@ -27,33 +25,15 @@ def draw(cases: Cases, k: int, particles: FloatArray, rng: np.random.Generator) 
 
 def log_mass_in(cases: Cases, k: int, region: Region, particles: FloatArray) -> FloatArray:
     """Return the log-probability that a node is in a region given its parents, for nodes × particles."""
-    return _log_mass(cases.cpd(cases.nodes[k]), region, _parents(cases, k, particles))
+    return cases.cpd(cases.nodes[k]).log_mass(region, _parents(cases, k, particles))
 
 
 def draw_in(
     cases: Cases, k: int, region: Region, particles: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Draw a node's values within a region given its parents, for nodes × particles."""
-    return _draw_within(cases.cpd(cases.nodes[k]), region, _parents(cases, k, particles), rng)
+    return cases.cpd(cases.nodes[k]).draw_within(region, _parents(cases, k, particles), rng)
 
 
 def _parents(cases: Cases, k: int, particles: FloatArray) -> Table:
     return cases.table(cases.parents[k], particles[list(cases.parents[k])])
-
-
-def _log_mass(cpd: CPD, region: Region, parents: Table) -> FloatArray:
-    if not isinstance(cpd, ByConfiguration):
-        return cpd.type.log_mass(cpd, region, parents)
-    out = np.empty(parents.rows)
-    for density, rows in cpd.parts_of(parents):
-        out[rows] = density.type.log_mass(density, region, parents.take(rows))
-    return out
-
-
-def _draw_within(cpd: CPD, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-    if not isinstance(cpd, ByConfiguration):
-        return cpd.type.draw_within(cpd, region, parents, rng)
-    out = np.empty(parents.rows)
-    for density, rows in cpd.parts_of(parents):
-        out[rows] = density.type.draw_within(density, region, parents.take(rows), rng)
-    return out

@@ -16,14 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, relative_weights
-from spbn.errors import FitError
 from spbn.inference import factors
 from spbn.inference.problem import Cases
 from spbn.joint import Joint
-from spbn.nodes.base import CPD
-from spbn.nodes.blend import Blend
-from spbn.nodes.ckde import CKDE
-from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.tables.table import Table
 
 CANDIDATES = 16
@@ -114,17 +109,11 @@ class _Line:
 
 def _line(cases: Cases, k: int) -> _Line | None:
     """Return the line through the rows that a node was fitted to; None if it is not known."""
-    cpd: CPD | None = cases.cpd(cases.nodes[k])
-    if isinstance(cpd, Blend):
-        cpd = cpd.kernels if cpd.line is None else cpd.line
-    if isinstance(cpd, CKDE):
-        try:
-            cpd = LinearGaussian.fit(cpd.kept_rows, cpd.node, cpd.parents)
-        except FitError:
-            return None
-    if not isinstance(cpd, LinearGaussian):
+    line = cases.cpd(cases.nodes[k]).nearest_line()
+    if line is None:
         return None
-    return _Line(cpd.intercept, dict(zip(cases.parents[k], cpd.coefficients, strict=True)), cpd.variance)
+    places = [cases.place[parent] for parent in line.parents]
+    return _Line(line.intercept, dict(zip(places, line.coefficients, strict=True)), line.variance)
 
 
 def _by_lines(

@@ -22,7 +22,7 @@ from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse, replacin
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.joint import Joint
 from spbn.nodes.base import CPD, NodeType
-from spbn.nodes.by_configuration import read_cpd, write_cpd
+from spbn.nodes.by_configuration import ByConfiguration
 from spbn.record import Record, from_plain, to_plain
 from spbn.search import PCResult, SearchResult
 from spbn.search import records as pc_records
@@ -113,7 +113,7 @@ def to_record(network: Joint, arrays: ArrayWriter) -> dict[str, Any]:
         "nodes": list(network.nodes),
         **({"inputs": list(network.structure.inputs)} if network.structure.inputs else {}),
         "arcs": [list(arc) for arc in network.structure.arcs],
-        "cpds": [write_cpd(network.cpds[node], arrays) for node in network.nodes],
+        "cpds": [cpd_to_record(network.cpds[node], arrays) for node in network.nodes],
         "record": to_plain(network.record),
     }
     if network.margins is not None:
@@ -138,7 +138,7 @@ def from_record(
     arcs = [tuple(arc) for arc in list_of(document, "arcs", list)]
     cpds: dict[str, CPD] = {}
     for record in list_of(document, "cpds", dict):
-        cpd = _read_cpd(record, arrays)
+        cpd = cpd_from_record(record, arrays)
         if cpd.node in cpds:
             refuse(f"it describes {cpd.node!r} more than once.")
         cpds[cpd.node] = cpd
@@ -242,13 +242,22 @@ def _require_room(archive: zipfile.ZipFile, files: Sequence[str]) -> None:
         refuse(f"its integers would take more than {most} bytes of memory, which is too much for their file.")
 
 
-def _read_cpd(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
+def cpd_to_record(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
+    """Describe any density as plain data."""
+    family = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}
+    return family | cpd.to_record(arrays)
+
+
+def cpd_from_record(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
+    """Read what `cpd_to_record` wrote."""
     name = record.get("type")
     try:
         node_type = NodeType.parse(name)  # type: ignore[arg-type]  # from a file it may be anything
     except ArgumentError as error:
         refuse(f"it has a node {record.get('node')!r:.100} of an unknown type: {error}")
-    return read_cpd(node_type, record, arrays)
+    if "densities" in record:
+        return ByConfiguration.from_record(node_type, record, arrays)
+    return node_type.from_record(record, arrays)
 
 
 def _column_file(i: int) -> str:

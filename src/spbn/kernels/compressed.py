@@ -1,59 +1,46 @@
 """Kernels without their rows: coefficient tables where rows are dense, and the few that decide elsewhere.
 
-`CompactKernels` answers what `PreparedKernels` answers, at a cost that does not depend on the number of rows:
+`CompactKernels` answers what kernels on rows answer, at a cost that does not depend on the number of rows:
 
 - where the sum of the kernels is large enough, from `spectral.Coefficients` of parents and child together and
   of the parents alone;
 - elsewhere, in the outskirts, from the `outposts`: the rows within reach of them (`spectral.outskirts`).
 
-If there are so few rows that most of them are outposts, no table is made and all of them are.
+If there are so few rows that most of them are outposts, no table is made and all of them are. `compression`
+makes them from rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, frozen
+from spbn._base.files import ArrayWriter
+from spbn._base.jit import compiled
 from spbn._base.threads import available_threads
-from spbn.kernels.compression import (
-    COEFFICIENTS_SHARE,
-    extent_beside,
-    grain_of,
-    read_tables,
-    require_tolerance,
-    rounded_centre,
-    rounded_outposts,
-    tables_of,
-    tail_masses,
-)
 from spbn.kernels.conditional import choose_rows_between, in_parts
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.spectral import gridding, tables
 from spbn.kernels.spectral.coefficients import Coefficients
-from spbn.kernels.spectral.gridding import WIDTH
-from spbn.kernels.spectral.tables import RowTable
-from spbn.kernels.spectral.truncation import Extent
+from spbn.kernels.spectral.gridding import WIDTH, interpolate_at
 from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics.gaussian import draw_between
+from spbn.numerics.gaussian import mass as mass_of
 
 FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
-FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
-MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True, eq=False)
 class CompactKernels:
     """A sum of Gaussians with one bandwidth matrix, as tables and outposts.
-
-    Queries are variables × rows in the coordinates of the data, parents first and the child last.
 
     Attributes
     ----------
@@ -77,54 +64,16 @@ class CompactKernels:
     outposts: FloatArray
     grain: float
 
-    @classmethod
-    def of(cls, kernels: PreparedKernels, tolerance: float) -> CompactKernels | None:
-        """Make tables of kernels; None if they do not fit and the rows are too many to be kept."""
-        return compact_scales(kernels, [1.0], tolerance)[0]
-
-    @classmethod
-    def of_rows(
-        cls, centre: FloatArray, whitener: FloatArray, rows: FloatArray, tolerance: float
-    ) -> CompactKernels:
-        """Keep all rows and no table; they are in coordinates in which every kernel is a standard normal."""
-        grain = grain_of(tolerance)
-        return cls(centre, whitener, rows.shape[1], None, None, rounded_outposts(rows, grain), grain)
-
-    @classmethod
-    def assembled(
-        cls,
-        centre: FloatArray,
-        whitener: FloatArray,
-        joint: RowTable,
-        parents: RowTable | None,
-        outposts: FloatArray,
-        threshold: float,
-        tolerance: float,
-        grain: float,
-    ) -> CompactKernels:
-        """Put together what may come from several places: tables of all rows, and the outposts among them.
-
-        Parameters
-        ----------
-        centre, whitener
-            Of the coordinates of the tables, in which every kernel is a standard normal.
-        joint, parents
-            Tables of all variables and of the parents, with the same box (`Lattice.without_last`).
-        outposts, grain
-            From `rounded_outposts`, in the coordinates of the tables, and what these are rounded to.
-        threshold
-            The least sum that is read from tables. Where the sum of all variables is as large, that of the
-            parents is: each of its kernels is.
-        """
-        error = COEFFICIENTS_SHARE * tolerance
-        whole = Coefficients.of(joint, threshold, error)
-        part = None if parents is None else Coefficients.of(parents, threshold, error)
-        return cls(centre, whitener, joint.rows, whole, part, outposts, grain)
-
     @cached_property
     def far(self) -> PreparedKernels:
         """The kernels of the outposts."""
-        return PreparedKernels(self.centre, self.whitener, self.outposts, "auto")
+        return PreparedKernels(self.centre, self.whitener, self.outposts)
+
+    @property
+    def bandwidth(self) -> FloatArray:
+        """The covariance matrix of a kernel."""
+        lower = np.linalg.inv(self.whitener)
+        return lower @ lower.T
 
     def conditional_log_density(self, queries: FloatArray) -> FloatArray:
         """Return the log-density of the last variable given those before it."""
@@ -152,11 +101,11 @@ class CompactKernels:
         points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
         arrays = (frozen(queries), *self._tables, points, sums, out)
         if asked * WIDTH**d < FEWEST_CELLS:
-            answered = read_tables(0, asked, *arrays)
+            answered = _read_tables(0, asked, *arrays)
         else:
             threads = available_threads()
             cuts = threads.shares(asked)
-            threads.run(read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
+            threads.run(_read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
             answered = out.max() < np.inf
         if answered:
             return out
@@ -173,7 +122,7 @@ class CompactKernels:
 
     @cached_property
     def _tables(self) -> tuple[FloatArray, ...]:
-        """What `read_tables` needs to know: the coordinates, the least sums, and the tables."""
+        """What `_read_tables` needs to know: the coordinates, the least sums, and the tables."""
         assert self.joint is not None  # or there would be nothing to read
         grid, d = self.joint.lattice.grid, len(self.centre)
         frame = np.empty((d, 4 + d))
@@ -198,6 +147,10 @@ class CompactKernels:
             out[~known] = self.far.conditional_cdf(queries[:, ~known])
         return np.clip(out, 0.0, 1.0)
 
+    def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both."""
+        return self.conditional_log_density(queries), self.conditional_cdf(queries)
+
     def log_mass(self, parents: FloatArray, low: float, high: float) -> FloatArray:
         """Return the log-probability of an interval of the last variable, for every column of parents."""
         points = self.far.whitened(parents)
@@ -217,6 +170,10 @@ class CompactKernels:
             shares = np.where(known[far], self._log_sums(points[:, far]) - np.log(sums), 0.0)
             out[far] = log_mass + shares
         return np.minimum(out, 0.0)
+
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value of the last variable for every column of parents."""
+        return self.draw_between(parents, -np.inf, np.inf, rng)
 
     def draw_between(
         self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
@@ -279,7 +236,7 @@ class CompactKernels:
         out = np.zeros((3, len(lows)))
         # Rows that reach beyond the box are within reach of the outskirts, so the outposts are enough.
         tails = np.array([bottom, top])
-        in_parts(tail_masses, self.outposts, points, frozen(lows), frozen(highs), tails, out)
+        in_parts(_tail_masses, self.outposts, points, frozen(lows), frozen(highs), tails, out)
         crossing = np.flatnonzero((lows < top) & (highs > bottom))
         if len(crossing):
             start, end = np.maximum(lows[crossing], bottom), np.minimum(highs[crossing], top)
@@ -310,6 +267,20 @@ class CompactKernels:
         log_peak = math.log(self.outposts.shape[1]) + 0.5 * d * LOG_2PI
         return log_density_of_whitened(self.outposts[:d], np.ascontiguousarray(points)) + log_peak
 
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the tables and the outposts as plain data."""
+        return {
+            "compact": {
+                "rows": self.rows,
+                "centre": self.centre[:, 0].tolist(),
+                "whitener": self.whitener.tolist(),
+                "grain": self.grain,
+                "outposts": [arrays.add_integers(column / self.grain) for column in self.outposts],
+                "joint": _table_record(self.joint, arrays),
+                "parents": _table_record(self.parents, arrays),
+            }
+        }
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, CompactKernels)
@@ -324,48 +295,135 @@ class CompactKernels:
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
 
-def compact_scales(
-    kernels: PreparedKernels, widths: Sequence[float], tolerance: float
-) -> list[CompactKernels | None]:
-    """Make tables of kernels of several widths on the same rows.
+@dataclass(frozen=True)
+class CompactScales:
+    """Compact kernels at several scales: one for each of `SCALES`, None for those that are not needed."""
 
-    They have the same outposts: what is kept for one of them is there for all, and is written to a file once.
+    by_scale: tuple[CompactKernels | None, ...]
+
+    def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it: scales × queries."""
+        queries, out = frozen(queries), np.full((len(self.by_scale), queries.shape[1]), -np.inf)
+        for k, kernels in self._needed:
+            out[k] = kernels.conditional_log_density(queries)
+        return out
+
+    def at_scale(self, k: int) -> CompactKernels:
+        """Return the kernels of one of the scales, which must be needed."""
+        return dict(self._needed)[k]
+
+    @cached_property
+    def _needed(self) -> list[tuple[int, CompactKernels]]:
+        return [(k, kernels) for k, kernels in enumerate(self.by_scale) if kernels is not None]
+
+
+def _table_record(table: Coefficients | None, arrays: ArrayWriter) -> dict[str, Any] | None:
+    if table is None:
+        return None
+    return {
+        "low": table.low.tolist(),
+        "high": table.high.tolist(),
+        "cutoff": table.cutoff,
+        "step": table.step,
+        "threshold": table.threshold,
+        "coefficients": [arrays.add_integers(table.integers)],
+    }
+
+
+@compiled()
+def _read_tables(
+    first: int,
+    end: int,
+    queries: FloatArray,
+    frame: FloatArray,
+    limits: FloatArray,
+    pieces: FloatArray,
+    joint: FloatArray,
+    parents: FloatArray,
+    points: FloatArray,
+    sums: FloatArray,
+    out: FloatArray,
+) -> bool:
+    """Put whitened queries, the sums of all variables and of the parents, and log-densities.
+
+    A log-density is infinite where the tables have no answer; tells whether they have all answers.
 
     Parameters
     ----------
-    widths
-        What the kernels' widths are multiplied by; powers of two.
-
-    Returns
-    -------
-    None for tables that do not fit if rows are too many to be kept.
+    frame
+        Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
+    limits
+        The least sums that are precise enough, of all variables and of the parents; how many rows there are,
+        which is the sum of no parents; and the spacing of the grids.
     """
-    require_tolerance(tolerance)
-    centre = rounded_centre(kernels.centre, kernels.whitener / max(widths))
-    points = kernels.rows + kernels.whitener @ (kernels.centre - centre)
-    rows = points.shape[1]
-    found: dict[float, Extent | None] = {}
-    kept = np.zeros(rows, dtype=bool)
-    for width in sorted(widths, reverse=True):  # wide kernels reach farthest
-        extent = extent_beside(points / width, kept, tolerance)
-        near = np.ones(rows, dtype=bool) if extent is None else extent.outskirts.holds(points / width)
-        tabled = extent is not None and (rows > FEW_ROWS or near.mean() <= MOST_OUTPOSTS)
-        found[width] = extent if tabled else None
-        if tabled or rows <= FEW_ROWS:
-            kept |= near | (not tabled)
-    # Far away, where a grain matters most, the widest kernels are all that matters.
-    grain = max(widths) * grain_of(tolerance)
-    outposts = rounded_outposts(points[:, kept], grain)
-    made: list[CompactKernels | None] = []
-    for width in widths:
-        whitener, extent = kernels.whitener / width, found[width]
-        far, fine = frozen(outposts / width), grain / width
-        if extent is not None:
-            joint, parents = tables_of(points / width, extent)
-            rest = (far, extent.threshold, tolerance, fine)
-            made.append(CompactKernels.assembled(centre, whitener, joint, parents, *rest))
-        elif rows <= FEW_ROWS:
-            made.append(CompactKernels(centre, whitener, rows, None, None, far, fine))
-        else:
-            made.append(None)
-    return made
+    d = len(queries)
+    places, below = np.zeros((3, end - first)), np.zeros((3, end - first))
+    inside = np.zeros((2, end - first), dtype=np.bool_)
+    for i in range(first, end):
+        within = True
+        for k in range(d):
+            z = 0.0
+            for m in range(k + 1):
+                z += frame[k, 4 + m] * (queries[m, i] - frame[m, 0])
+            points[k, i] = z
+            inside[1, i - first] = within  # all that come before the last
+            if not (frame[k, 1] <= z <= frame[k, 2]):
+                within = False
+                z = frame[k, 1]
+            # The axes of a grid: the first, the last, and then the one between.
+            place = z / limits[3] + frame[k, 3]
+            places[_axis(k, d), i - first] = place
+            if k < d - 1:
+                below[_axis(k, d - 1), i - first] = place
+        inside[0, i - first] = within
+    interpolate_at(places, 0, end - first, pieces, joint, sums[0, first:end])
+    if d > 1:
+        interpolate_at(below, 0, end - first, pieces, parents, sums[1, first:end])
+    scale = math.log(frame[d - 1, 3 + d] / _ROOT_2PI)
+    all_answered = True
+    for i in range(first, end):
+        if d == 1:
+            sums[1, i] = limits[2]
+        elif not inside[1, i - first]:
+            sums[1, i] = 0.0
+        answered = inside[0, i - first] and sums[0, i] >= limits[0] and (d == 1 or sums[1, i] >= limits[1])
+        out[i] = math.log(sums[0, i] / sums[1, i]) + scale if answered else np.inf
+        all_answered &= answered
+    return all_answered
+
+
+@compiled()
+def _axis(k: int, d: int) -> int:
+    """Return the axis of a grid that a variable lies along; see `Grid.axes`."""
+    return 2 if d == 2 and k == 1 else k
+
+
+@compiled()
+def _tail_masses(
+    first: int,
+    end: int,
+    train: FloatArray,
+    queries: FloatArray,
+    lows: FloatArray,
+    highs: FloatArray,
+    tails: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Put what rows have of intervals below the lower tail's end, and above the upper one's."""
+    child = len(train) - 1
+    for i in range(first, end):
+        if lows[i] >= tails[0] and highs[i] <= tails[1]:
+            continue
+        for j in range(train.shape[1]):
+            square = 0.0
+            for k in range(child):
+                square += (queries[k, i] - train[k, j]) ** 2
+            if square > 80.0:
+                continue
+            weight = math.exp(-0.5 * square)
+            if lows[i] < tails[0]:
+                z = train[child, j]
+                out[0, i] += weight * mass_of(lows[i] - z, min(highs[i], tails[0]) - z)
+            if highs[i] > tails[1]:
+                z = train[child, j]
+                out[2, i] += weight * mass_of(max(lows[i], tails[1]) - z, highs[i] - z)

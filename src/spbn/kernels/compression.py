@@ -1,128 +1,24 @@
-"""The loops of `CompactKernels`: reading tables for a few queries, and adding up tails beside a table."""
+"""How compact kernels are made of rows: which tables and outposts are kept, and how exactly."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, frozen
 from spbn._base.checks import is_number, refuse
-from spbn._base.jit import compiled
+from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.spectral import boxes, engine
 from spbn.kernels.spectral.boxes import Grid
-from spbn.kernels.spectral.gridding import interpolate_at
+from spbn.kernels.spectral.coefficients import Coefficients
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.kernels.spectral.truncation import Extent, Outskirts
-from spbn.numerics.gaussian import mass as mass_of
+from spbn.kernels.whitened import WhitenedKernels
 
-_ROOT_2PI = math.sqrt(2.0 * math.pi)
-
-
-@compiled()
-def read_tables(
-    first: int,
-    end: int,
-    queries: FloatArray,
-    frame: FloatArray,
-    limits: FloatArray,
-    pieces: FloatArray,
-    joint: FloatArray,
-    parents: FloatArray,
-    points: FloatArray,
-    sums: FloatArray,
-    out: FloatArray,
-) -> bool:
-    """Put whitened queries, the sums of all variables and of the parents, and log-densities.
-
-    A log-density is infinite where the tables have no answer; tells whether they have all answers.
-
-    Parameters
-    ----------
-    frame
-        Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
-    limits
-        The least sums that are precise enough, of all variables and of the parents; how many rows there are,
-        which is the sum of no parents; and the spacing of the grids.
-    """
-    d = len(queries)
-    places, below = np.zeros((3, end - first)), np.zeros((3, end - first))
-    inside = np.zeros((2, end - first), dtype=np.bool_)
-    for i in range(first, end):
-        within = True
-        for k in range(d):
-            z = 0.0
-            for m in range(k + 1):
-                z += frame[k, 4 + m] * (queries[m, i] - frame[m, 0])
-            points[k, i] = z
-            inside[1, i - first] = within  # all that come before the last
-            if not (frame[k, 1] <= z <= frame[k, 2]):
-                within = False
-                z = frame[k, 1]
-            # The axes of a grid: the first, the last, and then the one between.
-            place = z / limits[3] + frame[k, 3]
-            places[_axis(k, d), i - first] = place
-            if k < d - 1:
-                below[_axis(k, d - 1), i - first] = place
-        inside[0, i - first] = within
-    interpolate_at(places, 0, end - first, pieces, joint, sums[0, first:end])
-    if d > 1:
-        interpolate_at(below, 0, end - first, pieces, parents, sums[1, first:end])
-    scale = math.log(frame[d - 1, 3 + d] / _ROOT_2PI)
-    all_answered = True
-    for i in range(first, end):
-        if d == 1:
-            sums[1, i] = limits[2]
-        elif not inside[1, i - first]:
-            sums[1, i] = 0.0
-        answered = inside[0, i - first] and sums[0, i] >= limits[0] and (d == 1 or sums[1, i] >= limits[1])
-        out[i] = math.log(sums[0, i] / sums[1, i]) + scale if answered else np.inf
-        all_answered &= answered
-    return all_answered
-
-
-@compiled()
-def _axis(k: int, d: int) -> int:
-    """Return the axis of a grid that a variable lies along; see `Grid.axes`."""
-    return 2 if d == 2 and k == 1 else k
-
-
-@compiled()
-def tail_masses(
-    first: int,
-    end: int,
-    train: FloatArray,
-    queries: FloatArray,
-    lows: FloatArray,
-    highs: FloatArray,
-    tails: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Put what rows have of intervals below the lower tail's end, and above the upper one's."""
-    child = len(train) - 1
-    for i in range(first, end):
-        if lows[i] >= tails[0] and highs[i] <= tails[1]:
-            continue
-        for j in range(train.shape[1]):
-            square = 0.0
-            for k in range(child):
-                square += (queries[k, i] - train[k, j]) ** 2
-            if square > 80.0:
-                continue
-            weight = math.exp(-0.5 * square)
-            if lows[i] < tails[0]:
-                z = train[child, j]
-                out[0, i] += weight * mass_of(lows[i] - z, min(highs[i], tails[0]) - z)
-            if highs[i] > tails[1]:
-                z = train[child, j]
-                out[2, i] += weight * mass_of(max(lows[i], tails[1]) - z, highs[i] - z)
-
-
-# ----------------------------------------------------------------------------------------------------
-# What compact kernels keep of their rows: tables with their boxes, and outposts; and how exactly.
-
-
+FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
+MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
 LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
 COEFFICIENTS_SHARE, ROWS_SHARE = 0.4, 0.5  # of the tolerance: for coefficients and for rows that are left out
 
@@ -135,6 +31,96 @@ def require_tolerance(tolerance: object) -> None:
     """Refuse tolerances that cannot be kept, or that nobody wants."""
     if not is_number(tolerance) or not LEAST_TOLERANCE <= tolerance <= GREATEST_TOLERANCE:
         refuse("tolerance", f"between {LEAST_TOLERANCE:g} and {GREATEST_TOLERANCE:g}", tolerance)
+
+
+def compact_kernels(kernels: WhitenedKernels, tolerance: float) -> CompactKernels | None:
+    """Make tables of kernels; None if they do not fit and the rows are too many to be kept."""
+    return compact_scales(kernels, [1.0], tolerance)[0]
+
+
+def compact_scales(
+    kernels: WhitenedKernels, widths: Sequence[float], tolerance: float
+) -> list[CompactKernels | None]:
+    """Make tables of kernels of several widths on the same rows.
+
+    They have the same outposts: what is kept for one of them is there for all, and is written to a file once.
+
+    Parameters
+    ----------
+    widths
+        What the kernels' widths are multiplied by; powers of two.
+
+    Returns
+    -------
+    None for tables that do not fit if rows are too many to be kept.
+    """
+    require_tolerance(tolerance)
+    centre = rounded_centre(kernels.centre, kernels.whitener / max(widths))
+    points = kernels.coordinates + kernels.whitener @ (kernels.centre - centre)
+    rows = points.shape[1]
+    found: dict[float, Extent | None] = {}
+    kept = np.zeros(rows, dtype=bool)
+    for width in sorted(widths, reverse=True):  # wide kernels reach farthest
+        extent = extent_beside(points / width, kept, tolerance)
+        near = np.ones(rows, dtype=bool) if extent is None else extent.outskirts.holds(points / width)
+        tabled = extent is not None and (rows > FEW_ROWS or near.mean() <= MOST_OUTPOSTS)
+        found[width] = extent if tabled else None
+        if tabled or rows <= FEW_ROWS:
+            kept |= near | (not tabled)
+    # Far away, where a grain matters most, the widest kernels are all that matters.
+    grain = max(widths) * grain_of(tolerance)
+    outposts = rounded_outposts(points[:, kept], grain)
+    made: list[CompactKernels | None] = []
+    for width in widths:
+        whitener, extent = kernels.whitener / width, found[width]
+        far, fine = frozen(outposts / width), grain / width
+        if extent is not None:
+            joint, parents = tables_of(points / width, extent)
+            rest = (far, extent.threshold, tolerance, fine)
+            made.append(assemble(centre, whitener, joint, parents, *rest))
+        elif rows <= FEW_ROWS:
+            made.append(CompactKernels(centre, whitener, rows, None, None, far, fine))
+        else:
+            made.append(None)
+    return made
+
+
+def compact_rows(
+    centre: FloatArray, whitener: FloatArray, rows: FloatArray, tolerance: float
+) -> CompactKernels:
+    """Keep all rows and no table; they are in coordinates in which every kernel is a standard normal."""
+    grain = grain_of(tolerance)
+    return CompactKernels(centre, whitener, rows.shape[1], None, None, rounded_outposts(rows, grain), grain)
+
+
+def assemble(
+    centre: FloatArray,
+    whitener: FloatArray,
+    joint: RowTable,
+    parents: RowTable | None,
+    outposts: FloatArray,
+    threshold: float,
+    tolerance: float,
+    grain: float,
+) -> CompactKernels:
+    """Put together what may come from several places: tables of all rows, and the outposts among them.
+
+    Parameters
+    ----------
+    centre, whitener
+        Of the coordinates of the tables, in which every kernel is a standard normal.
+    joint, parents
+        Tables of all variables and of the parents, with the same box (`Lattice.without_last`).
+    outposts, grain
+        From `rounded_outposts`, in the coordinates of the tables, and what these are rounded to.
+    threshold
+        The least sum that is read from tables. Where the sum of all variables is as large, that of the
+        parents is: each of its kernels is.
+    """
+    error = COEFFICIENTS_SHARE * tolerance
+    whole = Coefficients.of(joint, threshold, error)
+    part = None if parents is None else Coefficients.of(parents, threshold, error)
+    return CompactKernels(centre, whitener, joint.rows, whole, part, outposts, grain)
 
 
 def extent_beside(points: FloatArray, kept: BoolArray, tolerance: float) -> Extent | None:

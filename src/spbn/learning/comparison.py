@@ -188,7 +188,7 @@ def _rows(trials: Sequence[Trial]) -> list[dict[str, Any]]:
             "difference": (trial.logpdf - trials[0].logpdf).mean(),
             "difference error": _standard_error(trial.logpdf - trials[0].logpdf),
             "arcs": np.mean([len(structure.arcs) for structure in trial.structures]),
-            **{f"{t.short_label} share": trial.share(t) for t in types},
+            **{f"{t.appearance.short_label} share": trial.share(t) for t in types},
             "seconds": trial.seconds,
         }
         for trial in trials

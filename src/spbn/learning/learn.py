@@ -24,8 +24,7 @@ from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, Notes, describe_work, resume
 from spbn.learning.settings import LearnSettings, takes
 from spbn.network import BayesianNetwork
-from spbn.nodes.admission import impossible_arcs, refuse_impossible
-from spbn.nodes.base import NodeType
+from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
 from spbn.record import Record, current_versions
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.scores.base import Averaged

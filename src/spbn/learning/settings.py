@@ -448,7 +448,7 @@ class LearnSettings:
                 f"Got {setting('model', self.model)}."
             )
         if self.bandwidth == "cv" and NodeType.CKDE not in self.node_types:
-            types = " or ".join(node_type.label for node_type in self.node_types)
+            types = " or ".join(node_type.appearance.label for node_type in self.node_types)
             raise ArgumentError(
                 f"{setting('bandwidth', 'cv')} chooses the scale of CKDE nodes, and all nodes will be "
                 f"{types}: leave it out."

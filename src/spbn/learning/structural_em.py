@@ -23,7 +23,7 @@ from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import DataError, SpbnError, in_python, quoted, setting
 from spbn.inference.batch import imputed
 from spbn.inference.gibbs import refreshed
-from spbn.inference.left_out import without_themselves
+from spbn.inference.leave_own_kernel_out import without_themselves
 from spbn.network import BayesianNetwork
 from spbn.numerics.gaussian import normal_of
 from spbn.structure import Structure

@@ -31,7 +31,7 @@ from spbn.fitting import fitted
 from spbn.monitoring.drift import bin_counts
 from spbn.network import BayesianNetwork
 from spbn.rows.store import FitSettings
-from spbn.scorer import PreparedNodes, logpdf_and_cdf_of
+from spbn.scorer import PreparedNodes
 from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
@@ -285,7 +285,7 @@ def _pit_out_of_fold(
             except FitError:
                 cpd = network.cpds[family.node]
             columns = test.select((*family.parents, family.node))
-            found[k, asked] = logpdf_and_cdf_of(cpd)(columns, uniforms[k, asked])[1]
+            found[k, asked] = cpd.logpdf_and_cdf(columns, uniforms[k, asked])[1]
     return np.clip(found[:, wanted], 0.0, 1.0)
 
 

@@ -1,42 +1,62 @@
-"""Node types: one file and one line in `registry` for each.
+"""Node types: one file and one line in `MODULES` for each.
 
 `base`
-    What a node type, a density and a scorer are.
-`families`, `scorers`, `family_scorer`
-    How families are scored: many at a time, on rows that their parameters were not fitted to.
+    What a density (`CPD`), a node type and a scorer are.
 `linear_gaussian`, `ckde`
     The types of the paper.
+`kde`
+    The kernels of a CKDE, on rows; `kernels.compressed` has those without.
 `blend`
     A mixture of both, with kernels at several scales.
-`compact`, `compact_blend`
-    The same densities without training rows.
 `discrete`, `by_configuration`
     Tables of probabilities, and densities of any type that depend on discrete parents.
+`regions`
+    What is known of a variable if its value is not.
+`families`, `scorers`, `family_scorer`
+    How families are scored: many at a time, on rows that their parameters were not fitted to.
 """
 
-from spbn.nodes import registry  # noqa: F401 -- registers the types
-from spbn.nodes.base import CPD, Description, NodeType, ParameterTable, register, registered
-from spbn.nodes.blend import Blend
-from spbn.nodes.by_configuration import ByConfiguration
-from spbn.nodes.ckde import CKDE
-from spbn.nodes.compact import CompactCKDE
-from spbn.nodes.compact_blend import CompactBlend
-from spbn.nodes.discrete import ProbabilityTable
-from spbn.nodes.families import Family
-from spbn.nodes.kde import KDE
-from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.rows.families import FamilyBatch
-from spbn.rows.store import FitSettings, Scorer
-from spbn.tables.table import Variable
+from importlib import import_module
+
+from spbn.nodes.base import (
+    CPD,
+    Appearance,
+    Description,
+    NodeType,
+    ParameterTable,
+    register,
+    registered,
+)
+
+#: The modules of the package's types. Their order breaks ties, so new ones go at the end.
+MODULES = (
+    "linear_gaussian",
+    "ckde",
+    "blend",
+    "discrete",
+)
+
+for _module in MODULES:
+    register(import_module(f"spbn.nodes.{_module}").NODE_TYPE)
+
+from spbn.nodes.blend import Blend  # noqa: E402 -- once the types are registered
+from spbn.nodes.by_configuration import ByConfiguration  # noqa: E402
+from spbn.nodes.ckde import CKDE  # noqa: E402
+from spbn.nodes.discrete import ProbabilityTable  # noqa: E402
+from spbn.nodes.families import Family  # noqa: E402
+from spbn.nodes.kde import KDE  # noqa: E402
+from spbn.nodes.linear_gaussian import LinearGaussian  # noqa: E402
+from spbn.rows.families import FamilyBatch  # noqa: E402
+from spbn.rows.store import FitSettings, Scorer  # noqa: E402
+from spbn.tables.table import Variable  # noqa: E402
 
 __all__ = [
     "CKDE",
     "CPD",
     "KDE",
+    "Appearance",
     "Blend",
     "ByConfiguration",
-    "CompactBlend",
-    "CompactCKDE",
     "Description",
     "Family",
     "FamilyBatch",

@@ -1,27 +1,34 @@
-"""What a node type is: how a node's density given its parents is modelled, fitted, scored, saved and shown.
+"""What densities and node types are: how a node given its parents is modelled, fitted, saved and shown.
 
-A node type is one final, stateless object with a file of its own in this folder and a line in
-`registry`. Code outside `nodes/` never checks which type it is dealing with: it asks the type.
+A density (`CPD`) is an immutable value that answers everything about its node: log-densities, draws,
+probabilities, its record in a file, its description. A node type (`NodeType`) is one final, stateless object
+that makes such densities: from rows, or from a file. Each type has a file of its own in this folder and a
+line in `spbn.nodes`. Code outside `nodes/` never checks which density or type it is dealing with: it asks.
 """
 
 from __future__ import annotations
 
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, Seed, require_count
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator, require_count
 from spbn._base.files import ArrayReader, ArrayWriter
-from spbn.errors import ArgumentError, argument, in_python
+from spbn.errors import ArgumentError, KnowledgeError, argument, in_python, quoted
+from spbn.graphs.dag import Arc
 from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
 from spbn.nodes.scorers import FoldByFold
 from spbn.rows.store import FitSettings, RowStore, Scorer
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
+
+if TYPE_CHECKING:
+    from spbn.nodes.discrete import ProbabilityTable
+    from spbn.nodes.linear_gaussian import LinearGaussian
 
 
 @dataclass(frozen=True)
@@ -63,60 +70,181 @@ class Description:
     cases: Mapping[str, Description] = field(default_factory=dict)
 
 
-class CPD(Protocol):
-    """The density of a node given its parents: an immutable value."""
+class CPD(ABC):
+    """The density of a node given its parents: an immutable value.
+
+    A density of one's own has `node`, `parents` and the six abstract methods; everything else has a default
+    that it may improve on. Columns of numbers are variables × rows, the parents in their order and, last, the
+    node; discrete variables are given by the places of their levels.
+    """
+
+    #: The node.
+    node: str
+    #: Its parents, in the order of the parameters.
+    parents: tuple[str, ...]
 
     @property
+    @abstractmethod
     def type(self) -> NodeType:
         """The type of the node."""
 
-    @property
-    def node(self) -> str:
-        """The node."""
+    @abstractmethod
+    def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        """Log-density of every row of the parents and, last, the node; the rows have been checked."""
+
+    @abstractmethod
+    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
+
+    @abstractmethod
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value for every row of the parents, which are parents × rows."""
+
+    @abstractmethod
+    def describe(self) -> Description:
+        """Say what the density is."""
+
+    @abstractmethod
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the parameters as plain data, without node, type and parents."""
 
     @property
-    def parents(self) -> tuple[str, ...]:
-        """Its parents, in the order of the parameters."""
+    def variable(self) -> Variable:
+        """The node with its levels; by default it is continuous."""
+        return Variable(self.node)
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The parents and, last, the node; by default the parents are continuous."""
+        return (*(Variable(parent) for parent in self.parents), self.variable)
+
+    def logpdf(self, data: Any) -> FloatArray:
+        """Log-density of the node given its parents, for every row."""
+        return self.logpdf_of_columns(as_table(data, variables=self.variables).columns)
+
+    def cdf(self, data: Any) -> FloatArray:
+        """P(X ≤ x | parents), for every row."""
+        return self.cdf_of_columns(as_table(data, variables=self.variables).columns)
+
+    def randomised_cdf(self, data: Any, uniforms: FloatArray) -> FloatArray:
+        """Return P(X ≤ x | parents); where it has steps, a random point on the step at every row's value."""
+        return self.cdf(data)
+
+    def logpdf_and_cdf(self, data: Any, uniforms: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return log-density and P(X ≤ x | parents) of every row.
+
+        If there are random numbers, they choose points on the steps, as in `randomised_cdf`.
+        """
+        table = as_table(data, variables=self.variables)
+        return self.logpdf_of_columns(table.columns), self.cdf_of_columns(table.columns)
+
+    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
+        """Draw n values; `given` holds the parents' values, one row for each."""
+        require_count(n)
+        if not self.parents:
+            return self.draw(np.empty((0, n)), generator(seed))
+        if given is None:
+            raise ArgumentError(
+                f"{self.node!r} has parents: pass their values, given={{{self.parents[0]!r}: [...], ...}}."
+            )
+        table = as_table(given, variables=self.variables[:-1], min_rows=0)
+        if table.rows != n:
+            raise ArgumentError(
+                f"given must have one row for each of the {n} samples. Got {table.rows} rows."
+            )
+        return self.draw(table.columns, generator(seed))
+
+    def log_mass(self, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in a region, for every row of its parents."""
+        low, high = mass_by_cdf(self, require_interval(region), parents)
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(high - low, 0.0))
+
+    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw a value within a region for every row of the parents."""
+        interval = require_interval(region)
+        low, high = mass_by_cdf(self, interval, parents)
+        return invert_cdf(self, interval, parents, low + rng.random(parents.rows) * (high - low))
+
+    def compact(self, tolerance: float) -> CPD:
+        """Return a density without training rows, within a tolerance of this one in every log-density.
+
+        By default the density itself: most keep no rows. Raises a `FitError` if there is none.
+        """
+        return self
+
+    def pool(self, others: Sequence[Any]) -> CPD:
+        """Return one density for this and others of the same family, fitted to other fillings of its holes.
+
+        By default this one.
+        """
+        return self
+
+    def as_linear(self) -> LinearGaussian | None:
+        """Return the same density as a linear Gaussian; None if it is none."""
+        return None
+
+    def as_probability_table(self) -> ProbabilityTable | None:
+        """Return the same distribution as a table of probabilities; None if it is none."""
+        return None
+
+    def nearest_line(self) -> LinearGaussian | None:
+        """Return a linear Gaussian that is roughly this density, for proposals; None if there is none."""
+        return self.as_linear()
+
+    @property
+    def cases(self) -> tuple[CPD, ...]:
+        """The densities under all configurations of discrete parents; itself if it has none."""
+        return (self,)
+
+    def case(self, parents: Table) -> CPD:
+        """Return the density under the configuration of discrete parents that a table's first row has."""
+        return self
 
     @property
     def kept_rows(self) -> Table | None:
         """The training rows that the density keeps, parents and node; None if it keeps none."""
+        return None
 
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-density of the node given its parents, for every row."""
+    @property
+    def kernel_rows(self) -> int:
+        """How many training rows have a kernel of their own."""
+        return 0 if self.kept_rows is None else self.kept_rows.rows
 
-    def cdf(self, data: Any) -> FloatArray:
-        """P(X ≤ x | parents), for every row."""
+    def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
+        """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it.
 
-    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
-        """Draw n values; `given` holds the parents' values, one row for each."""
+        None for a row of which nothing is known, or if there are no kernels.
+        """
+        return [None] * rows.shape[1]
 
-    def describe(self) -> Description:
-        """Say what the density is."""
+    def without(self, kernels: IntArray) -> CPD:
+        """Return the density without some of its kernels; with all of them if none would be left."""
+        return self
 
-
-@runtime_checkable
-class HasSteps(Protocol):
-    """A density whose distribution function has steps: that of a discrete node."""
-
-    def randomised_cdf(self, data: Any, uniforms: FloatArray) -> FloatArray:
-        """Return a random point on the step of the distribution function at every row's value."""
-
-
-@runtime_checkable
-class HasBoth(Protocol):
-    """A density that computes density and distribution function quicker together than one by one."""
-
-    def logpdf_and_cdf(self, data: Any) -> tuple[FloatArray, FloatArray]:
-        """Return log-density and P(X ≤ x | parents) of every row."""
+    def __repr__(self) -> str:
+        return self.describe().formula
 
 
-@runtime_checkable
-class TakesColumns(Protocol):
-    """A density that scores plain columns: rows that have been checked need no table."""
+@dataclass(frozen=True)
+class Appearance:
+    """What people read and see of a node type.
 
-    def logpdf_of(self, columns: FloatArray) -> FloatArray:
-        """Log-density of every row of the parents and, last, the node: variables × rows."""
+    Attributes
+    ----------
+    label, short_label
+        What it is called in running text, and where there is little room.
+    sentence
+        One sentence for people who have never heard of it.
+    colour, dark_colour
+        The fill of its nodes in pictures, on a light and on a dark background.
+    """
+
+    label: str
+    short_label: str
+    sentence: str
+    colour: str
+    dark_colour: str
 
 
 class _Registered(ABCMeta):
@@ -141,7 +269,7 @@ class NodeType(ABC, metaclass=_Registered):
     Examples
     --------
     >>> import spbn
-    >>> print(spbn.NodeType.CKDE.label)
+    >>> print(spbn.NodeType.CKDE.appearance.label)
     CKDE
     >>> spbn.NodeType.parse("lg") is spbn.NodeType.LG
     True
@@ -154,14 +282,8 @@ class NodeType(ABC, metaclass=_Registered):
 
     #: What it is called in files and arguments.
     name: ClassVar[str]
-    #: ... in running text, and where there is little room.
-    label: ClassVar[str]
-    short_label: ClassVar[str]
-    #: One sentence for people who have never heard of it.
-    sentence: ClassVar[str]
-    #: The fill of its nodes in pictures, on a light and on a dark background.
-    colour: ClassVar[str]
-    dark_colour: ClassVar[str]
+    #: ... and what people read and see of it.
+    appearance: ClassVar[Appearance]
     #: Name of the type that a report compares it with.
     alternative: ClassVar[str] = "lg"
     #: Whether a family is scored so quickly, however many rows there are, that no search needs an estimate.
@@ -188,10 +310,6 @@ class NodeType(ABC, metaclass=_Registered):
         """
         return not child.is_discrete
 
-    def variable_of(self, cpd: Any) -> Variable:
-        """Return the variable whose density this is; a continuous one by default."""
-        return Variable(cpd.node)
-
     @abstractmethod
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
         """Fit the density of a node given its parents; raise a `FitError` if these rows do not allow it."""
@@ -200,41 +318,12 @@ class NodeType(ABC, metaclass=_Registered):
         """Return the scorer of families of this type; by default they are fitted fold by fold."""
         return FoldByFold(self, rows)
 
-    def log_mass(self, cpd: Any, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in a region, for every row of its parents."""
-        low, high = mass_by_cdf(cpd, require_interval(region), parents)
-        with np.errstate(divide="ignore"):
-            return np.log(np.maximum(high - low, 0.0))
-
-    def draw_within(self, cpd: Any, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw a value within a region for every row of the parents."""
-        interval = require_interval(region)
-        low, high = mass_by_cdf(cpd, interval, parents)
-        return invert_cdf(cpd, interval, parents, low + rng.random(parents.rows) * (high - low))
-
-    def compacted(self, cpd: Any, tolerance: float) -> CPD:
-        """Return a density without training rows, within a tolerance of this one in every log-density.
-
-        By default the density itself: most keep no rows. Raises a `FitError` if there is none.
-        """
-        compact: CPD = cpd
-        return compact
-
-    def pooled(self, cpds: Sequence[Any]) -> CPD:
-        """Return one density for several of the same family, fitted to different fillings of its holes.
-
-        By default the first of them.
-        """
-        first: CPD = cpds[0]
-        return first
-
     @abstractmethod
-    def write(self, cpd: Any, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe a density of this type as plain data, without its node, type and parents."""
+    def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
+        """Read what `CPD.to_record` wrote, with node and parents.
 
-    @abstractmethod
-    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
-        """Read what `write` wrote, with node and parents; raise a `ModelFileError` if it makes no sense."""
+        Raises a `ModelFileError` if it makes no sense.
+        """
 
     @property
     def value(self) -> str:
@@ -258,21 +347,6 @@ class NodeType(ABC, metaclass=_Registered):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return NodeType.parse, (self.name,)
-
-
-def logpdf_of_columns(cpd: CPD) -> Callable[[FloatArray], FloatArray]:
-    """Return a function that scores rows that have been checked: the parents and, last, the node."""
-    if isinstance(cpd, TakesColumns):
-        return cpd.logpdf_of
-    names = (*cpd.parents, cpd.node)
-    levels = {variable.name: variable.levels for variable in getattr(cpd, "variables", ()) if variable.levels}
-    return partial(_through_table, cpd, names, levels)
-
-
-def _through_table(
-    cpd: CPD, names: tuple[str, ...], levels: Mapping[str, tuple[str, ...]], columns: FloatArray
-) -> FloatArray:
-    return cpd.logpdf(Table(names, columns, levels))
 
 
 _REGISTERED: dict[str, NodeType] = {}
@@ -306,14 +380,30 @@ def place_of(node_type: NodeType) -> int:
     return list(_REGISTERED).index(node_type.name)
 
 
-def parent_columns(node: str, parents: Sequence[str], n: int, given: Any) -> FloatArray:
-    """Return the values of the parents, parents × n, or say what is wrong with them."""
-    require_count(n)
-    if not parents:
-        return np.empty((0, n))
-    if given is None:
-        raise ArgumentError(f"{node!r} has parents: pass their values, given={{{parents[0]!r}: [...], ...}}.")
-    table = as_table(given, names=parents, min_rows=0)
-    if table.rows != n:
-        raise ArgumentError(f"given must have one row for each of the {n} samples. Got {table.rows} rows.")
-    return table.columns
+def refusal(node_type: NodeType, child: Variable, parents: Sequence[Variable]) -> str:
+    """Say why a node cannot be of a type."""
+    kind = "discrete" if child.is_discrete else "continuous"
+    if not node_type.admits(child, ()):
+        return f"{child.name!r} is {kind}, and cannot be of type {node_type}."
+    wrong = quoted(parent.name for parent in parents if not node_type.admits(child, [parent]))
+    return f"a {kind} node of type {node_type} cannot have these parents: {child.name!r} has {wrong}."
+
+
+def impossible_arcs(variables: Sequence[Variable]) -> list[Arc]:
+    """Return the arcs into a node that no registered type admits: those from numbers to levels."""
+    if not any(variable.is_discrete for variable in variables):
+        return []
+    return [
+        (parent.name, child.name)
+        for child in variables
+        for parent in variables
+        if parent != child and not any(node_type.admits(child, [parent]) for node_type in NodeType)
+    ]
+
+
+def refuse_impossible(impossible: Collection[Arc], wanted: Iterable[Arc]) -> None:
+    """Refuse arcs that no node type admits."""
+    wrong = [arc for arc in wanted if tuple(arc) in impossible]
+    if wrong:
+        named = ", ".join(f"{source} → {target}" for source, target in wrong)
+        raise KnowledgeError(f"no arc can go from a continuous to a discrete node. Got {named}: reverse it.")

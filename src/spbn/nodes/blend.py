@@ -12,6 +12,7 @@ the tails of the LG far out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,30 +20,23 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, Seed, relative_weights
+from spbn._base.arrays import FloatArray, IntArray, frozen, relative_weights
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, quoted
+from spbn.kernels.compressed import CompactKernels, CompactScales
+from spbn.kernels.compression import compact_scales
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
-from spbn.nodes import compact_blend
-from spbn.nodes.base import Description, NodeType, ParameterTable
-from spbn.nodes.ckde import CKDE
+from spbn.kernels.whitened import ScaledKernels
+from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
+from spbn.nodes.ckde import CKDE, compact_kernels_from_record, require_few_dimensions
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
-from spbn.nodes.compact import require_few_dimensions
-from spbn.nodes.compact_blend import CompactBlend
+from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.nodes.mixtures import (
-    COMPONENTS,
-    LEGEND,
-    in_words,
-    mixed_cdf,
-    mixed_log_masses,
-    mixed_sample,
-)
 from spbn.nodes.regions import Region
 from spbn.nodes.scorers import FEWEST_TO_BLEND, BlendScorer
-from spbn.numerics.mixture_weights import log_mixture
+from spbn.numerics.mixture_weights import mix_logs
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
@@ -51,11 +45,15 @@ from spbn.tables.reader import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 
+#: What the components are called: the kernels by scale, then the line.
+COMPONENTS = ("very narrow kernels", "narrow kernels", "kernels", "wide kernels", "linear Gaussian")
+LEGEND = "A blend mixes kernels of several widths and a line, with the weights that predict best."
 FOLDS = 10
 
 
+@final
 @dataclass(frozen=True, repr=False)
-class Blend:
+class Blend(CPD):
     """The density of a node as a mixture of a linear Gaussian and of kernels at several scales.
 
     Attributes
@@ -65,7 +63,8 @@ class Blend:
     line
         The linear Gaussian; None if it could not be fitted.
     kernels
-        The kernels at scale 1; None if they could not be fitted.
+        The kernels of all scales: a `KDE` at scale 1, of which the others are multiples, or without rows
+        `CompactScales`; None if they could not be fitted.
     mixture
         The weights of `COMPONENTS`; 0 for what could not be fitted.
 
@@ -81,7 +80,7 @@ class Blend:
     node: str
     parents: tuple[str, ...]
     line: LinearGaussian | None
-    kernels: CKDE | None
+    kernels: ScaledKernels | None
     mixture: tuple[float, ...]
 
     @classmethod
@@ -109,7 +108,7 @@ class Blend:
         family = FamilyBatch.single(table.names)
         weights = BlendScorer(NODE_TYPE, LG, MemoryRows(partition, settings)).weights(family)[0]
         line = _or_none(lambda: LinearGaussian.fit(table, node, parents))
-        kernels = _or_none(lambda: CKDE.fit(table, node, parents, bandwidth=bandwidth, engine=engine))
+        kernels = _or_none(lambda: CKDE.fit(table, node, parents, bandwidth=bandwidth, engine=engine).kernels)
         usable = np.array([kernels is not None] * len(SCALES) + [line is not None])
         weights = np.where(usable, weights, 0.0)
         if not weights.sum() > 0.0:
@@ -131,75 +130,170 @@ class Blend:
         return dict(zip(COMPONENTS, self.mixture, strict=True))
 
     @property
+    def joint(self) -> KDE | None:
+        """The kernel density estimate of the parents and, last, the node; None if there is none any more."""
+        return self.kernels if isinstance(self.kernels, KDE) else None
+
+    @property
     def rows(self) -> int | None:
-        """Number of kernels."""
-        return None if self.kernels is None else self.kernels.rows
+        """Number of kernels of every scale that sit on rows."""
+        return None if self.joint is None else self.joint.rows
+
+    @property
+    def outposts(self) -> int | None:
+        """How many rows on the outskirts compact kernels have kept, at the scale that has most of them.
+
+        The scales share them, unless workers made the network: then each has its own. None if kernels are
+        on rows.
+        """
+        if not isinstance(self.kernels, CompactScales):
+            return None
+        return max(
+            (kernels.outposts.shape[1] for kernels in self.kernels.by_scale if kernels is not None), default=0
+        )
 
     @property
     def kept_rows(self) -> Table | None:
-        """The training rows: one kernel of every scale sits on each."""
-        return None if self.kernels is None else self.kernels.kept_rows
+        """The training rows: one kernel of every scale sits on each; None if kernels are compact."""
+        return None if self.joint is None else Table(self.joint.names, self.joint.points)
 
     def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
         """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it."""
-        return [None] * rows.shape[1] if self.kernels is None else self.kernels.kernels_on(rows)
+        return [None] * rows.shape[1] if self.joint is None else self._plain_kernels.kernels_on(rows)
 
     def without(self, kernels: IntArray) -> Blend:
         """Return the density without some of its kernels; with all of them if none would be left."""
-        return self if self.kernels is None else replace(self, kernels=self.kernels.without(kernels))
+        return self if self.joint is None else replace(self, kernels=self.joint.without(kernels))
+
+    def nearest_line(self) -> LinearGaussian | None:
+        """Return the line of the blend, or the one through its training rows."""
+        if self.line is not None or self.joint is None:
+            return self.line
+        return self._plain_kernels.nearest_line()
+
+    @property
+    def _plain_kernels(self) -> CKDE:
+        """The kernels at scale 1, on rows."""
+        assert self.joint is not None
+        return CKDE(self.node, self.parents, self.joint)
 
     @cached_property
-    def _scaled(self) -> dict[int, CKDE]:
-        """The kernels of every scale that has a weight."""
-        if self.kernels is None:
-            return {}
-        return {k: self.kernels.scaled(c) for k, c in enumerate(SCALES) if self.mixture[k] > 0.0}
+    def components(self) -> dict[int, CKDE | LinearGaussian]:
+        """The components that have a weight, by their number in `COMPONENTS`."""
+        found: dict[int, CKDE | LinearGaussian] = {}
+        for k in range(len(SCALES)):
+            if self.kernels is not None and self.mixture[k] > 0.0:
+                found[k] = CKDE(self.node, self.parents, self.kernels.at_scale(k))
+        if self.line is not None and self.mixture[-1] > 0.0:
+            found[len(SCALES)] = self.line
+        return found
 
     @cached_property
-    def parts(self) -> dict[int, CKDE | LinearGaussian]:
-        """The components that have a weight, by their number."""
-        line = {} if self.line is None or self.mixture[-1] == 0.0 else {len(SCALES): self.line}
-        return {**self._scaled, **line}
+    def _weights(self) -> FloatArray:
+        return frozen(np.array(self.mixture))
 
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-density of the node given its parents, for every row."""
-        return self.logpdf_of(as_table(data, names=[*self.parents, self.node]).columns)
-
-    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+    def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
         """Log-density of every row of the parents and, last, the node."""
         parts = np.full((len(COMPONENTS), columns.shape[1]), -np.inf)
         if self.kernels is not None:
-            parts[:-1] = self.kernels.joint.prepared.conditional_log_density_by_scale(columns)
+            parts[:-1] = self.kernels.conditional_log_density_by_scale(columns)
         if self.line is not None:
-            parts[-1] = self.line.logpdf_of(columns)
-        return log_mixture(parts, np.array(self.mixture))
+            parts[-1] = self.line.logpdf_of_columns(columns)
+        out = np.empty(columns.shape[1])
+        mix_logs(parts, self._weights, out)
+        return out
 
-    def cdf(self, data: Any) -> FloatArray:
-        """P(X ≤ x | parents), for every row."""
-        return mixed_cdf(self, data)
+    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
+        total = np.zeros(columns.shape[1])
+        for k, part in self.components.items():
+            total += self.mixture[k] * part.cdf_of_columns(columns)
+        return total
 
-    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
-        """Draw n values; `given` holds the parents' values, one row for each."""
-        return mixed_sample(self, n, given, seed)
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a component by its weight, then a value from it, for every row of the parents."""
+        chosen = rng.choice(len(COMPONENTS), size=parents.shape[1], p=self.mixture)
+        out = np.empty(len(chosen))
+        for k, part in self.components.items():
+            mine = np.flatnonzero(chosen == k)
+            if len(mine):
+                out[mine] = part.draw(np.ascontiguousarray(parents[:, mine]), rng)
+        return out
 
-    def log_masses(self, region: Region, parents: Table) -> FloatArray:
-        """Return what every one of `parts` adds to the probability of a region, in logs: parts × rows."""
-        return mixed_log_masses(self, region, parents)
+    def log_mass(self, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in an interval, however far out that is."""
+        mixed: FloatArray = np.logaddexp.reduce(self._log_masses(region, parents), axis=0)
+        return mixed
+
+    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw a value in an interval for every row of the parents."""
+        bounds = np.cumsum(relative_weights(self._log_masses(region, parents), axis=0), axis=0)
+        chosen = (rng.random(parents.rows) * bounds[-1] >= bounds).sum(axis=0)
+        out = np.empty(parents.rows)
+        for k, part in enumerate(self.components.values()):
+            mine = np.flatnonzero(chosen == k)
+            if len(mine):
+                out[mine] = part.draw_within(region, parents.take(mine), rng)
+        return out
+
+    def _log_masses(self, region: Region, parents: Table) -> FloatArray:
+        """Return what every component adds to the probability of a region, in logs: components × rows."""
+        masses = np.stack([part.log_mass(region, parents) for part in self.components.values()])
+        weights: FloatArray = np.log([self.mixture[k] for k in self.components])[:, None]
+        return masses + weights
+
+    def compact(self, tolerance: float) -> Blend:
+        """Replace the rows of the kernels by tables, one for each scale that has a weight."""
+        if isinstance(self.kernels, CompactScales):
+            return self
+        by_scale: list[CompactKernels | None] = [None] * len(SCALES)
+        if self.joint is not None:
+            require_few_dimensions(self.node, self.parents)
+            needed = [k for k in self.components if k < len(SCALES)]
+            widths = [math.sqrt(SCALES[k]) for k in needed]
+            made = compact_scales(self.joint, widths, tolerance) if needed else []
+            for k, kernels in zip(needed, made, strict=True):
+                if kernels is None:
+                    raise FitError(f"the {COMPONENTS[k]} of {self.node!r} would need too large a table")
+                by_scale[k] = kernels
+        line = self.line if self.mixture[-1] > 0.0 else None
+        return replace(self, line=line, kernels=CompactScales(tuple(by_scale)))
+
+    def pool(self, others: Sequence[Blend]) -> Blend:
+        """Return the blend of the pooled components, with the mean of the weights."""
+        cpds = (self, *others)
+        lines = [cpd.line for cpd in cpds if cpd.line is not None]
+        kernels = [cpd._plain_kernels for cpd in cpds if cpd.joint is not None]
+        return replace(
+            self,
+            line=lines[0].pool(lines[1:]) if lines else None,
+            kernels=kernels[0].pool(kernels[1:]).joint if kernels else None,
+            mixture=tuple(np.mean([cpd.mixture for cpd in cpds], axis=0).tolist()),
+        )
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the weights and the components."""
+        if isinstance(self.kernels, CompactScales):
+            parts = [self.components.get(k) for k in range(len(COMPONENTS))]
+            written = [None if part is None else part.to_record(arrays) for part in parts]
+            return {"weights": list(self.mixture), "parts": written}
+        line = None if self.line is None else self.line.to_record(arrays)
+        kernels = None if self.joint is None else self.joint.to_record(arrays)
+        return {"weights": list(self.mixture), "line": line, "kernels": kernels}
 
     def describe(self) -> Description:
         """Return the weights, greatest first, and the bandwidth of the kernels."""
         given = f" | {', '.join(self.parents)}" if self.parents else ""
-        tables = () if self.kernels is None else self.kernels.describe().tables
-        weights = ParameterTable("weight", COMPONENTS, ("weight",), tuple((w,) for w in self.mixture))
-        return Description(
-            f"{self.node}{given} ~ {in_words(self.weights)}",
-            legend=LEGEND,
-            tables=(weights, *tables),
-            shares=self.weights,
-        )
-
-    def __repr__(self) -> str:
-        return self.describe().formula
+        formula = f"{self.node}{given} ~ {in_words(self.weights)}"
+        tables = [ParameterTable("weight", COMPONENTS, ("weight",), tuple((w,) for w in self.mixture))]
+        if self.joint is not None:
+            tables += self._plain_kernels.describe().tables
+        elif isinstance(self.kernels, CompactScales):
+            formula += " (compact)"
+            for k in (k for k in self.components if k < len(SCALES)):
+                (table,) = self.components[k].describe().tables
+                tables.append(replace(table, title=f"{table.title} of the {COMPONENTS[k]}"))
+        return Description(formula, legend=LEGEND, tables=tuple(tables), shares=self.weights)
 
 
 @final
@@ -207,11 +301,14 @@ class BlendType(NodeType):
     """The node type of `Blend`."""
 
     name = "blend"
-    label = "blend"
-    short_label = "Blend"
-    sentence = "A mixture of a straight line and kernels at four scales, with the weights that predict best."
-    colour = "#e4d9ee"
-    dark_colour = "#4a3c58"
+    appearance = Appearance(
+        label="blend",
+        short_label="Blend",
+        sentence="A mixture of a straight line and kernels at four scales, "
+        "with the weights that predict best.",
+        colour="#e4d9ee",
+        dark_colour="#4a3c58",
+    )
     alternative = "ckde"
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> Blend:
@@ -222,55 +319,7 @@ class BlendType(NodeType):
         """Score from log-densities of sets of columns at all scales, which families share."""
         return BlendScorer(self, LG, rows)
 
-    def log_mass(self, cpd: Blend | CompactBlend, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in an interval, however far out that is."""
-        mixed: FloatArray = np.logaddexp.reduce(cpd.log_masses(region, parents), axis=0)
-        return mixed
-
-    def draw_within(
-        self, cpd: Blend | CompactBlend, region: Region, parents: Table, rng: np.random.Generator
-    ) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
-        logs = cpd.log_masses(region, parents)
-        bounds = np.cumsum(relative_weights(logs, axis=0), axis=0)
-        chosen = (rng.random(parents.rows) * bounds[-1] >= bounds).sum(axis=0)
-        out = np.empty(parents.rows)
-        for k, part in enumerate(cpd.parts.values()):
-            mine = np.flatnonzero(chosen == k)
-            if len(mine):
-                out[mine] = part.type.draw_within(part, region, parents.take(mine), rng)
-        return out
-
-    def compacted(self, cpd: Blend | CompactBlend, tolerance: float) -> CompactBlend:
-        """Replace the rows of the kernels by tables."""
-        if isinstance(cpd, CompactBlend):
-            return cpd
-        if cpd.kernels is not None:
-            require_few_dimensions(cpd.node, cpd.parents)
-        return CompactBlend.of(cpd, tolerance)
-
-    def pooled(self, cpds: Sequence[Blend]) -> Blend:
-        """Return the blend of the pooled components, with the mean of the weights."""
-        lines = [cpd.line for cpd in cpds if cpd.line is not None]
-        kernels = [cpd.kernels for cpd in cpds if cpd.kernels is not None]
-        return replace(
-            cpds[0],
-            line=LG.pooled(lines) if lines else None,
-            kernels=KERNELS.pooled(kernels) if kernels else None,
-            mixture=tuple(np.mean([cpd.mixture for cpd in cpds], axis=0).tolist()),
-        )
-
-    def write(self, cpd: Blend | CompactBlend, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the weights and the components."""
-        if isinstance(cpd, CompactBlend):
-            parts = [cpd.parts.get(k) for k in range(len(COMPONENTS))]
-            written = [None if part is None else part.type.write(part, arrays) for part in parts]
-            return {"weights": list(cpd.mixture), "parts": written}
-        line = None if cpd.line is None else LG.write(cpd.line, arrays)
-        kernels = None if cpd.kernels is None else KERNELS.write(cpd.kernels, arrays)
-        return {"weights": list(cpd.mixture), "line": line, "kernels": kernels}
-
-    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend | CompactBlend:
+    def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend:
         """Read the weights and the components."""
         node, parents = family_of(record)
         weights = numbers(record, "weights", (len(COMPONENTS),))
@@ -278,17 +327,19 @@ class BlendType(NodeType):
             refuse(f"the weights of {node!r} must be positive and sum to 1. Got {weights.tolist()}.")
         family = {"node": node, "parents": list(parents)}
         if "parts" in record:
-            return compact_blend.read(record, family, weights, arrays)
+            return _compact_from_record(record, family, weights, arrays)
         parts: list[Any] = []
         for key, part_type in (("line", LG), ("kernels", KERNELS)):
             part = record.get(key)
             if part is not None and not isinstance(part, dict):
                 refuse(f"{key!r} of {node!r} must be an object or null. Got {part!r:.200}.")
-            parts.append(None if part is None else part_type.read({**part, **family}, arrays))
+            parts.append(None if part is None else part_type.from_record({**part, **family}, arrays))
         line, kernels = parts
         if (line is None and weights[-1] > 0.0) or (kernels is None and weights[:-1].any()):
             refuse(f"{node!r} gives weight to a component that it lacks.")
-        return Blend(node, parents, line, kernels, tuple(weights.tolist()))
+        if kernels is not None and kernels.joint is None:
+            refuse(f"the kernels of {node!r} must be on rows.")
+        return Blend(node, parents, line, kernels and kernels.joint, tuple(weights.tolist()))
 
 
 NODE_TYPE = BlendType()
@@ -299,3 +350,31 @@ def _or_none(fit: Callable[[], Any]) -> Any:
         return fit()
     except FitError:
         return None
+
+
+def _compact_from_record(
+    record: Mapping[str, Any], family: Mapping[str, Any], weights: FloatArray, arrays: ArrayReader
+) -> Blend:
+    """Read the components of a compact blend."""
+    node, written = family["node"], record["parts"]
+    if not isinstance(written, list) or len(written) != len(COMPONENTS):
+        refuse(f"{node!r} must have {len(COMPONENTS)} parts. Got {written!r:.200}.")
+    by_scale: list[CompactKernels | None] = []
+    line = None
+    for k, (part, weight) in enumerate(zip(written, weights.tolist(), strict=True)):
+        if (part is None) != (weight == 0.0) or not (part is None or isinstance(part, dict)):
+            refuse(f"{node!r} must have a part for every weight that is not zero, and for no other.")
+        full = None if part is None else {**part, **family}
+        if k < len(SCALES):
+            by_scale.append(None if full is None else compact_kernels_from_record(full, arrays))
+        elif full is not None:
+            line = LG.from_record(full, arrays)
+    kernels = CompactScales(tuple(by_scale))
+    return Blend(node, tuple(family["parents"]), line, kernels, tuple(weights.tolist()))
+
+
+def in_words(weights: Mapping[str, float]) -> str:
+    """Write weights as people say them: "61 % narrow kernels, 35 % kernels, 4 % linear Gaussian"."""
+    ordered = sorted(weights.items(), key=lambda item: -item[1])
+    shown = [f"{100 * weight:.0f} % {name}" for name, weight in ordered if weight >= 0.005]
+    return ", ".join(shown)

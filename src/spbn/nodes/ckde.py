@@ -1,33 +1,43 @@
-"""CKDE: the conditional density that a kernel density estimate of node and parents implies."""
+"""CKDE: the conditional density that a kernel density estimate of node and parents implies.
+
+Its kernels sit on the training rows, or are compact: tables and a few rows on the outskirts, which say the
+same within a tolerance, and cost the same however many rows they were made of (`kernels.compressed`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, ModelFileError, SpbnError
 from spbn.kernels import estimates as bandwidths
+from spbn.kernels.compressed import CompactKernels
+from spbn.kernels.compression import compact_kernels
 from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes import compact
-from spbn.nodes.base import Description, NodeType, ParameterTable, parent_columns
-from spbn.nodes.compact import CompactCKDE, require_few_dimensions
-from spbn.nodes.copies import agreeing
+from spbn.kernels.spectral import DIMENSIONS, THRESHOLD
+from spbn.kernels.spectral.coefficients import Coefficients
+from spbn.kernels.whitened import Kernels
+from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
 from spbn.nodes.kde import KDE
+from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.nodes.regions import Region, require_interval
 from spbn.nodes.scorers import KernelScorer, ScaledKernelScorer, best_scale
-from spbn.numerics.gaussian import draw_between
 from spbn.rows.store import FitSettings, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
 
+MOST_ROWS = 1 << 53  # that can be counted in a double
+GRAIN = 2.0**-30  # of outposts in files that do not say
 
+
+@final
 @dataclass(frozen=True, repr=False)
-class CKDE:
+class CKDE(CPD):
     """The conditional kernel density estimate of a node given its parents.
 
     f(x | pa) = f_H(x, pa) / f_H⁻(pa), where H⁻ is the block of H that belongs
@@ -38,8 +48,8 @@ class CKDE:
     ----------
     node, parents
         The family.
-    joint
-        The kernel density estimate of the parents and, last, the node.
+    kernels
+        The kernels of the parents and, last, the node: a `KDE`, or without rows `CompactKernels`.
 
     Examples
     --------
@@ -50,11 +60,13 @@ class CKDE:
     C | A, B ~ CKDE (200 rows)
     >>> node.logpdf(data).shape
     (200,)
+    >>> print(spbn.CKDE.fit(data, "B").compact(1e-6))
+    B ~ CKDE (200 rows, compact)
     """
 
     node: str
     parents: tuple[str, ...]
-    joint: KDE
+    kernels: Kernels
 
     @classmethod
     def fit(
@@ -85,108 +97,105 @@ class CKDE:
     @property
     def bandwidth(self) -> FloatArray:
         """The bandwidth matrix H, parents first and the node last."""
-        return self.joint.bandwidth
+        return self.kernels.bandwidth
 
     @property
     def rows(self) -> int:
         """Number of kernels."""
-        return self.joint.rows
+        return self.kernels.rows
 
     @property
-    def kept_rows(self) -> Table:
-        """The training rows: one kernel sits on each."""
-        return Table(self.joint.names, self.joint.points)
+    def outposts(self) -> int | None:
+        """How many rows on the outskirts compact kernels have kept, rounded; None if kernels are on rows."""
+        return self.kernels.outposts.shape[1] if isinstance(self.kernels, CompactKernels) else None
 
-    def scaled(self, factor: float) -> CKDE:
-        """Return the same kernels with a multiple of the bandwidth matrix."""
-        joint = KDE(self.joint.names, self.joint.points, factor * self.bandwidth, self.joint.engine)
-        return CKDE(self.node, self.parents, joint)
+    @property
+    def joint(self) -> KDE | None:
+        """The kernel density estimate of the parents and, last, the node; None if kernels are compact."""
+        return self.kernels if isinstance(self.kernels, KDE) else None
+
+    @property
+    def kept_rows(self) -> Table | None:
+        """The training rows, one kernel sits on each; None if kernels are compact."""
+        return None if self.joint is None else Table(self.joint.names, self.joint.points)
 
     def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
         """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it."""
-        return agreeing(self.joint.points, rows)
+        return [None] * rows.shape[1] if self.joint is None else agreeing(self.joint.points, rows)
 
     def without(self, kernels: IntArray) -> CKDE:
         """Return the density without some of its kernels; with all of them if none would be left."""
-        points = np.delete(self.joint.points, kernels, axis=1)
-        if points.shape[1] == 0:
-            return self
-        return CKDE(self.node, self.parents, KDE(self.joint.names, points, self.bandwidth, self.joint.engine))
+        return self if self.joint is None else replace(self, kernels=self.joint.without(kernels))
 
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-density of the node given its parents, for every row."""
-        return self.logpdf_of(as_table(data, names=self.joint.names).columns)
+    def nearest_line(self) -> LinearGaussian | None:
+        """Return the line through the training rows; None if they are not kept, or there is none."""
+        if self.joint is None:
+            return None
+        try:
+            return LinearGaussian.fit(self.kept_rows, self.node, self.parents)
+        except FitError:
+            return None
 
-    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+    def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
         """Log-density of every row of the parents and, last, the node."""
-        return self.joint.prepared.conditional_log_density(columns)
+        return self.kernels.conditional_log_density(columns)
 
-    def cdf(self, data: Any) -> FloatArray:
-        """P(X ≤ x | parents), for every row."""
-        return self.joint.prepared.conditional_cdf(as_table(data, names=self.joint.names).columns)
+    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
+        return self.kernels.conditional_cdf(columns)
 
-    def logpdf_and_cdf(self, data: Any) -> tuple[FloatArray, FloatArray]:
+    def logpdf_and_cdf(self, data: Any, uniforms: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
         """Return log-density and P(X ≤ x | parents) of every row: quicker together."""
-        columns = as_table(data, names=self.joint.names).columns
-        return self.joint.prepared.conditional_density_and_cdf(columns)
+        return self.kernels.conditional_density_and_cdf(as_table(data, variables=self.variables).columns)
 
-    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
-        """Draw n values; `given` holds the parents' values, one row for each.
-
-        A training row is drawn with the weight of its kernel at the parents'
-        values, then x from the normal distribution that this kernel gives it.
-        """
-        parents = parent_columns(self.node, self.parents, n, given)
-        rng = generator(seed)
-        uniforms, noise = rng.random(n), rng.standard_normal(n)
-        if not self.parents:
-            rows = (uniforms * self.rows).astype(np.int64)
-        else:
-            rows = self.joint.prepared.choose_rows(parents, uniforms)
-        # The last row of the whitener standardises x - x_j given the parents: solve it for x.
-        *slopes, precision = self.joint.whitener[-1]
-        shift = np.asarray(slopes) @ (parents - self.joint.points[:-1, rows])
-        return self.joint.points[-1, rows] + (noise - shift) / precision
-
-    def within(
-        self, region: Region, parents: Table, uniforms: FloatArray
-    ) -> tuple[FloatArray, float, FloatArray]:
-        """Choose a kernel for every row of the parents, weighted by what it has in an interval.
-
-        Returns the mean of the child under that kernel, its standard deviation, and the log-probability of
-        the interval.
-        """
-        interval, given = require_interval(region), parents.select(self.parents).columns
-        prepared = self.joint.prepared
-        rows, log_mass = prepared.choose_rows_between(given, interval.low, interval.high, uniforms)
-        *slopes, precision = self.joint.whitener[-1]
-        shift = np.asarray(slopes) @ (given - self.joint.points[:-1, rows])
-        return self.joint.points[-1, rows] - shift / precision, 1.0 / precision, log_mass
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value for every row of the parents."""
+        return self.kernels.draw(parents, rng)
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in an interval, however far out that is."""
-        return self.within(region, parents, np.zeros(parents.rows))[2]
+        interval = require_interval(region)
+        return self.kernels.log_mass(parents.select(self.parents).columns, interval.low, interval.high)
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
         """Draw a value in an interval for every row of the parents."""
-        mean, deviation, _ = self.within(region, parents, rng.random(parents.rows))
-        interval = require_interval(region)
-        low, high = (interval.low - mean) / deviation, (interval.high - mean) / deviation
-        drawn = mean + deviation * draw_between(low, high, rng.random(parents.rows))
-        return np.clip(drawn, interval.low, interval.high)
+        interval, given = require_interval(region), parents.select(self.parents).columns
+        return self.kernels.draw_between(given, interval.low, interval.high, rng)
+
+    def compact(self, tolerance: float) -> CKDE:
+        """Replace the rows by tables."""
+        if self.joint is None:
+            return self
+        require_few_dimensions(self.node, self.parents)
+        made = compact_kernels(self.joint, tolerance)
+        if made is None:
+            raise FitError(f"the table of {self.node!r} would be too large: its rows are too far apart")
+        return replace(self, kernels=made)
+
+    def pool(self, others: Sequence[CKDE]) -> CKDE:
+        """Return the kernels of all, with their mean bandwidth: as wide as those of one table."""
+        found = [cpd.joint for cpd in (self, *others) if cpd.joint is not None]
+        points = np.concatenate([joint.points for joint in found], axis=1)
+        bandwidth = np.mean([joint.bandwidth for joint in found], axis=0)
+        return replace(self, kernels=KDE(found[0].names, points, bandwidth, found[0].engine))
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the bandwidth and the rows, or the tables."""
+        return self.kernels.to_record(arrays)
 
     def describe(self) -> Description:
         """Say what the kernels describe, how many there are, and their bandwidth."""
         given = f" | {', '.join(self.parents)}" if self.parents else ""
-        names = self.joint.names
+        names = (*self.parents, self.node)
         matrix = tuple(tuple(row) for row in self.bandwidth.tolist())
+        tables = (ParameterTable("bandwidth", names, names, matrix),)
+        if self.outposts is None:
+            return Description(f"{self.node}{given} ~ CKDE ({self.rows} rows)", tables=tables)
         return Description(
-            f"{self.node}{given} ~ CKDE ({self.rows} rows)",
-            tables=(ParameterTable("bandwidth", names, names, matrix),),
+            f"{self.node}{given} ~ CKDE ({self.rows} rows, compact)",
+            legend=f"Of the rows of {self.node}, {self.outposts} on the outskirts are kept.",
+            tables=tables,
         )
-
-    def __repr__(self) -> str:
-        return self.describe().formula
 
 
 @final
@@ -194,11 +203,13 @@ class CKDEType(NodeType):
     """The node type of `CKDE`."""
 
     name = "ckde"
-    label = "CKDE"
-    short_label = "CKDE"
-    sentence = "A conditional kernel density estimate (CKDE), free of any assumed shape."
-    colour = "#c9ccd1"
-    dark_colour = "#4b535c"
+    appearance = Appearance(
+        label="CKDE",
+        short_label="CKDE",
+        sentence="A conditional kernel density estimate (CKDE), free of any assumed shape.",
+        colour="#c9ccd1",
+        dark_colour="#4b535c",
+    )
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CKDE:
         """Place a kernel on every row."""
@@ -208,49 +219,10 @@ class CKDEType(NodeType):
         """Score from log-densities of sets of columns, which families share."""
         return ScaledKernelScorer(rows) if rows.settings.bandwidth == "cv" else KernelScorer(rows)
 
-    def log_mass(self, cpd: CKDE | CompactCKDE, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in an interval, however far out that is."""
-        return cpd.log_mass(region, parents)
-
-    def draw_within(
-        self, cpd: CKDE | CompactCKDE, region: Region, parents: Table, rng: np.random.Generator
-    ) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
-        return cpd.draw_within(region, parents, rng)
-
-    def compacted(self, cpd: CKDE | CompactCKDE, tolerance: float) -> CompactCKDE:
-        """Replace the rows by tables."""
-        if isinstance(cpd, CompactCKDE):
-            return cpd
-        require_few_dimensions(cpd.node, cpd.parents)
-        made = CompactCKDE.of(cpd.node, cpd.parents, cpd.joint.prepared, tolerance)
-        if made is None:
-            raise FitError(f"the table of {cpd.node!r} would be too large: its rows are too far apart")
-        return made
-
-    def pooled(self, cpds: Sequence[CKDE]) -> CKDE:
-        """Return the kernels of all, with their mean bandwidth: as wide as those of one table."""
-        joint = KDE(
-            cpds[0].joint.names,
-            np.concatenate([cpd.joint.points for cpd in cpds], axis=1),
-            np.mean([cpd.bandwidth for cpd in cpds], axis=0),
-            cpds[0].joint.engine,
-        )
-        return CKDE(cpds[0].node, cpds[0].parents, joint)
-
-    def write(self, cpd: CKDE | CompactCKDE, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the bandwidth and the rows, or the tables."""
-        if isinstance(cpd, CompactCKDE):
-            return compact.write(cpd, arrays)
-        return {
-            "bandwidth": cpd.bandwidth.tolist(),
-            "columns": [arrays.add(column) for column in cpd.joint.points],
-        }
-
-    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> CKDE | CompactCKDE:
+    def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> CKDE:
         """Read the bandwidth and the rows, or the tables."""
         if "compact" in record:
-            return compact.read(record, arrays)
+            return CKDE(*family_of(record), compact_kernels_from_record(record, arrays))
         node, parents = family_of(record)
         d = len(parents) + 1
         columns = arrays.columns(record, "columns", d)
@@ -266,3 +238,89 @@ class CKDEType(NodeType):
 
 
 NODE_TYPE = CKDEType()
+
+
+def require_few_dimensions(node: str, parents: tuple[str, ...]) -> None:
+    """Refuse families of more variables than a table can have."""
+    if len(parents) + 1 > DIMENSIONS:
+        raise FitError(
+            f"{node!r} has {len(parents)} continuous parents, and a table has room for {DIMENSIONS - 1}"
+        )
+
+
+def compact_kernels_from_record(record: Mapping[str, Any], arrays: ArrayReader) -> CompactKernels:
+    """Read compact kernels, with node and parents."""
+    node, parents = family_of(record)
+    found = record.get("compact")
+    if not isinstance(found, dict):
+        refuse(f"'compact' of {node!r} must be an object. Got {found!r:.200}.")
+    document = {**found, "node": node}
+    d = len(parents) + 1
+    rows = document.get("rows")
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= MOST_ROWS:
+        refuse(f"'rows' of {node!r} must be a number of rows. Got {rows!r:.100}.")
+    centre, whitener = numbers(document, "centre", (d,)), numbers(document, "whitener", (d, d))
+    if (np.diagonal(whitener) <= 0.0).any() or np.triu(whitener, 1).any():
+        refuse(f"the whitener of {node!r} must be lower triangular, with a positive diagonal.")
+    grain = float(numbers({"grain": GRAIN, **document}, "grain", ()))
+    if not 0.0 < grain <= 1.0:
+        refuse(f"the grain of {node!r} must be positive, and no greater than 1. Got {grain}.")
+    outposts = grain * np.stack(arrays.columns(document, "outposts", d))
+    joint = _table_from_record(document, "joint", d, rows, arrays)
+    below = _table_from_record(document, "parents", d - 1, rows, arrays)
+    if (below is None) != (joint is None or d == 1) or (
+        joint is not None
+        and below is not None
+        and not (np.array_equal(joint.low[:-1], below.low) and np.array_equal(joint.high[:-1], below.high))
+    ):
+        refuse(f"the tables of {node!r} and of its parents must have the same box.")
+    if outposts.shape[1] > rows or (joint is None and outposts.shape[1] < rows):
+        refuse(f"{node!r} has {rows} rows and no table, or more outposts than rows: {outposts.shape[1]}.")
+    return CompactKernels(centre[:, None], whitener, rows, joint, below, outposts, grain)
+
+
+def _table_from_record(
+    document: Mapping[str, Any], key: str, d: int, rows: int, arrays: ArrayReader
+) -> Coefficients | None:
+    entry, node = document.get(key), document.get("node")
+    if entry is None:
+        return None
+    if not isinstance(entry, dict) or d == 0:
+        refuse(f"{key!r} of {node!r} must be a table or null. Got {entry!r:.200}.")
+    low, high = numbers(entry, "low", (d,)), numbers(entry, "high", (d,))
+    cutoff, step = float(numbers(entry, "cutoff", ())), float(numbers(entry, "step", ()))
+    if not (low <= high).all():
+        refuse(f"the box of {node!r} ends before it begins.")
+    threshold = float(numbers({"threshold": THRESHOLD * rows, **entry}, "threshold", ()))
+    if not (step > 0.0 and threshold > 0.0):
+        refuse(f"step and threshold of the table of {node!r} must be positive. Got {step} and {threshold}.")
+    values = arrays.columns({**entry, "node": node}, "coefficients", 1)[0]
+    try:
+        return Coefficients.of_integers(low, high, rows, cutoff, step, threshold, values)
+    except SpbnError as error:
+        refuse(f"the table of {node!r} makes no sense: {error}")
+
+
+def agreeing(points: FloatArray, rows: FloatArray) -> list[IntArray | None]:
+    """Return, for every row, the points that have the same values wherever the row has one.
+
+    Both are variables × rows. None for a row that has no values.
+    """
+    known = ~np.isnan(rows)
+    out: list[IntArray | None] = [None] * rows.shape[1]
+    patterns, which = np.unique(known, axis=1, return_inverse=True)
+    for number, pattern in enumerate(patterns.T):
+        if not pattern.any():
+            continue
+        places: dict[bytes, list[int]] = {}
+        for place, point in enumerate(_keys(points[pattern])):
+            places.setdefault(point, []).append(place)
+        chosen = np.flatnonzero(which.ravel() == number)
+        for row, key in zip(chosen.tolist(), _keys(rows[np.ix_(pattern, chosen)]), strict=True):
+            out[row] = np.array(places.get(key, ()), dtype=np.int64)
+    return out
+
+
+def _keys(columns: FloatArray) -> list[bytes]:
+    rows = np.ascontiguousarray(columns.T) + 0.0  # -0.0 and 0.0 are the same number
+    return [row.tobytes() for row in rows]

@@ -9,11 +9,17 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, Seed, frozen, generator, require_count
+from spbn._base.arrays import FloatArray, IntArray, frozen
 from spbn._base.checks import at_least_0
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import Description, NodeType, ParameterTable
+from spbn.nodes.base import (
+    CPD,
+    Appearance,
+    Description,
+    NodeType,
+    ParameterTable,
+)
 from spbn.nodes.regions import Levels, Region
 from spbn.nodes.scorers import CountingScorer, smoothed
 from spbn.rows.configurations import MOST, Configurations, number_possible
@@ -25,7 +31,7 @@ SHOWN = 24  # configurations that a description lists
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ProbabilityTable:
+class ProbabilityTable(CPD):
     """The probabilities of a discrete node's levels, for every configuration of its parents.
 
     Attributes
@@ -99,27 +105,26 @@ class ProbabilityTable:
         return NODE_TYPE
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The node and its parents."""
-        return (Variable(self.node, self.levels), *self.configurations.variables)
+    def variable(self) -> Variable:
+        """The node with its levels."""
+        return Variable(self.node, self.levels)
 
-    @property
-    def kept_rows(self) -> None:
-        """No training rows are kept."""
-        return None
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The parents and, last, the node."""
+        known = {variable.name: variable for variable in self.configurations.variables}
+        return (*(known[parent] for parent in self.parents), self.variable)
+
+    def as_probability_table(self) -> ProbabilityTable:
+        """Return the table itself."""
+        return self
 
     def given(self, parents: FloatArray) -> FloatArray:
         """Return the probabilities of the levels, rows × levels, for parents × rows of level codes."""
         places = self.configurations.places(parents)
         return np.concatenate([self.probabilities, self.otherwise[None]])[places]
 
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-probability of the node's level given its parents, for every row."""
-        known = {variable.name: variable for variable in self.variables}
-        family = [known[name] for name in (*self.parents, self.node)]
-        return self.logpdf_of(as_table(data, variables=family).columns)
-
-    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+    def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
         """Log-probability of every row of the parents and, last, the node: level codes."""
         places = self.configurations.places(columns[self._order])
         return self._log_probabilities[places, columns[-1].astype(np.int64)]
@@ -135,39 +140,58 @@ class ProbabilityTable:
         with np.errstate(divide="ignore"):  # without smoothing, what has not occurred is impossible
             return np.log(np.concatenate([self.probabilities, self.otherwise[None]]))
 
-    def cdf(self, data: Any) -> FloatArray:
-        """Probability of the node's level and of those before it, given the parents, for every row."""
-        return self._steps(data)[1]
+    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        """Probability of the node's level and of those before it, for every row."""
+        return self._steps(columns)[1]
 
-    def _steps(self, data: Any) -> tuple[FloatArray, FloatArray]:
+    def _steps(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probability of the levels before a row's level, and of these and that level."""
-        table = as_table(data, variables=self.variables)
-        upper = np.minimum(np.cumsum(self.given(table.columns[1:]), axis=1), 1.0)
+        upper = np.minimum(np.cumsum(self.given(columns[self._order]), axis=1), 1.0)
         upper[:, -1] = 1.0
-        codes, rows = table.columns[0].astype(np.int64), np.arange(table.rows)
+        codes, rows = columns[-1].astype(np.int64), np.arange(columns.shape[1])
         return np.where(codes > 0, upper[rows, codes - 1], 0.0), upper[rows, codes]
 
     def randomised_cdf(self, data: Any, uniforms: FloatArray) -> FloatArray:
         """Return a random point on the step of the distribution function at every row's level."""
-        before, upto = self._steps(data)
+        before, upto = self._steps(as_table(data, variables=self.variables).columns)
         return before + uniforms * (upto - before)
 
-    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
-        """Draw n levels, as places among `levels`; `given` holds the parents' values, one row for each."""
-        require_count(n)
-        uniforms = generator(seed).random(n)
-        if self.parents and given is None:
-            raise ArgumentError(
-                f"{self.node!r} has parents: pass their values, given={{{self.parents[0]!r}: [...], ...}}."
-            )
-        variables = self.configurations.variables
-        parents = as_table(given, variables=variables, min_rows=0).columns if variables else np.empty((0, n))
-        if parents.shape[1] != n:
-            raise ArgumentError(
-                f"given must have one row for each of the {n} samples. Got {parents.shape[1]} rows."
-            )
-        bounds = np.cumsum(self.given(parents), axis=1)[:, :-1]
+    def logpdf_and_cdf(self, data: Any, uniforms: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return log-probabilities, and points on the steps of the distribution function."""
+        return self.logpdf(data), self.cdf(data) if uniforms is None else self.randomised_cdf(data, uniforms)
+
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a level, as its place among `levels`, for every row of the parents."""
+        uniforms = rng.random(parents.shape[1])
+        bounds = np.cumsum(self.given(parents[self._order]), axis=1)[:, :-1]
         return (uniforms[:, None] >= bounds).sum(axis=1).astype(np.float64)
+
+    def log_mass(self, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node has one of some levels."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.given(self._codes(parents))[:, _places(region)].sum(axis=1))
+
+    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw one of some levels for every row of the parents."""
+        places = _places(region)
+        bounds = np.cumsum(self.given(self._codes(parents))[:, places], axis=1)
+        wanted = rng.random(parents.rows) * bounds[:, -1]
+        return np.array(places, dtype=np.float64)[(wanted[:, None] >= bounds[:, :-1]).sum(axis=1)]
+
+    def _codes(self, parents: Table) -> FloatArray:
+        return parents.select([variable.name for variable in self.configurations.variables]).columns
+
+    def pool(self, others: Sequence[ProbabilityTable]) -> ProbabilityTable:
+        """Return the mean probabilities, for every configuration that some of the tables know."""
+        cpds = (self, *others)
+        configurations = Configurations.union([cpd.configurations for cpd in cpds])
+        codes = configurations.codes.T.astype(np.float64)
+        return replace(
+            self,
+            configurations=configurations,
+            probabilities=np.mean([cpd.given(codes) for cpd in cpds], axis=0),
+            otherwise=np.mean([cpd.otherwise for cpd in cpds], axis=0),
+        )
 
     def describe(self) -> Description:
         """Return the table of probabilities, of the first configurations if there are many."""
@@ -185,6 +209,16 @@ class ProbabilityTable:
             ),
         )
 
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the levels and the probabilities."""
+        return {
+            "levels": list(self.levels),
+            "given": write_variables(self.configurations.variables),
+            "configurations": self.configurations.numbers.tolist(),
+            "probabilities": self.probabilities.tolist(),
+            "otherwise": self.otherwise.tolist(),
+        }
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, ProbabilityTable)
@@ -196,20 +230,19 @@ class ProbabilityTable:
 
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
-    def __repr__(self) -> str:
-        return self.describe().formula
-
 
 @final
 class DiscreteType(NodeType):
     """The node type of `ProbabilityTable`."""
 
     name = "discrete"
-    label = "discrete"
-    short_label = "Discrete"
-    sentence = "A table with the probability of every level, for each combination of its parents' levels."
-    colour = "#d6e6d3"
-    dark_colour = "#36493a"
+    appearance = Appearance(
+        label="discrete",
+        short_label="Discrete",
+        sentence="A table with the probability of every level, for each combination of its parents' levels.",
+        colour="#d6e6d3",
+        dark_colour="#36493a",
+    )
     is_quick = True
     alternative = "discrete"
 
@@ -225,46 +258,7 @@ class DiscreteType(NodeType):
         """Score from counts."""
         return CountingScorer(rows)
 
-    def variable_of(self, cpd: ProbabilityTable) -> Variable:
-        """Return the node with its levels."""
-        return Variable(cpd.node, cpd.levels)
-
-    def log_mass(self, cpd: ProbabilityTable, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node has one of some levels."""
-        with np.errstate(divide="ignore"):
-            return np.log(cpd.given(parents.select(cpd.parents).columns)[:, _places(region)].sum(axis=1))
-
-    def draw_within(
-        self, cpd: ProbabilityTable, region: Region, parents: Table, rng: np.random.Generator
-    ) -> FloatArray:
-        """Draw one of some levels for every row of the parents."""
-        places = _places(region)
-        bounds = np.cumsum(cpd.given(parents.select(cpd.parents).columns)[:, places], axis=1)
-        wanted = rng.random(parents.rows) * bounds[:, -1]
-        return np.array(places, dtype=np.float64)[(wanted[:, None] >= bounds[:, :-1]).sum(axis=1)]
-
-    def pooled(self, cpds: Sequence[ProbabilityTable]) -> ProbabilityTable:
-        """Return the mean probabilities, for every configuration that some of the tables know."""
-        configurations = Configurations.union([cpd.configurations for cpd in cpds])
-        codes = configurations.codes.T.astype(np.float64)
-        return replace(
-            cpds[0],
-            configurations=configurations,
-            probabilities=np.mean([cpd.given(codes) for cpd in cpds], axis=0),
-            otherwise=np.mean([cpd.otherwise for cpd in cpds], axis=0),
-        )
-
-    def write(self, cpd: ProbabilityTable, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the levels and the probabilities."""
-        return {
-            "levels": list(cpd.levels),
-            "given": write_variables(cpd.configurations.variables),
-            "configurations": cpd.configurations.numbers.tolist(),
-            "probabilities": cpd.probabilities.tolist(),
-            "otherwise": cpd.otherwise.tolist(),
-        }
-
-    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> ProbabilityTable:
+    def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> ProbabilityTable:
         """Read the levels and the probabilities."""
         node, parents = family_of(record)
         levels = read_levels(node, record.get("levels"))

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from spbn import kernels
-from spbn._base.arrays import FloatArray, Seed, generator, require_count
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator, require_count
+from spbn._base.files import ArrayWriter
 from spbn.errors import ArgumentError, FitError, quoted, setting
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.estimates import BandwidthRule
-from spbn.kernels.whitened import PreparedKernels
+from spbn.kernels.multiscale import SCALES
+from spbn.kernels.whitened import WhitenedKernels
 from spbn.numerics import gaussian
+from spbn.numerics.gaussian import draw_between
+from spbn.numerics.moments import centre_of
 from spbn.tables.reader import Missing, as_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@final
 @dataclass(frozen=True, eq=False, repr=False)
-class KDE:
+class KDE(WhitenedKernels):
     """A kernel density estimate with Gaussian kernels.
 
     f(x) = 1/N Σ_j N(x; x_j, H)
@@ -93,9 +98,14 @@ class KDE:
         return whitener
 
     @cached_property
-    def prepared(self) -> PreparedKernels:
-        """The kernels, ready to be queried."""
-        return PreparedKernels.of(self.points, self.whitener, self.engine)
+    def centre(self) -> FloatArray:
+        """What is subtracted from points, so that large offsets cost no digits."""
+        return centre_of(self.points)
+
+    @cached_property
+    def coordinates(self) -> FloatArray:
+        """The points, centred and whitened: variables × rows."""
+        return np.ascontiguousarray(self.whitener @ (self.points - self.centre))
 
     @property
     def rows(self) -> int:
@@ -104,7 +114,7 @@ class KDE:
 
     def logpdf(self, data: Any) -> FloatArray:
         """Log-density of every row."""
-        return self.prepared.log_density(as_table(data, names=self.names).columns)
+        return self.log_density(as_table(data, names=self.names).columns)
 
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows."""
@@ -115,6 +125,59 @@ class KDE:
         centres = self.points[:, rng.integers(self.rows, size=n)]
         noise = np.linalg.solve(self.whitener, rng.standard_normal((len(self.names), n)))
         return pd.DataFrame((centres + noise).T, columns=list(self.names))
+
+    def scaled(self, factor: float) -> KDE:
+        """Return the same kernels with a multiple of the bandwidth matrix."""
+        return KDE(self.names, self.points, factor * self.bandwidth, self.engine)
+
+    def at_scale(self, k: int) -> KDE:
+        """Return the kernels of one of the scales of `SCALES`."""
+        return self.scaled(SCALES[k])
+
+    def without(self, kernels: IntArray) -> KDE:
+        """Return the estimate without some of its kernels; with all of them if none would be left."""
+        points = np.delete(self.points, kernels, axis=1)
+        return KDE(self.names, points, self.bandwidth, self.engine) if points.shape[1] else self
+
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value of the last variable for every column of those before it.
+
+        A row is drawn with the weight of its kernel at the parents' values, then x from the normal
+        distribution that this kernel gives it.
+        """
+        n = parents.shape[1]
+        uniforms, noise = rng.random(n), rng.standard_normal(n)
+        if not len(parents):
+            rows = (uniforms * self.rows).astype(np.int64)
+        else:
+            rows = self.choose_rows(parents, uniforms)
+        # The last row of the whitener standardises x - x_j given the parents: solve it for x.
+        *slopes, precision = self.whitener[-1]
+        shift = np.asarray(slopes) @ (parents - self.points[:-1, rows])
+        return self.points[-1, rows] + (noise - shift) / precision
+
+    def log_mass(self, parents: FloatArray, low: float, high: float) -> FloatArray:
+        """Return the log-probability of an interval of the last variable, for every column of parents."""
+        return self.choose_rows_between(parents, low, high, np.zeros(parents.shape[1]))[1]
+
+    def draw_between(
+        self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw a value of the last variable in an interval, for every column of parents."""
+        n = parents.shape[1]
+        rows, _ = self.choose_rows_between(parents, low, high, rng.random(n))
+        *slopes, precision = self.whitener[-1]
+        shift = np.asarray(slopes) @ (parents - self.points[:-1, rows])
+        mean, deviation = self.points[-1, rows] - shift / precision, 1.0 / precision
+        drawn = draw_between((low - mean) / deviation, (high - mean) / deviation, rng.random(n))
+        return np.clip(mean + deviation * drawn, low, high)
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the bandwidth and the points as plain data, without the names."""
+        return {
+            "bandwidth": self.bandwidth.tolist(),
+            "columns": [arrays.add(column) for column in self.points],
+        }
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -10,10 +10,10 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, Seed, generator
+from spbn._base.arrays import FloatArray
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import Description, NodeType, parent_columns
+from spbn.nodes.base import CPD, Appearance, Description, NodeType
 from spbn.nodes.regions import Region, require_interval
 from spbn.nodes.scorers import LinearScorer
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
@@ -23,7 +23,7 @@ from spbn.tables.table import Table
 
 
 @dataclass(frozen=True, repr=False)
-class LinearGaussian:
+class LinearGaussian(CPD):
     """The density of a node that is a linear function of its parents and normal noise.
 
     f(x | pa) = N(x; b_0 + Σ b_k pa_k, σ²)
@@ -101,35 +101,29 @@ class LinearGaussian:
             variance=float(residual * scale[0] ** 2 / (table.rows - len(parents) - 1)),
         )
 
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-density of the node given its parents, for every row."""
-        return self.logpdf_of(as_table(data, names=[*self.parents, self.node]).columns)
-
-    def logpdf_of(self, columns: FloatArray) -> FloatArray:
+    def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
         """Log-density of every row of the parents and, last, the node."""
         z = self._standardised(columns)
         return -0.5 * (z * z + math.log(2.0 * math.pi * self.variance))
 
-    def cdf(self, data: Any) -> FloatArray:
-        """P(X ≤ x | parents), for every row."""
+    def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
         from scipy.special import ndtr
 
-        return ndtr(self._standardised(as_table(data, names=[*self.parents, self.node]).columns))
+        return ndtr(self._standardised(columns))
 
-    def sample(self, n: int, *, given: Any = None, seed: Seed = None) -> FloatArray:
-        """Draw n values; `given` holds the parents' values, a row for each."""
-        mean = self._mean(parent_columns(self.node, self.parents, n, given))
-        return mean + math.sqrt(self.variance) * generator(seed).standard_normal(n)
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value for every row of the parents."""
+        return self._mean(parents) + math.sqrt(self.variance) * rng.standard_normal(parents.shape[1])
 
     @property
     def type(self) -> NodeType:
         """The type of the node."""
         return NODE_TYPE
 
-    @property
-    def kept_rows(self) -> None:
-        """No training rows are kept."""
-        return None
+    def as_linear(self) -> LinearGaussian:
+        """Return the density itself."""
+        return self
 
     def describe(self) -> Description:
         """Return the equation."""
@@ -141,7 +135,36 @@ class LinearGaussian:
             legend="N(0, v) is normal noise with variance v.",
         )
 
-    def ends(self, region: Region, parents: Table) -> tuple[FloatArray, FloatArray]:
+    def log_mass(self, region: Region, parents: Table) -> FloatArray:
+        """Return the log-probability that the node is in an interval, however far out that is."""
+        return log_mass_between(*self._ends(region, parents))
+
+    def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
+        """Draw a value in an interval for every row of the parents."""
+        drawn = draw_between(*self._ends(region, parents), rng.random(parents.rows))
+        mean = self._mean(parents.select(self.parents).columns)
+        interval = require_interval(region)
+        return np.clip(mean + math.sqrt(self.variance) * drawn, interval.low, interval.high)
+
+    def pool(self, others: Sequence[LinearGaussian]) -> LinearGaussian:
+        """Return the mean line, with the mean variance around the single lines."""
+        cpds = (self, *others)
+        return replace(
+            self,
+            intercept=float(np.mean([cpd.intercept for cpd in cpds])),
+            coefficients=tuple(np.mean([cpd.coefficients for cpd in cpds], axis=0).tolist()),
+            variance=float(np.mean([cpd.variance for cpd in cpds])),
+        )
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Write the parameters."""
+        return {
+            "intercept": self.intercept,
+            "coefficients": list(self.coefficients),
+            "variance": self.variance,
+        }
+
+    def _ends(self, region: Region, parents: Table) -> tuple[FloatArray, FloatArray]:
         """Return the ends of an interval in standard deviations from the mean, for every row."""
         interval, mean = require_interval(region), self._mean(parents.select(self.parents).columns)
         deviation = math.sqrt(self.variance)
@@ -157,20 +180,19 @@ class LinearGaussian:
     def _slopes(self) -> FloatArray:
         return np.array(self.coefficients, dtype=np.float64)
 
-    def __repr__(self) -> str:
-        return self.describe().formula
-
 
 @final
 class LinearGaussianType(NodeType):
     """The node type of `LinearGaussian`."""
 
     name = "lg"
-    label = "linear Gaussian"
-    short_label = "LG"
-    sentence = "A straight-line relation to its parents with normal noise."
-    colour = "#ffffff"
-    dark_colour = "#1a1e22"
+    appearance = Appearance(
+        label="linear Gaussian",
+        short_label="LG",
+        sentence="A straight-line relation to its parents with normal noise.",
+        colour="#ffffff",
+        dark_colour="#1a1e22",
+    )
     is_quick = True
     alternative = "ckde"
 
@@ -182,37 +204,7 @@ class LinearGaussianType(NodeType):
         """Score from moments alone wherever they have the digits for it."""
         return LinearScorer(self, rows)
 
-    def log_mass(self, cpd: LinearGaussian, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in an interval, however far out that is."""
-        return log_mass_between(*cpd.ends(region, parents))
-
-    def draw_within(
-        self, cpd: LinearGaussian, region: Region, parents: Table, rng: np.random.Generator
-    ) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
-        drawn = draw_between(*cpd.ends(region, parents), rng.random(parents.rows))
-        mean = cpd._mean(parents.select(cpd.parents).columns)
-        interval = require_interval(region)
-        return np.clip(mean + math.sqrt(cpd.variance) * drawn, interval.low, interval.high)
-
-    def pooled(self, cpds: Sequence[LinearGaussian]) -> LinearGaussian:
-        """Return the mean line, with the mean variance around the single lines."""
-        return replace(
-            cpds[0],
-            intercept=float(np.mean([cpd.intercept for cpd in cpds])),
-            coefficients=tuple(np.mean([cpd.coefficients for cpd in cpds], axis=0).tolist()),
-            variance=float(np.mean([cpd.variance for cpd in cpds])),
-        )
-
-    def write(self, cpd: LinearGaussian, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the parameters."""
-        return {
-            "intercept": cpd.intercept,
-            "coefficients": list(cpd.coefficients),
-            "variance": cpd.variance,
-        }
-
-    def read(self, record: Mapping[str, Any], arrays: ArrayReader) -> LinearGaussian:
+    def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> LinearGaussian:
         """Read the parameters."""
         node, parents = family_of(record)
         coefficients = numbers(record, "coefficients", (len(parents),))

@@ -85,7 +85,7 @@ def to_dot(structure: Structure) -> str:
     """Write a structure in graphviz's language, nodes in the colours of their types."""
     lines = ["digraph {", "  node [style=filled, fillcolor=white];"]
     for node, node_type in structure.types.items():
-        lines.append(f'  {_dot_quoted(node)} [fillcolor="{node_type.colour}"];')
+        lines.append(f'  {_dot_quoted(node)} [fillcolor="{node_type.appearance.colour}"];')
     lines += [f"  {_dot_quoted(name)} [style=dashed];" for name in structure.used_inputs]
     lines += [f"  {_dot_quoted(source)} -> {_dot_quoted(target)};" for source, target in structure.arcs]
     return "\n".join([*lines, "}", ""])

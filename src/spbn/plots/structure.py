@@ -131,7 +131,7 @@ def draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, out
     """Draw a node as an ellipse in the colour of its type."""
     from matplotlib.patches import Ellipse
 
-    fill = node_type.colour
+    fill = node_type.appearance.colour
     width = 2.0 if outline != INK else 1.0
     ax.add_patch(
         Ellipse((x, y), node_width(label), 0.5, facecolor=fill, edgecolor=outline, linewidth=width, zorder=3)

@@ -130,7 +130,7 @@ def legend(types: Iterable[NodeType], *notes: str) -> Html:
     """Explain the colours of the graph, and in words what else there is to explain."""
     return tag(
         "p",
-        *(tag("span", type_key(node_type), node_type.label) for node_type in types),
+        *(tag("span", type_key(node_type), node_type.appearance.label) for node_type in types),
         *(tag("span", note) for note in notes),
         class_="legend",
     )
@@ -149,8 +149,8 @@ def type_class(node_type: NodeType) -> str:
 def type_rules(types: Iterable[NodeType]) -> str:
     """Write the style rules that give the types their colours, in light and dark and on paper."""
     chosen = list(types)
-    light = "".join(f".{type_class(t)} {{ --type: {t.colour}; }}\n" for t in chosen)
-    dark = "".join(f"  .{type_class(t)} {{ --type: {t.dark_colour}; }}\n" for t in chosen)
+    light = "".join(f".{type_class(t)} {{ --type: {t.appearance.colour}; }}\n" for t in chosen)
+    dark = "".join(f"  .{type_class(t)} {{ --type: {t.appearance.dark_colour}; }}\n" for t in chosen)
     return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
 
 
@@ -192,7 +192,7 @@ def _node_or_input(structure: Structure, drawing: _Drawing, node: str, *, linked
             class_="input",
         )
     node_type, parents = structure.type(node), structure.parents(node)
-    name = node_type.label
+    name = node_type.appearance.label
     given = f"parents: {', '.join(parents)}" if parents else "no parents"
     number = structure.nodes.index(node)
     parts = [

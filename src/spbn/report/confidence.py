@@ -200,5 +200,5 @@ def _types(found: Confidence) -> Html:
 
 
 def _badge(node_type: NodeType, share: float) -> Html:
-    name = tag("span", node_type.label, class_=f"badge kind {type_class(node_type)}")
+    name = tag("span", node_type.appearance.label, class_=f"badge kind {type_class(node_type)}")
     return tag("span", name, f" {percentage(share)} ")

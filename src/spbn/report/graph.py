@@ -120,7 +120,7 @@ def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bo
         tag(
             "header",
             tag("h3", node),
-            tag("span", node_type.label, class_=f"badge kind {type_class(node_type)}"),
+            tag("span", node_type.appearance.label, class_=f"badge kind {type_class(node_type)}"),
         ),
         tag("code", described.formula, class_="equation"),
         _shares(described.shares),
@@ -231,7 +231,7 @@ def _facts(content: Content, node: str) -> Html:
     ]
     if isinstance(content.importance, Importance) and node in content.importance.scores:
         score = content.importance.scores[node]
-        other = other_type(structure.type(node)).label
+        other = other_type(structure.type(node)).appearance.label
         discrete = any(
             variable.is_discrete for variable in content.network.variables if variable.name == node
         )
@@ -326,7 +326,7 @@ def _card(name: str, first: str, rows: list[Html]) -> Html:
 
 def _type_name(content: Content, node: str) -> Html:
     node_type = content.network.structure.type(node)
-    change = f"{node_type.short_label} → {other_type(node_type).short_label}"
+    change = f"{node_type.appearance.short_label} → {other_type(node_type).appearance.short_label}"
     # The space is outside, so that a long name does not keep the change on its line.
     return join(node_link(content.network, node), " ", tag("span", change, class_="small"))
 

@@ -44,7 +44,9 @@ def view(structure: Structure | None, *parts: str) -> str:
     types = () if structure is None else set(structure.types.values())
     # The type's light colour in any theme: the names on it are dark.
     colours = "".join(
-        f".spbn-view .{type_class(t)} {{ --type: {t.colour}; }}\n" for t in registered() if t in types
+        f".spbn-view .{type_class(t)} {{ --type: {t.appearance.colour}; }}\n"
+        for t in registered()
+        if t in types
     )
     return tag("div", tag("style", Html(read_resource("notebook.css") + colours)), *parts, class_="spbn-view")
 
@@ -52,7 +54,7 @@ def view(structure: Structure | None, *parts: str) -> str:
 def size_of(structure: Structure) -> str:
     """Count nodes, by type, and arcs."""
     types = list(structure.types.values())
-    kinds = [f"{types.count(t)} {t.label}" for t in registered() if t in types]
+    kinds = [f"{types.count(t)} {t.appearance.label}" for t in registered() if t in types]
     return f"{plural(len(types), 'node')} ({', '.join(kinds)}), {plural(len(structure.arcs), 'arc')}"
 
 
@@ -69,7 +71,7 @@ def densities_of(network: BayesianNetwork, *, unfolded: bool) -> Html:
     """Write the density of every node, to be opened unless it is unfolded."""
     structure = network.structure
     lines = [
-        (node, structure.type(node).label, network.cpds[node].describe().formula)
+        (node, structure.type(node).appearance.label, network.cpds[node].describe().formula)
         for node in structure.dag.topological_order()
         if node not in structure.inputs
     ]

@@ -44,7 +44,12 @@ def summary(content: Content) -> Html:
         tag(
             "ul",
             *(
-                tag("li", type_key(node_type), tag("b", _capital(node_type.label)), f": {node_type.sentence}")
+                tag(
+                    "li",
+                    type_key(node_type),
+                    tag("b", _capital(node_type.appearance.label)),
+                    f": {node_type.appearance.sentence}",
+                )
                 for node_type in content.types
             ),
             class_="kinds",
@@ -55,7 +60,9 @@ def summary(content: Content) -> Html:
 def _main_numbers(content: Content) -> list[tuple[str, str]]:
     structure, unusual = content.network.structure, content.unusual
     numbers = [counted(len(structure.nodes), "node"), counted(len(structure.arcs), "arc")]
-    numbers += [counted(number_, f"{node_type.label} node") for node_type, number_ in content.types.items()]
+    numbers += [
+        counted(number_, f"{node_type.appearance.label} node") for node_type, number_ in content.types.items()
+    ]
     if content.training_rows is not None:
         numbers.append(counted(content.training_rows, "training row"))
     if unusual is not None and content.evidence.rows != content.training_rows:
@@ -77,9 +84,10 @@ def _sentence(content: Content) -> str:
     size = f"{plural(len(structure.nodes), 'node')} and {plural(len(structure.arcs), 'arc')}"
     first, *others = types
     if not others:
-        kinds = f"every node is {first.label}" if len(structure.nodes) > 1 else f"the node is {first.label}"
+        subject = "every node" if len(structure.nodes) > 1 else "the node"
+        kinds = f"{subject} is {first.appearance.label}"
     else:
-        *parts, last = [f"{count(number_)} {node_type.label}" for node_type, number_ in types.items()]
+        *parts, last = [f"{count(number_)} {one.appearance.label}" for one, number_ in types.items()]
         kinds = f"{', '.join(parts)} and {last}"
     return f"{model}{size}; {kinds}."
 

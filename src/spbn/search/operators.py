@@ -19,8 +19,7 @@ from spbn._base.checks import refuse, whole
 from spbn.errors import ArgumentError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import DAG, Arc
 from spbn.graphs.knowledge import REQUIRED_ARCS, Knowledge
-from spbn.nodes.admission import impossible_arcs, refusal, refuse_impossible
-from spbn.nodes.base import NodeType
+from spbn.nodes.base import NodeType, impossible_arcs, refusal, refuse_impossible
 from spbn.structure import Structure
 from spbn.tables.table import Variable
 

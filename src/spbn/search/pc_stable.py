@@ -51,7 +51,7 @@ from spbn.graphs.dag import PDAG, Arc
 from spbn.graphs.knowledge import Knowledge
 from spbn.graphs.orientation import Triple, meek, reaches, unshielded_triples
 from spbn.independence.base import IndependenceTest
-from spbn.nodes.admission import impossible_arcs, refuse_impossible
+from spbn.nodes.base import impossible_arcs, refuse_impossible
 from spbn.search.pc_skeleton import MOST_QUESTIONS, Conditions, Inquiry, Pair, Skeleton, find_skeleton
 
 ColliderRule = Literal["majority", "conservative", "sepset"]

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn.inference.left_out import without_themselves
-from spbn.nodes.copies import agreeing
+from spbn.inference.leave_own_kernel_out import without_themselves
+from spbn.nodes.ckde import agreeing
 from spbn.tables.reader import as_table
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from spbn._base.arrays import IntArray
 from spbn.joint import Joint
 from spbn.nodes.base import CPD
-from spbn.nodes.by_configuration import ByConfiguration
-from spbn.nodes.copies import NONE, KeepsRows
 from spbn.tables.table import Table
 
 GROUPS = 10  # rows that are left out together are a tenth of those that are recognised
@@ -52,11 +50,9 @@ def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, In
 
 
 def _kernels_on(network: Joint, table: Table) -> OwnKernels:
-    found = {}
-    for node, cpd in network.cpds.items():
-        if isinstance(cpd, KeepsRows):
-            found[node] = cpd.kernels_on(table.select((*cpd.parents, node)).columns)
-    return found
+    return {
+        node: cpd.kernels_on(table.select((*cpd.parents, node)).columns) for node, cpd in network.cpds.items()
+    }
 
 
 def _recognised(kernels: OwnKernels, rows: int) -> IntArray:
@@ -72,18 +68,11 @@ def _recognised(kernels: OwnKernels, rows: int) -> IntArray:
 
 def _copies(network: Joint) -> int:
     """Return how many kernels of a node a row has at most: one for every filling of its table."""
-    most = max(map(_kernels, network.cpds.values()), default=0)
+    most = max((cpd.kernel_rows for cpd in network.cpds.values()), default=0)
     return max(1, most // (network.record.rows or max(most, 1)))
-
-
-def _kernels(cpd: CPD) -> int:
-    if isinstance(cpd, ByConfiguration):
-        return sum(map(_kernels, cpd.densities))
-    return 0 if cpd.kept_rows is None else cpd.kept_rows.rows
 
 
 def _without(cpd: CPD, kernels: list[IntArray | None], most: int) -> CPD:
     """Leave kernels out that may be those of the rows themselves, unless they are more than these."""
     own = [mine for mine in kernels if mine is not None and len(mine) <= most]
-    lacking: CPD = cpd.without(np.unique(np.concatenate([NONE, *own])))  # type: ignore[attr-defined]
-    return lacking
+    return cpd.without(np.unique(np.concatenate([np.empty(0, dtype=np.int64), *own])))
