@@ -14,6 +14,7 @@ from typing import Any
 
 from spbn.errors import ArgumentError, GraphError, PackageError, quoted, setting
 from spbn.network import BayesianNetwork
+from spbn.nodes.base import Linear
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.structure import Structure
 
@@ -79,7 +80,7 @@ def from_pgmpy(model: Any) -> BayesianNetwork:
     return BayesianNetwork(structure, {node: _from_pgmpy_cpd(model, node) for node in structure.nodes})
 
 
-def _to_pgmpy_cpd(pgmpy: SimpleNamespace, line: LinearGaussian) -> Any:
+def _to_pgmpy_cpd(pgmpy: SimpleNamespace, line: Linear) -> Any:
     return pgmpy.CPD(
         variable=line.node,
         beta=[line.intercept, *line.coefficients],

@@ -17,7 +17,7 @@ import numpy as np
 
 from spbn._base.arrays import LOG_2PI, FloatArray, IntArray
 from spbn.inference.problem import Cases
-from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.nodes.base import Linear
 
 MOST_CONFIGURATIONS = 4_096
 QUADRATURE = 100  # points at which a transformed normal variable is averaged
@@ -212,7 +212,7 @@ def _conditioned(
 
 
 def _condition(
-    lines: dict[int, tuple[LinearGaussian, tuple[int, ...]]],
+    lines: dict[int, tuple[Linear, tuple[int, ...]]],
     unknown: Sequence[int],
     known: Sequence[int],
     values: FloatArray,
@@ -252,7 +252,7 @@ def _condition(
 
 def _lines(
     cases: Cases, nodes: Sequence[int], values: FloatArray
-) -> Iterator[tuple[IntArray, dict[int, tuple[LinearGaussian, tuple[int, ...]]]]]:
+) -> Iterator[tuple[IntArray, dict[int, tuple[Linear, tuple[int, ...]]]]]:
     """Yield cases with the same configurations of discrete parents, and the lines of all nodes there."""
     given = sorted({p for k in nodes for p in cases.parents[k] if cases.variables[p].is_discrete})
     _, which = np.unique(values[:, given], axis=0, return_inverse=True)

@@ -12,7 +12,7 @@ from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -25,10 +25,6 @@ from spbn.nodes.scorers import FoldByFold
 from spbn.rows.store import FitSettings, RowStore, Scorer
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
-
-if TYPE_CHECKING:
-    from spbn.nodes.discrete import ProbabilityTable
-    from spbn.nodes.linear_gaussian import LinearGaussian
 
 
 @dataclass(frozen=True)
@@ -68,6 +64,30 @@ class Description:
     tables: tuple[ParameterTable, ...] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
     cases: Mapping[str, Description] = field(default_factory=dict)
+
+
+class Linear(Protocol):
+    """A linear function of the parents with normal noise, which is what a `LinearGaussian` is."""
+
+    @property
+    def node(self) -> str:
+        """The node."""
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Its parents."""
+
+    @property
+    def intercept(self) -> float:
+        """The mean where all parents are 0."""
+
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        """What the mean changes by with each parent."""
+
+    @property
+    def variance(self) -> float:
+        """The variance of the noise."""
 
 
 class CPD(ABC):
@@ -180,16 +200,16 @@ class CPD(ABC):
         """
         return self
 
-    def as_linear(self) -> LinearGaussian | None:
-        """Return the same density as a linear Gaussian; None if it is none."""
+    def as_linear(self) -> Linear | None:
+        """Return the same density as a `LinearGaussian`; None if it is none."""
         return None
 
-    def as_probability_table(self) -> ProbabilityTable | None:
-        """Return the same distribution as a table of probabilities; None if it is none."""
+    def as_probability_table(self) -> CPD | None:
+        """Return the same distribution as a `ProbabilityTable`; None if it is none."""
         return None
 
-    def nearest_line(self) -> LinearGaussian | None:
-        """Return a linear Gaussian that is roughly this density, for proposals; None if there is none."""
+    def nearest_line(self) -> Linear | None:
+        """Return a `LinearGaussian` that is roughly this density, for proposals; None if there is none."""
         return self.as_linear()
 
     @property
