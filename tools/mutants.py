@@ -41,10 +41,10 @@ LIST = Path(__file__).with_name("mutations.toml")
 KILLERS = Path(__file__).with_name("killers.json")
 #: Not needed by any test, or made anew.
 SKIPPED = shutil.ignore_patterns(
-    ".git", ".venv", "site", ".hypothesis", ".*_cache", "*.pyc", "*.nbi", "*.nbc", "results"
+    ".git", ".venv", "site", ".hypothesis", ".*_cache", "*.nbi", "*.nbc", "results"
 )
-#: Files of the compiler, beside the modules whose functions they hold.
-COMPILED = ("*.nbi", "*.nbc")
+#: Files of the compilers, beside the modules whose code they hold.
+COMPILED = ("*.nbi", "*.nbc", "*.pyc")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a mutation: "killed", "survived" or "timeout"; and the test that noticed."""
+    """What became of a mutation: "killed", "survived", "timeout" or "skipped"; and the test that noticed."""
 
     mutation: Mutation
     verdict: str
@@ -172,7 +172,7 @@ class Copy:
         path = self.root / file
         # What was compiled knows nothing of changes in another module, so whatever uses this one
         # is compiled again: the compiler looks at the file of a function only.
-        stale = [file, *users_of(file, self.source)] if "compiled" in text else []
+        stale = [file, *users_of(file, self.source)] if "compiled" in text else [file]
         began = time.monotonic()
         try:
             path.write_text(text)
@@ -184,6 +184,8 @@ class Copy:
         seconds = time.monotonic() - began
         if code is None:
             return Outcome(mutation, "timeout", "no end", seconds)
+        if code == 0 and " passed" not in output:  # without a browser, for example
+            return Outcome(mutation, "skipped", "no test ran", seconds)
         if code == 0:
             return Outcome(mutation, "survived", "all tests pass", seconds)
         if code < 0:  # it died, of too much memory, for example
@@ -229,7 +231,6 @@ class Runner:
         return os.environ | {
             "PYTHONPATH": os.pathsep.join([str(self._root / "src"), str(self._root)]),
             "NUMBA_CACHE_DIR": "",
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
 
     def run(self, arguments: Iterable[str], *, limit: float) -> tuple[int | None, str]:
@@ -238,7 +239,7 @@ class Runner:
             self._server = subprocess.Popen(
                 [sys.executable, __file__, "--serve"],
                 cwd=self._root,
-                env=self.environment,
+                env=self.environment | {"PYTHONDONTWRITEBYTECODE": "1"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -250,6 +251,11 @@ class Runner:
             print(json.dumps([options, limit, output.name]), file=self._server.stdin, flush=True)
             code: int | None = json.loads(self._server.stdout.readline())
             return code, Path(output.name).read_text(errors="replace")
+
+    def compile_all(self) -> None:
+        """Have the bytecode of all modules written, which every run of tests then finds."""
+        command = [sys.executable, "-m", "compileall", "-q", "src", "tools"]
+        subprocess.run(command, cwd=self._root, check=True)
 
     def run_all(self, tests: Iterable[str], jobs: int) -> str | None:
         """Run tests as they are, on several processes; return what they say if they do not all pass."""
@@ -321,6 +327,7 @@ def run(mutations: list[Mutation], *, jobs: int, limit: float, check_first: bool
         copies: queue.Queue[Copy] = queue.Queue()
         (Path(folder) / "0").mkdir()
         first = Copy.of(ROOT, Path(folder) / "0")
+        first.runner.compile_all()
         if check_first:
             print("running the tests without any mutation ...", flush=True)
             tests = sorted({test for mutation in mutations for test in mutation.tests})
@@ -390,14 +397,14 @@ def main() -> int:
     except RuntimeError as error:
         print(error, file=sys.stderr)
         return 2
-    left = [outcome for outcome in outcomes if outcome.verdict in ("survived", "error")]
+    left = [outcome for outcome in outcomes if outcome.verdict not in ("killed", "timeout")]
     print(f"\n{len(outcomes) - len(left)} of {len(outcomes)} mutations killed")
     for area in dict.fromkeys(mutation.area for mutation in fitting):
         of_area = [outcome for outcome in outcomes if outcome.mutation.area == area]
         print(f"  {area:10} {sum(o not in left for o in of_area)} of {len(of_area)}")
     for outcome in left:
         print(outcome)
-    return 1 if left else 2 if wrong else 0
+    return 1 if any(outcome.verdict != "skipped" for outcome in left) else 2 if wrong else 0
 
 
 if __name__ == "__main__":
