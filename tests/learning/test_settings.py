@@ -177,13 +177,15 @@ def test_the_same_settings_have_the_same_effect():
 #: Runs with one more line in the file that declares the arguments, and tells what became of it.
 ONE_LINE_MORE = """
 import sys
-from importlib.util import find_spec, spec_from_file_location
+from importlib.util import spec_from_file_location
+
+edited = sys.argv.pop(1)
 
 class Edited:
     @staticmethod
     def find_spec(name, path=None, target=None):
         if name == "spbn.learning.settings":
-            return spec_from_file_location(name, sys.argv[1])
+            return spec_from_file_location(name, edited)
 
 sys.meta_path.insert(0, Edited)
 """
@@ -215,7 +217,7 @@ print(json.dumps({
 }))
 """
 ON_THE_COMMAND_LINE = """
-sys.argv = ["spbn", *sys.argv[2:]]
+sys.argv[0] = "spbn"
 from spbn.cli.main import main
 main()
 """
