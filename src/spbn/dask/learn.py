@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spbn._base.arrays import Seed, generator
-from spbn._base.checks import at_least_0, seconds
+from spbn._base.checks import at_least_0, choice, is_number, is_whole, refuse, seconds
 from spbn._base.progress import search_progress
 from spbn.dask.client import require_client
 from spbn.dask.fitting import HeldFits, fitted
@@ -21,7 +21,7 @@ from spbn.dask.rowstore import Holdings
 from spbn.dask.scores import HeldBIC, HeldLikelihood
 from spbn.dask.sources import Source, opened
 from spbn.dask.tables import SetTotals
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import ArgumentError, DataError, argument, quoted, setting
 from spbn.graphs.dag import Arc
 from spbn.kernels.spectral.engine import DIMENSIONS
 from spbn.learning.learn import LearningInterrupted
@@ -124,14 +124,17 @@ def learn(
     for name in ("data", "client", "progress"):
         del settings[name]
     began = time.perf_counter()
-    _require_choice("model", model, tuple(MODELS))
-    _require_choice("bandwidth", bandwidth, RULES)
-    _require_choice("missing", missing, MISSING)
+    choice("model", model, MODELS)
+    choice("bandwidth", bandwidth, RULES)
+    choice("missing", missing, MISSING)
     require_kind(margins)
     chosen = score or ("bic" if model == "gbn" else "cv")
-    _require_choice("score", chosen, SCORES)
+    choice("score", chosen, SCORES)
     if chosen != "cv" and model != "gbn":
-        raise ArgumentError(f"score={chosen!r} is for model='gbn' only. Got model={model!r}: use score='cv'.")
+        raise ArgumentError(
+            f"{setting('score', chosen)} is for {setting('model', 'gbn')} only. "
+            f"Got {setting('model', model)}: use {setting('score', 'cv')}."
+        )
     seconds("max_seconds", max_seconds)
     at_least_0("smoothing", smoothing)
     types = _types(model)
@@ -212,10 +215,10 @@ def _deal(chosen: str, folds: object, validation: object, seed: Seed) -> Deal:
     """Say which rows are where; all are in one fold for a score that needs none."""
     root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))
     generator(root)  # refuses what cannot be a seed
-    if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or not 2 <= folds <= 100:
-        raise ArgumentError(f"folds must be between 2 and 100. Got {folds!r} instead.")
-    if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
-        raise ArgumentError(f"validation must be a fraction between 0 and 1. Got {validation!r} instead.")
+    if not is_whole(folds, 2, 100):
+        refuse("folds", "between 2 and 100", folds)
+    if not is_number(validation) or not 0 < validation < 1:
+        refuse("validation", "a fraction between 0 and 1", validation)
     return Deal(root, int(folds), float(validation)) if chosen == "cv" else Deal(root, 1, 0.0)
 
 
@@ -243,7 +246,7 @@ def _require_parents(max_parents: object, types: Sequence[NodeType]) -> None:
     kernels = [node_type for node_type in types if node_type is not NodeType.LG]
     if kernels and (max_parents is None or (isinstance(max_parents, int) and max_parents > most)):
         raise ArgumentError(
-            f"max_parents must be at most {most} where rows are over workers and nodes may be "
+            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
             f"{kernels[0].label}. Got {max_parents!r} instead."
         )
 
@@ -256,12 +259,7 @@ def _first_type(model: str, start: NodeType) -> NodeType:
     choices = _types(model)
     if start not in (*choices, NodeType.CKDE):
         raise ArgumentError(
-            f"start must be a type that nodes of a {model} can have: "
+            f"{argument('start')} must be a type that nodes of a {model} can have: "
             f"{' or '.join(choice.name for choice in choices)}. Got {start.name!r} instead."
         )
     return start if start in choices else choices[0]
-
-
-def _require_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ArgumentError(f"{name} must be one of {', '.join(map(repr, choices))}. Got {value!r} instead.")
