@@ -46,9 +46,7 @@ SHARE = 0.9  # of the interval that is shown and written
 )
 @click.option("--only", help="The series to continue, if there are several. Default: all.")
 @click.option(
-    "--every",
-    type=float,
-    help="Resample the history to this time step first, in seconds if times are dates.",
+    "--every", type=float, help="Resample the history to this time step first, in seconds if times are dates."
 )
 @seed_option
 @out_option("Write means and quantiles of every step: ahead.csv.")

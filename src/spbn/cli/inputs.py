@@ -29,9 +29,7 @@ def busy(title: str) -> AbstractContextManager[None]:
 
 
 def require_targets(
-    *files: Path | None,
-    tables: Sequence[Path | None] = (),
-    inputs: Iterable[Path | Source | None] = (),
+    *files: Path | None, tables: Sequence[Path | None] = (), inputs: Iterable[Path | Source | None] = ()
 ) -> None:
     """Refuse files that cannot be written, that the command also reads, or that it would write twice.
 

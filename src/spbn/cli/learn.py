@@ -52,9 +52,7 @@ DEMO_SEED = 2  # decides which rows validate; with this one A and D come out lin
     "--time", help="With --lags: the column with the times of the rows. A new series begins after a gap."
 )
 @click.option(
-    "--every",
-    type=float,
-    help="With --time: resample the rows to this step, in seconds if times are dates.",
+    "--every", type=float, help="With --time: resample the rows to this step, in seconds if times are dates."
 )
 @learning_option(OPTIONS["max_seconds"])
 @checkpoint_option(help=OPTIONS["checkpoint"].flag_help)

@@ -85,8 +85,7 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say how text files are written: all tables that it reads."""
 
     @click.option(
-        "--sep",
-        help="Separator between the fields of a text file: one character, or tab. Default: detected.",
+        "--sep", help="Separator between the fields of a text file: one character, or tab. Default: detected."
     )
     @click.option(
         "--decimal",

@@ -171,12 +171,7 @@ class UnusualView:
             if self.by_node:
                 line["by_node"] = dict(zip(found.nodes, found.contributions[:, row.position], strict=True))
             rows.append(line)
-        return {
-            "rows": len(found.logpdf),
-            "mean": found.mean,
-            "scored": found.scoring.value,
-            "unusual": rows,
-        }
+        return {"rows": len(found.logpdf), "mean": found.mean, "scored": found.scoring.value, "unusual": rows}
 
 
 def _fixed(number: float, digits: int) -> str:

@@ -89,11 +89,7 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
 
 
 def write_report_to(
-    path: Path,
-    network: Network,
-    data: Any,
-    title: str,
-    confidence: Strengths | None = None,
+    path: Path, network: Network, data: Any, title: str, confidence: Strengths | None = None
 ) -> None:
     """Write a report, and show that this is being done."""
     from spbn.report import write_report

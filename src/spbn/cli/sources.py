@@ -43,11 +43,7 @@ _OTHER_TEXTS = (
         "a page, or XML",
         "look at it in an editor, and fetch the table itself",
     ),
-    (
-        re.compile(rb'\s*(\[\s*[\[{]|\{\s*")'),
-        "JSON",
-        "write it as CSV, for example with pandas.read_json",
-    ),
+    (re.compile(rb'\s*(\[\s*[\[{]|\{\s*")'), "JSON", "write it as CSV, for example with pandas.read_json"),
 )
 #: What to do about tables whose names end in something else.
 _RENAMED = {

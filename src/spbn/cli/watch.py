@@ -51,9 +51,7 @@ NO_REFERENCE = (
     "learned from.",
 )
 @click.option(
-    "--alarm",
-    type=float,
-    help="Share of rows in normal operation that may raise an alarm. Default: 0.001.",
+    "--alarm", type=float, help="Share of rows in normal operation that may raise an alarm. Default: 0.001."
 )
 @click.option("--drift", type=float, help="Rate of false drift alarms, per row. Default: 0.00001.")
 @click.option(
