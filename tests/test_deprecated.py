@@ -38,7 +38,7 @@ def test_an_old_module_is_the_new_one(old, monkeypatch):
     for name in list(sys.modules):
         if any(name == moved or name.startswith(f"{moved}.") for moved in MODULES):
             monkeypatch.delitem(sys.modules, name)
-    with pytest.warns(DeprecationWarning) as caught:
+    with pytest.warns(DeprecationWarning, match="since version 0.3") as caught:
         found = importlib.import_module(old)
     assert found is importlib.import_module(MODULES[old])
     assert f"{old} is {MODULES[old]} since" in str(caught[-1].message)
@@ -47,7 +47,7 @@ def test_an_old_module_is_the_new_one(old, monkeypatch):
 def test_what_is_inside_a_package_moves_with_it(monkeypatch):
     for name in ("spbn.explain", "spbn.explain.unusual"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.warns(DeprecationWarning) as caught:
+    with pytest.warns(DeprecationWarning, match="since version 0.3") as caught:
         found = importlib.import_module("spbn.explain.unusual")
     assert "spbn.explain.unusual is spbn.diagnostics.unusual since" in str(caught[-1].message)
     assert found is importlib.import_module("spbn.diagnostics.unusual")
