@@ -125,7 +125,7 @@ METHODS: dict[str, Callable[[pd.DataFrame], Filled]] = {
 
 
 def _drawn(network: spbn.BayesianNetwork, frame: pd.DataFrame) -> np.ndarray:
-    return np.stack([filled.to_numpy() for filled in network.impute(frame, draws=DRAWS)])
+    return np.stack([filled.to_numpy() for filled in network.imputations(frame, n=DRAWS)])
 
 
 def render(results: pd.DataFrame, data: Path, out: Path) -> None:

@@ -18,8 +18,7 @@ import pandas as pd
 
 import spbn
 from experiments.bearings import read
-from spbn.monitoring.attribution import Verdicts
-from spbn.monitoring.monitor import Monitor
+from spbn.monitoring.monitor import Monitor, MonitorResult
 
 BEARINGS = tuple(f"Bearing1_{k}" for k in range(1, 8))
 NETWORKS = ("static", "dynamic")
@@ -61,7 +60,7 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
     return {
         "rows": len(step),
         "watched": len(watched),
-        "share": float(watched["share"].median()) if len(watched) else np.nan,
+        "share": float(watched["p_value"].median()) if len(watched) else np.nan,
         "alarms": int(watched["alarm"].sum()),
         "drift_alarms": int(watched["drift_alarm"].sum()),
         "blame": most_blamed(watched["blame"]),
@@ -81,20 +80,20 @@ def watch(rows: pd.DataFrame, network: str) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="alarm=.* is far less than one of")  # a short life
         monitor = MONITORS[network](rows[:learned], rows[learned:compared])
-    found = as_frame(monitor.judge(monitor.table(rows[compared:])))
+    found = as_frame(monitor.check(monitor.read(rows[compared:])))
     return found.set_axis(rows.index[compared:]).reindex(rows.index)
 
 
-def as_frame(verdicts: Verdicts) -> pd.DataFrame:
+def as_frame(result: MonitorResult) -> pd.DataFrame:
     """Return what a monitor said, with the first variable that is blamed."""
-    rows = range(len(verdicts.shares))
+    rows = range(len(result.p_values))
     return pd.DataFrame(
         {
-            "share": verdicts.shares,
-            "alarm": verdicts.alarms,
-            "blame": [next((r.node for r in verdicts.reasons.get(k, ())), "") for k in rows],
-            "drift_alarm": [k in verdicts.drifts for k in rows],
-            "drift_blame": [verdicts.drifts[k].blame[0] if k in verdicts.drifts else "" for k in rows],
+            "p_value": result.p_values,
+            "alarm": result.alarms,
+            "blame": [next((r.node for r in result.reasons.get(k, ())), "") for k in rows],
+            "drift_alarm": [k in result.drifts for k in rows],
+            "drift_blame": [result.drifts[k].blame[0] if k in result.drifts else "" for k in rows],
             "watched": True,
         }
     )

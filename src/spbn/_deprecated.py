@@ -100,7 +100,7 @@ MODULES = {
 def attribute(name: str) -> object:
     """Return an attribute that `spbn` had in version 0.2."""
     module, _, now = NAMES[name].partition(":")
-    _warn(f"spbn.{name}", f"{module}.{now or name}")
+    warn_deprecated(f"spbn.{name}", f"{module}.{now or name}")
     return getattr(importlib.import_module(module), now or name)
 
 
@@ -114,7 +114,7 @@ def renamed(**names: str) -> Callable[[Callable[Arguments, Result]], Callable[Ar
                 if old in kwargs:
                     if new in kwargs:
                         raise TypeError(f"{function.__name__}() got both {new!r} and {old!r}, its old name")
-                    _warn(f"the argument {old} of {function.__name__}", new, stacklevel=3)
+                    warn_deprecated(f"the argument {old} of {function.__name__}", new, stacklevel=3)
                     kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 
@@ -123,7 +123,8 @@ def renamed(**names: str) -> Callable[[Callable[Arguments, Result]], Callable[Ar
     return decorate
 
 
-def _warn(old: str, new: str, *, stacklevel: int = 4) -> None:
+def warn_deprecated(old: str, new: str, *, stacklevel: int = 4) -> None:
+    """Say that something has another name."""
     warnings.warn(
         f"{old} is {new} since version 0.3. The old name will be removed in version 0.4.",
         DeprecationWarning,
@@ -166,7 +167,7 @@ class MovedModules(MetaPathFinder):
             if not package:
                 return None
         now = MODULES[package] + inner
-        _warn(fullname, now, stacklevel=3)
+        warn_deprecated(fullname, now, stacklevel=3)
         return ModuleSpec(fullname, _Alias(now), is_package=True)
 
 

@@ -11,9 +11,10 @@ from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed
 from spbn._base.checks import either
 from spbn._base.files import ArrayReader, ArrayWriter
+from spbn._deprecated import warn_deprecated
 from spbn.errors import ArgumentError, FitError, ModelFileError, setting
 from spbn.fitting import fitted, typical_logpdf
-from spbn.inference.batch import impute, log_density_of_observed, predict
+from spbn.inference.batch import imputations, log_density_of_observed, predict
 from spbn.inference.posterior import Posterior
 from spbn.inference.query import query
 from spbn.io import model
@@ -245,13 +246,23 @@ class BayesianNetwork(Joint):
         """
         return predict(self, data, targets, statistic=statistic, seed=seed)
 
-    def impute(self, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
-        """Fill holes with random draws, given the rest of the row.
+    def impute(self, data: Any, *, seed: Seed = 0, draws: int | None = None) -> pd.DataFrame:
+        """Fill holes with random draws, given the rest of the row; return a frame like the data.
 
-        Returns a frame like the data, or with several `draws` a list of frames: each is filled differently,
-        and their differences show how much is unknown.
+        `draws` is deprecated: `imputations` fills them several times.
         """
-        return impute(self, data, draws=draws, seed=seed)
+        if draws is None:
+            return imputations(self, data, n=1, seed=seed)[0]
+        warn_deprecated("the argument draws of impute", "n of imputations", stacklevel=3)
+        found = imputations(self, data, n=draws, seed=seed)
+        return found[0] if draws == 1 else found  # type: ignore[return-value]  # as in version 0.2
+
+    def imputations(self, data: Any, *, n: int = 10, seed: Seed = 0) -> list[pd.DataFrame]:
+        """Fill holes with random draws, given the rest of the row, n times.
+
+        Each frame is filled differently, and their differences show how much is unknown.
+        """
+        return imputations(self, data, n=n, seed=seed)
 
     def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> BayesianNetwork:
         """Return a network with the same densities, but without its training rows.

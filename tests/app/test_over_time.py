@@ -101,7 +101,7 @@ def test_a_report_with_discrete_variables_and_no_rows(folder, run):
 
 def test_explore(over_time, run):
     assert run("explore", "time.spbn", "-n", "200", "--out", "page.html", "--no-open")[0] == 0
-    assert Path("page.html").read_text() == render_explorer(over_time, samples=200, title="time")
+    assert Path("page.html").read_text() == render_explorer(over_time, n=200, title="time")
 
 
 @pytest.mark.parametrize(

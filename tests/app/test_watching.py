@@ -118,7 +118,7 @@ def test_names_may_come_again_in_another_order(watched, run, stdin):
     assert [row["line"] for row in found] == [*range(2, 12), *range(14, 24)]
     network, normal = spbn.BayesianNetwork.load("m.spbn"), pd.read_csv("normal.csv")
     expected = spbn.Monitor(network, normal).update(watched)
-    np.testing.assert_allclose([row["share"] for row in found], expected["share"])
+    np.testing.assert_allclose([row["share"] for row in found], expected["p_value"])
 
 
 def test_lines_that_are_not_csv_are_left_out(watched, run, stdin):
@@ -320,7 +320,7 @@ def test_dates_and_reference_rows_with_holes_over_time(folder, run, stdin):
         ("2024-04-02 00:10", True),
         ("2024-04-02 03:00", False),
     ):
-        assert monitor.update({"when": when, "x": 0.0})["share"].notna().all() == is_judged
+        assert monitor.update({"when": when, "x": 0.0})["p_value"].notna().all() == is_judged
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

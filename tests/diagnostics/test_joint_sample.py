@@ -125,5 +125,5 @@ def test_small_pages_by_default():
 
 @pytest.mark.parametrize("samples", [0, -1, 2.5, "7", True, 10**7])
 def test_odd_numbers_of_samples_are_refused(samples):
-    with pytest.raises(ArgumentError, match="samples must be a whole number between 1 and 1,000,000"):
+    with pytest.raises(ArgumentError, match="n must be a whole number between 1 and 1,000,000"):
         joint_sample(mixed_network(), samples)

@@ -64,7 +64,7 @@ def test_a_partition_of_the_range_adds_up():
 def test_imputed_values_follow_the_exact_conditional():
     network = chain()
     row = pd.DataFrame({"A": [np.nan], "B": [1.0], "C": [4.0]})
-    drawn = np.array([frame["A"].iloc[0] for frame in network.impute(row, draws=400, seed=3)])
+    drawn = np.array([frame["A"].iloc[0] for frame in network.imputations(row, n=400, seed=3)])
     _, mean, covariance, _ = conditioned(network, {"B": 1.0, "C": 4.0})
     assert stats.kstest(drawn, stats.norm(mean[0], covariance[0, 0] ** 0.5).cdf).pvalue > 1e-3
 
@@ -95,7 +95,7 @@ def test_imputation_is_calibrated():
     network = semiparametric(200)
     rows = network.sample(40, seed=6)
     holes = with_holes(rows, 0.3, seed=7)
-    draws = np.stack([frame.to_numpy() for frame in network.impute(holes, draws=39, seed=8)])
+    draws = np.stack([frame.to_numpy() for frame in network.imputations(holes, n=39, seed=8)])
     missing = holes.isna().to_numpy()
     ranks = (draws < rows.to_numpy()).sum(axis=0)[missing]
     counts = np.histogram(ranks, bins=8, range=(0, 40))[0]
@@ -157,8 +157,8 @@ def test_bad_requests_are_refused():
         network.predict(rows, ["A"], statistic="best")
     with pytest.raises(ArgumentError, match="missing must be 'error' or 'integrate'"):
         network.logpdf(rows, missing="ignore")
-    with pytest.raises(ArgumentError, match="draws must be a whole number"):
-        network.impute(rows, draws=0)
+    with pytest.raises(ArgumentError, match="n must be a whole number"):
+        network.imputations(rows, n=0)
     with pytest.raises(DataError, match="infinite"):
         network.impute(rows.assign(A=np.inf))
     with pytest.raises(DataError, match="lacks column 'A'"):

@@ -33,9 +33,9 @@ def test_shares_are_uniform_where_rows_depend_on_those_before(rows, dynamic):
     monitor = Monitor(dynamic, rows, alarm=0.01)
     new = autoregression(rng, 4_000)
     found = monitor.update(new)
-    assert np.isnan(found["share"].iloc[0])  # nothing is known of the row before
+    assert np.isnan(found["p_value"].iloc[0])  # nothing is known of the row before
     assert not found["alarm"].iloc[0]
-    assert stats.kstest(found["share"].iloc[1:], "uniform").statistic < 0.05
+    assert stats.kstest(found["p_value"].iloc[1:], "uniform").statistic < 0.05
     assert found["alarm"].mean() == pytest.approx(0.01, abs=0.008)
     assert not found["drift_alarm"].any()
     # A network of single rows takes the wandering for drift.
@@ -78,7 +78,7 @@ def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
     together = Monitor(dynamic, rows).update(new)
     assert together.loc[40, "blame"] == "y"
     # In a row without x, y is judged by the row before. The next row has no past, as the first has none.
-    assert np.flatnonzero(together["share"].isna()).tolist() == [0, 21]
+    assert np.flatnonzero(together["p_value"].isna()).tolist() == [0, 21]
     single = Monitor(dynamic, rows)
     parts = [single.update(row) for row in new.to_dict("records")]
     pd.testing.assert_frame_equal(pd.concat(parts), pd.DataFrame(together), check_index_type=False, rtol=1e-9)
@@ -101,19 +101,19 @@ def test_series_and_gaps_are_kept_apart():
     monitor = Monitor(dynamic, train, alarm=0.01)
     assert monitor.keys == ("machine", "t")
     new = {name: autoregression(rng, 30).assign(machine=name, t=np.arange(30.0)) for name in "ab"}
-    apart = pd.concat(Monitor(dynamic, train).update(new[name]) for name in "ab")["share"]
+    apart = pd.concat(Monitor(dynamic, train).update(new[name]) for name in "ab")["p_value"]
     mixed = pd.concat(new.values()).sort_values(["t", "machine"], kind="stable").reset_index(drop=True)
-    woven = monitor.update(mixed)["share"]
+    woven = monitor.update(mixed)["p_value"]
     for place in (0, 1):
         np.testing.assert_allclose(woven[place::2], apart.iloc[30 * place : 30 * place + 30], rtol=1e-9)
     assert len(monitor.update(mixed[:0])) == len(monitor.update([])) == 0  # batches without rows
-    listed = Monitor(dynamic, train).update(mixed.to_dict("records"))["share"]
+    listed = Monitor(dynamic, train).update(mixed.to_dict("records"))["p_value"]
     np.testing.assert_allclose(listed, woven, rtol=1e-9)
     series = Monitor(dynamic, train)
-    single = pd.concat([series.update(row) for _, row in mixed[:9].iterrows()])["share"]
+    single = pd.concat([series.update(row) for _, row in mixed[:9].iterrows()])["p_value"]
     np.testing.assert_allclose(single, woven[:9], rtol=1e-9)
-    assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 30.0})["share"].notna().all()
-    assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})["share"].isna().all()
+    assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 30.0})["p_value"].notna().all()
+    assert monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})["p_value"].isna().all()
     rows = monitor.rows
     with pytest.raises(spbn.errors.DataError, match="the times of series 'a' must ascend in steps of 1"):
         monitor.update({"x": 0.0, "y": 0.0, "machine": "a", "t": 33.0})
@@ -133,11 +133,11 @@ def test_dates_of_rows_that_come_one_by_one(rows, as_text):
     train = rows.assign(t=pd.date_range("2024-01-01", periods=len(rows), freq="h", tz="Europe/Berlin"))
     new = new.assign(t=pd.date_range("2024-03-30 20:00", periods=12, freq="h", tz="Europe/Berlin"))
     dynamic = spbn.learn_dynamic(train, time="t", model="gbn")
-    expected = Monitor(dynamic, train).update(new)["share"]
+    expected = Monitor(dynamic, train).update(new)["p_value"]
     assert expected.notna().sum() >= 11
     single = Monitor(dynamic, train)
     records = (new.assign(t=new["t"].astype(str)) if as_text else new).to_dict("records")
-    np.testing.assert_allclose([single.update(row)["share"].item() for row in records], expected)
+    np.testing.assert_allclose([single.update(row)["p_value"].item() for row in records], expected)
     with pytest.raises(
         spbn.errors.DataError, match=r"in steps of 3600 seconds: a row at 2024-03-31 06:00:00 is"
     ):
@@ -148,9 +148,9 @@ def test_a_series_has_one_name_however_its_number_is_written(rows):
     train = rows.assign(machine=np.repeat([1.0, 2.0], 750))
     monitor = Monitor(spbn.learn_dynamic(train, series="machine", model="gbn"), train)
     row = {"x": 0.0, "y": 0.0}
-    assert monitor.update(row | {"machine": 7.0})["share"].isna().all()
+    assert monitor.update(row | {"machine": 7.0})["p_value"].isna().all()
     for number in (7, np.int64(7), "7"):  # which now has a past
-        assert monitor.update(row | {"machine": number})["share"].notna().all()
+        assert monitor.update(row | {"machine": number})["p_value"].notna().all()
 
 
 def test_explaining_a_row_is_not_counting_it(rows, dynamic):
@@ -188,11 +188,11 @@ def test_what_is_there_is_compared_with_the_same_of_reference_rows(rows):
     part = spbn.BayesianNetwork.fit(spbn.Structure(["x", "y"], arcs[:2], inputs=inputs), lagged)
     first = spbn.BayesianNetwork.fit(spbn.Structure(["x", "y"]), train)
     own = Monitor(spbn.DynamicNetwork(first, part, 1), train[["x", "y"]], alarm=0.01).update(new[["x", "y"]])
-    assert found["share"].isna().sum() == 1
+    assert found["p_value"].isna().sum() == 1
     assert not found["drift_alarm"].any()
     # The tail is fitted to fewer reference rows, and ranks are those of a thousand of them.
-    np.testing.assert_allclose(found["share"], own["share"], atol=0.06)
-    assert stats.kstest(found["share"].iloc[1:], "uniform").statistic < 0.06
+    np.testing.assert_allclose(found["p_value"], own["p_value"], atol=0.06)
+    assert stats.kstest(found["p_value"].iloc[1:], "uniform").statistic < 0.06
     assert found["alarm"].mean() == pytest.approx(0.01, abs=0.01)
     wrong = {"x": 0.0, "y": 60.0, "z": None, "w": 70.0}
     verdict = monitor.update(wrong)

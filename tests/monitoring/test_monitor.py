@@ -70,10 +70,10 @@ def test_the_alarm_rate_is_the_stated_one(lines):
     found = monitor.update(chain(rng, 50_000))
     for alarm in (0.001, 0.01, 0.1):
         expected = 50_000 * alarm
-        assert abs((found["share"] <= alarm).sum() - expected) < 3.0 * np.sqrt(2.0 * expected)
-    assert monitor.alarms == found["alarm"].sum() == (found["share"] <= 0.001).sum()
+        assert abs((found["p_value"] <= alarm).sum() - expected) < 3.0 * np.sqrt(2.0 * expected)
+    assert monitor.alarms == found["alarm"].sum() == (found["p_value"] <= 0.001).sum()
     # Uniform, so the bulk is right as well.
-    assert stats.kstest(found["share"], "uniform").statistic < 0.015
+    assert stats.kstest(found["p_value"], "uniform").statistic < 0.015
     # The rate of drift alarms is at most 5 % here.
     assert monitor.drift_alarms == 0
 
@@ -101,7 +101,7 @@ def test_other_rows_are_scored_as_they_are(curves):
     # A row of the reference has its own rank among them.
     logpdf = network.logpdf(other)
     place = int(np.argsort(logpdf)[1_000])
-    share = monitor.update(other.iloc[[place]])["share"].iloc[0]
+    share = monitor.update(other.iloc[[place]])["p_value"].iloc[0]
     assert share == pytest.approx((1 + 1_001) / 2_001, abs=1e-3)
 
 
@@ -176,7 +176,7 @@ def test_a_row_has_the_same_verdict_in_every_table(curves):
         pd.testing.assert_frame_equal(other, pd.DataFrame(together), check_index_type=False, rtol=1e-9)
     assert len(arrays.update(new[:0])) == len(arrays.update([])) == 0
     again = Monitor(network, rows).update(new[::-1])[::-1]
-    np.testing.assert_allclose(again["share"], together["share"])
+    np.testing.assert_allclose(again["p_value"], together["p_value"])
     assert again["blame"].tolist() == together["blame"].tolist()
 
 
@@ -233,7 +233,7 @@ def test_mixed_tables_can_be_watched():
     assert drifted["drift_alarm"].any()
     assert drifted.loc[drifted["drift_alarm"], "drift_blame"].iloc[0].startswith("town")
     row = new.iloc[0].to_dict()
-    assert monitor.update(row)["share"].iloc[0] == pytest.approx(found["share"].iloc[0])
+    assert monitor.update(row)["p_value"].iloc[0] == pytest.approx(found["p_value"].iloc[0])
     with pytest.raises(spbn.errors.DataError, match="has the level 'purple', which is unknown"):
         monitor.update(row | {"town": "purple"})
 
@@ -244,21 +244,21 @@ def test_rows_with_holes_are_compared_with_rows_that_have_the_same(lines):
     rows = chain(rng, 250)
     rows["x2"] = np.nan
     found = monitor.update(rows)
-    assert stats.kstest(found["share"], "uniform").pvalue > 1e-3
+    assert stats.kstest(found["p_value"], "uniform").pvalue > 1e-3
     assert found["alarm"].mean() < 0.05
     # The truth: what is there is normal, and unusual as far as its Mahalanobis distance says.
     kept = [node for node in NODES if node != "x2"]
     covariance = chain(np.random.default_rng(8), 200_000)[kept].cov().to_numpy()
     squares = np.einsum("ri,ij,rj->r", rows[kept], np.linalg.inv(covariance), rows[kept])
     truth = stats.chi2(9).sf(squares)
-    assert np.abs(found["share"] - truth).mean() < 0.06
+    assert np.abs(found["p_value"] - truth).mean() < 0.06
     wrong = dict(rows.iloc[0]) | {"x9": 9.0}
     verdict = monitor.update(wrong)
     assert verdict["blame"].tolist() == ["x9"]
-    assert verdict["share"].iloc[0] < 1e-4
+    assert verdict["p_value"].iloc[0] < 1e-4
     # Nothing at all is nothing unusual.
     empty = monitor.update(dict.fromkeys(NODES))
-    assert empty["share"].iloc[0] > 0.9
+    assert empty["p_value"].iloc[0] > 0.9
     assert monitor.explain(dict.fromkeys(NODES)) == ()
 
 
@@ -266,7 +266,7 @@ def test_holes_among_kernels_give_the_same_every_time():
     rows = spbn.datasets.synthetic(120, seed=0)  # few, because rows to compare with are simulated
     network = spbn.BayesianNetwork.fit(spbn.datasets.synthetic_structure(), rows)
     row = dict(spbn.datasets.synthetic(1, seed=9).iloc[0])
-    shares = [Monitor(network, rows).update(row | {"C": hole})["share"].iloc[0] for hole in (None, np.nan)]
+    shares = [Monitor(network, rows).update(row | {"C": hole})["p_value"].iloc[0] for hole in (None, np.nan)]
     assert shares[0] == shares[1]
     far = Monitor(network, rows).update(row | {"C": None, "A": 30.0})
     assert far["alarm"].iloc[0]
@@ -356,5 +356,5 @@ def test_the_seed_decides_ties_alone(curves):
     network, rows = curves
     new = spbn.datasets.synthetic(30, seed=15)
     one, two = (Monitor(network, rows, seed=seed).update(new) for seed in (0, 1))
-    np.testing.assert_array_equal(one["share"], two["share"])
+    np.testing.assert_array_equal(one["p_value"], two["p_value"])
     assert (one["drift"] != two["drift"]).any()

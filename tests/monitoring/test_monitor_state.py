@@ -55,7 +55,7 @@ def test_levels_can_be_changed(network, saved):
     assert (kept.alarm, kept.drift) == (0.01, 1e-3)
     new = spbn.datasets.synthetic(30, seed=4)
     a, b = monitor.update(new), kept.update(new)
-    np.testing.assert_array_equal(a["alarm"], a["share"] <= 0.5)
+    np.testing.assert_array_equal(a["alarm"], a["p_value"] <= 0.5)
     np.testing.assert_allclose(a["drift"] * 1e7, b["drift"] * 1e3)
     with pytest.raises(spbn.errors.ArgumentError, match="alarm must be between 0 and 1"):
         Monitor.load(saved, network, alarm=2.0)

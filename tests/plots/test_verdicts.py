@@ -10,12 +10,12 @@ plt = pytest.importorskip("matplotlib.pyplot")
 
 @pytest.fixture
 def found():
-    frame = pd.DataFrame({"share": np.linspace(0.1, 1.0, 20), "alarm": False, "blame": "", "drift": 1e-3})
+    frame = pd.DataFrame({"p_value": np.linspace(0.1, 1.0, 20), "alarm": False, "blame": "", "drift": 1e-3})
     frame = frame.assign(drift_alarm=False, drift_blame="")
-    frame.loc[3, ["share", "alarm", "blame"]] = (1e-5, True, "pressure, $flow$")
-    frame.loc[4, ["share", "alarm", "blame"]] = (0.0, True, "pressure")
+    frame.loc[3, ["p_value", "alarm", "blame"]] = (1e-5, True, "pressure, $flow$")
+    frame.loc[4, ["p_value", "alarm", "blame"]] = (0.0, True, "pressure")
     frame.loc[9, ["drift", "drift_alarm", "drift_blame"]] = (3.0, True, "current")
-    frame.loc[0, "share"] = np.nan  # not judged
+    frame.loc[0, "p_value"] = np.nan  # not judged
     return frame
 
 
@@ -43,5 +43,5 @@ def test_it_draws_into_axes_and_keeps_times(found):
 
 
 def test_other_frames_are_refused():
-    with pytest.raises(spbn.errors.ArgumentError, match="It lacks 'share'"):
+    with pytest.raises(spbn.errors.ArgumentError, match="It lacks 'p_value'"):
         plot_verdicts(pd.DataFrame({"a": [1.0]}))

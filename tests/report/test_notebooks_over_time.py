@@ -148,7 +148,7 @@ def test_lower_shares_are_drawn_lower(dynamic):
     rows.loc[[30, 45], "a"] += [3.5, 30.0]
     found = monitor.update(rows)
     marks = [float(a["cy"]) for _, a in Page(found._repr_html_()).with_class("alarm")][: found["alarm"].sum()]
-    shares = found.loc[found["alarm"], "share"].to_numpy()
+    shares = found.loc[found["alarm"], "p_value"].to_numpy()
     assert len(marks) >= 2
     assert np.argsort(marks).tolist() == np.argsort(-shares, kind="stable").tolist()
 

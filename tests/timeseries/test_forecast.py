@@ -172,7 +172,7 @@ def test_samples_have_the_law_of_the_series():
     """The second moments of a stationary autoregression, drawn from its first row on."""
     frame = autoregression(2000)
     dynamic = spbn.learn_dynamic(frame, model="gbn")
-    drawn = dynamic.sample(60, series=400, seed=0)
+    drawn = dynamic.sample(60, n=400, seed=0)
     offset, matrix, noise = companion(dynamic)
     spread = np.linalg.solve(np.eye(4) - np.kron(matrix, matrix), noise.ravel()).reshape(2, 2)
     np.testing.assert_allclose(np.cov(drawn[["a", "b"]].T), spread, rtol=0.08)
@@ -181,14 +181,14 @@ def test_samples_have_the_law_of_the_series():
     )
     assert drawn["series"].value_counts().unique().tolist() == [60]
     assert dynamic.sample(3, seed=5).equals(dynamic.sample(3, seed=5))
-    short = spbn.learn_dynamic(frame, lags=3, model="gbn").sample(2, series=4, seed=0)
+    short = spbn.learn_dynamic(frame, lags=3, model="gbn").sample(2, n=4, seed=0)
     assert len(short) == 8
 
 
 def test_samples_can_be_scored():
     frame = autoregression(40, series=2).assign(t=np.tile(np.arange(40) * 0.5, 2))
     dynamic = spbn.learn_dynamic(frame, series="machine", time="t", model="gbn")
-    drawn = dynamic.sample(10, series=3, seed=0)
+    drawn = dynamic.sample(10, n=3, seed=0)
     assert list(drawn.columns) == ["machine", "t", "a", "b"]
     assert np.isfinite(dynamic.logpdf(drawn)).all()
     assert drawn["t"].tolist()[:3] == [0.0, 0.5, 1.0]

@@ -305,8 +305,8 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
     frame = frame_for(network, data, with_holes=True)
     holes = frame.isna()
     with busy("filling the holes"):
-        filled = network.impute(frame, draws=draws, seed=seed)
-    for table, target in zip([filled] if draws == 1 else filled, targets, strict=True):
+        filled = network.imputations(frame, n=draws, seed=seed)
+    for table, target in zip(filled, targets, strict=True):
         answer.save_rows(_merged(data, table, holes), target)
     answer.give(ImputationView(holes, draws))
     through = f" ... {targets[-1].name}" if draws > 1 else ""

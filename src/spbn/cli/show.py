@@ -138,7 +138,7 @@ def explore(
     require_targets(target, inputs=[model])
     network = load_any_model(model)
     with busy("drawing rows"):
-        write_explorer(network, target, samples=samples, seed=seed, title=model.stem)
+        write_explorer(network, target, n=samples, seed=seed, title=model.stem)
     answer.wrote("out", target, f"explorer written to {target}")
     if opens and not webbrowser.open(target.resolve().as_uri()):
         say("No browser was found: open the file in one.")

@@ -16,6 +16,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import FloatArray, finite_log_density
 from spbn._base.checks import whole
+from spbn._deprecated import renamed
 from spbn.diagnostics.validation import (
     FEWEST_ROWS,
     Evidence,
@@ -136,20 +137,21 @@ class UnusualRows:
         """Log-density of the row in the middle."""
         return float(np.median(self.logpdf))
 
-    def alarm(self, share: float) -> float | None:
+    @renamed(share="rate")
+    def alarm(self, rate: float) -> float | None:
         """Return the log-density below which a new row is among the most unusual.
 
         If new rows come from where these came from, and these were scored as new ones are, at most this share
         of new rows is below it: of n rows and a new one, each is equally likely to be the k-th most unusual,
-        so it is the log-density of row k = share · (n + 1), rounded down. (Of discrete variables, many rows
+        so it is the log-density of row k = rate · (n + 1), rounded down. (Of discrete variables, many rows
         may have exactly this log-density.) None if there are too few rows to tell.
 
         Parameters
         ----------
-        share
-            Of new rows that raise a false alarm, such as 0.01.
+        rate
+            The share of new rows that raise a false alarm, such as 0.01.
         """
-        place = int(share * (len(self.logpdf) + 1) + 1e-9)
+        place = int(rate * (len(self.logpdf) + 1) + 1e-9)
         return float(np.sort(self.logpdf)[place - 1]) if place >= 1 else None
 
     def _repr_html_(self) -> str:

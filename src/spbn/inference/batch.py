@@ -55,14 +55,13 @@ def log_density_of_observed(
     return out
 
 
-def impute(network: Joint, data: Any, *, draws: int = 1, seed: Seed = 0) -> Any:
-    """Fill holes with draws from what is likely given the rest of a row; see `Joint.impute`."""
-    whole("draws", draws, 1)
+def imputations(network: Joint, data: Any, *, n: int, seed: Seed = 0) -> list[pd.DataFrame]:
+    """Fill holes with draws given the rest of a row, n times; see `BayesianNetwork.imputations`."""
+    whole("n", n, 1)
     table = as_table(data, variables=network.variables, missing="keep")
     holes = np.isnan(table.columns)
-    filled = imputed(network, table, draws=draws, seed=seed)
-    frames = [_frame(network, part, holes, data) for part in filled]
-    return frames[0] if draws == 1 else frames
+    filled = imputed(network, table, draws=n, seed=seed)
+    return [_frame(network, part, holes, data) for part in filled]
 
 
 def imputed(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
+from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted
 from spbn.inference.exact import NormalMixture
 from spbn.inference.problem import Cases, read_evidence
@@ -133,11 +134,12 @@ class Posterior:
         rows = {v.name: self._quantile(v, wanted) for v in self._continuous}
         return pd.DataFrame.from_dict(rows, orient="index", columns=wanted.tolist())
 
-    def interval(self, share: float = 0.9) -> pd.DataFrame:
-        """Return the interval that leaves out the same share on both sides, for every continuous variable."""
-        if not 0.0 < share < 1.0:
-            raise ArgumentError(f"an interval has a share between 0 and 1. Got {share!r}.")
-        tail = 0.5 * (1.0 - share)
+    @renamed(share="level")
+    def interval(self, level: float = 0.9) -> pd.DataFrame:
+        """Return the interval with probability `level` for every continuous variable, with equal tails."""
+        if not 0.0 < level < 1.0:
+            raise ArgumentError(f"{argument('level')} must be between 0 and 1. Got {level!r}.")
+        tail = 0.5 * (1.0 - level)
         return self.quantile([tail, 1.0 - tail]).set_axis(["low", "high"], axis=1)
 
     def probabilities(self, variable: str) -> pd.Series[float]:

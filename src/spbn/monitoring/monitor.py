@@ -14,6 +14,7 @@ import pandas as pd
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import fraction, whole
+from spbn._deprecated import warn_deprecated
 from spbn.diagnostics.unusual import Reason
 from spbn.errors import ArgumentError, DataError, SpbnWarning, setting
 from spbn.monitoring.attribution import WINDOW, Drift, explain_drift, explain_row
@@ -188,7 +189,7 @@ class Monitor:
         A frame with a row for each and the columns
 
         ===============  ===========================================================================
-        ``share``        share of rows in normal operation that are as unusual
+        ``p_value``      share of rows in normal operation that are as unusual
         ``alarm``        whether that is too small
         ``blame``        if so, the variables to blame, the worst first
         ``drift``        statistic of the drift test, relative to the one that raises a drift alarm
@@ -202,7 +203,7 @@ class Monitor:
         index = frame_index(rows)
         return AlarmFrame(
             {
-                "share": result.p_values,
+                "p_value": result.p_values,
                 "alarm": result.alarms,
                 "blame": [", ".join(reason.node for reason in result.reasons.get(k, ())) for k in number],
                 "drift": result.drift,
@@ -393,6 +394,13 @@ class AlarmFrame(pd.DataFrame):
     @property
     def _constructor(self) -> type[pd.DataFrame]:
         return pd.DataFrame
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return columns or rows; the p-values by their old name, too."""
+        if isinstance(key, str) and key == "share":
+            warn_deprecated("the column share of Monitor.update", "p_value", stacklevel=3)
+            key = "p_value"
+        return super().__getitem__(key)
 
     def _repr_html_(self) -> str:
         """Show the rows in a notebook."""

@@ -60,7 +60,7 @@ class CKDE(CPD):
     C | A, B ~ CKDE (200 rows)
     >>> node.logpdf(data).shape
     (200,)
-    >>> print(spbn.CKDE.fit(data, "B").compact(1e-6))
+    >>> print(spbn.nodes.CKDE.fit(data, "B").compact(1e-6))
     B ~ CKDE (200 rows, compact)
     """
 

@@ -38,7 +38,7 @@ BANDS = (0.9, 0.5)  # shares of the paths, the widest first
 SHOWN_PATHS = 3
 MOST_LEVELS = 8  # of a variable
 
-COLUMNS = ("share", "alarm", "blame", "drift", "drift_alarm", "drift_blame")
+COLUMNS = ("p_value", "alarm", "blame", "drift", "drift_alarm", "drift_blame")
 LOWEST_SHARE, LOWEST_DRIFT = 1e-7, 1e-7  # that are drawn: all below look the same
 NAMED = 8  # alarms whose variables are named
 
@@ -283,6 +283,7 @@ def plot_verdicts(
     >>> above, below = plot_verdicts(monitor.update(data), alarm=monitor.alarm)
     """
     require_plot_packages()
+    found = found.rename(columns={"share": "p_value"})  # as the command line writes them
     absent = [name for name in COLUMNS if name not in found]
     if absent:
         raise ArgumentError(f"plot_verdicts takes what Monitor.update returned. It lacks {absent[0]!r}.")
@@ -293,7 +294,7 @@ def plot_verdicts(
         axes = (pair[0], pair[1])
     above, below = axes
     places = _places(found)
-    shares = np.maximum(found["share"].to_numpy(), LOWEST_SHARE)
+    shares = np.maximum(found["p_value"].to_numpy(), LOWEST_SHARE)
     unusual = found["alarm"].to_numpy(dtype=np.bool_)
     above.plot(places[~unusual], shares[~unusual], ".", color="#9aa0a8", markersize=2.5)
     above.plot(places[unusual], shares[unusual], "o", color=MISSING, markersize=4)

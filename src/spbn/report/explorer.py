@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, Seed
 from spbn._base.checks import is_whole, refuse
+from spbn._deprecated import renamed
 from spbn.network import Network
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
@@ -107,17 +108,17 @@ class JointSample:
     lags: int = 0
 
 
-def joint_sample(network: Network, samples: int | None = None, *, seed: Seed = 0) -> JointSample:
+def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> JointSample:
     """Draw rows from a network, and cut them into cells.
 
     Parameters
     ----------
     network
         If it is dynamic, rows are drawn together with those before them.
-    samples
+    n
         How many rows; by default as many as a small file can hold, and at most 20,000.
     """
-    n = default_samples(network) if samples is None else _require_samples(samples)
+    n = default_samples(network) if n is None else _require_count(n)
     if isinstance(network, DynamicNetwork):
         frame, lags = rows_in_time(network, n, seed), network.lags
     else:
@@ -144,7 +145,7 @@ def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame
     import pandas as pd
 
     width = network.lags + 1
-    drawn = network.sample(width, series=rows, seed=seed)
+    drawn = network.sample(width, n=rows, seed=seed)
     columns = {
         lag_name(name, lag): drawn[name].iloc[network.lags - lag :: width].array
         for lag in range(width)
@@ -182,10 +183,10 @@ def cut(values: FloatArray) -> tuple[Axis, npt.NDArray[np.uint16]]:
     return axis, codes.astype(np.uint16)
 
 
-def _require_samples(samples: object) -> int:
-    if not is_whole(samples, 1, LARGEST):
-        refuse("samples", f"a whole number between 1 and {LARGEST:,}", samples)
-    return int(samples)
+def _require_count(n: object) -> int:
+    if not is_whole(n, 1, LARGEST):
+        refuse("n", f"a whole number between 1 and {LARGEST:,}", n)
+    return int(n)
 
 
 def _range(values: FloatArray) -> tuple[float, float]:
@@ -308,11 +309,12 @@ def _packed(sampled: Sampled) -> bytes:
     return sampled.codes.astype("<u2" if _is_wide(sampled) else np.uint8).tobytes()
 
 
+@renamed(samples="n")
 def write_explorer(
     network: Network,
     path: str | os.PathLike[str],
     *,
-    samples: int | None = None,
+    n: int | None = None,
     seed: Seed = 0,
     title: str | None = None,
 ) -> None:
@@ -326,7 +328,7 @@ def write_explorer(
     ----------
     network
         A network; one over time is shown by rows together with those before them.
-    samples
+    n
         How many rows to draw. By default as many as a small page holds, and at most 20,000.
     seed
         The same seed gives the same page.
@@ -339,13 +341,14 @@ def write_explorer(
     >>> network = spbn.learn(spbn.datasets.synthetic(300, seed=0), folds=3)
     >>> spbn.report.write_explorer(network, "explorer.html", title="Synthetic")
     """
-    write_page(render_explorer(network, samples=samples, seed=seed, title=title), path)
+    write_page(render_explorer(network, n=n, seed=seed, title=title), path)
 
 
+@renamed(samples="n")
 def render_explorer(
     network: Network,
     *,
-    samples: int | None = None,
+    n: int | None = None,
     seed: Seed = 0,
     title: str | None = None,
 ) -> str:
@@ -356,11 +359,11 @@ def render_explorer(
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> network = spbn.learn(data, model="gbn")
-    >>> page = spbn.report.explorer.render_explorer(network, samples=500)
+    >>> page = spbn.report.explorer.render_explorer(network, n=500)
     >>> page[:15]
     '<!doctype html>'
     """
-    sample = joint_sample(network, samples, seed=seed)
+    sample = joint_sample(network, n, seed=seed)
     kind, size = _kind_and_size(network)
     name = kind if title is None else title
     lead = f"{kind} of {size}, shown by {count(sample.rows)} rows drawn from it."

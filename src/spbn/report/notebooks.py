@@ -319,7 +319,7 @@ def verdicts_html(found: pd.DataFrame) -> str:
         row = found.iloc[place]
         said = [f"alarm: {row['blame'] or 'no single variable'}"] if unusual[place] else []
         said += [f"drift: {row['drift_blame']}"] if drifting[place] else []
-        lines.append((safe(str(found.index[place])), numeral(row["share"], 2), safe("; ".join(said))))
+        lines.append((safe(str(found.index[place])), numeral(row["p_value"], 2), safe("; ".join(said))))
     more = len(lines) - MOST_ALARMS
     note = tag("p", f"And {count(more)} more.", class_="dim") if more > 0 else Html("")
     listed = table(("Row", "Share as unusual", "Because of"), lines[:MOST_ALARMS])

@@ -17,6 +17,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import whole
+from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted, setting
 from spbn.inference.problem import read_region
 from spbn.network import BayesianNetwork
@@ -120,11 +121,12 @@ class Forecast:
             found[:, place] = np.quantile(values, wanted, axis=1).reshape(len(wanted), -1).T
         return pd.DataFrame(found.reshape(len(found), -1), index=self._index, columns=columns)
 
-    def interval(self, share: float = 0.9) -> pd.DataFrame:
-        """Return the interval that leaves out the same share of paths on both sides, at every step."""
-        if not 0.0 < share < 1.0:
-            raise ArgumentError(f"an interval has a share between 0 and 1. Got {share!r}.")
-        tail = 0.5 * (1.0 - share)
+    @renamed(share="level")
+    def interval(self, level: float = 0.9) -> pd.DataFrame:
+        """Return the interval with probability `level` at every step, with equal tails."""
+        if not 0.0 < level < 1.0:
+            raise ArgumentError(f"{argument('level')} must be between 0 and 1. Got {level!r}.")
+        tail = 0.5 * (1.0 - level)
         found = self.quantile([tail, 1.0 - tail])
         return found.rename(columns={tail: "low", 1.0 - tail: "high"}, level=1)
 

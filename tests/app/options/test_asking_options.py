@@ -205,7 +205,7 @@ def test_impute_out(run):
 def test_impute_draws(run):
     holed(FRAME).to_csv("h.csv", index=False)
     assert run("impute", "m.spbn", "h.csv", "--out", "full.csv", "--draws", 2)[0] == 0
-    expected = spbn.learn(FRAME).impute(pd.read_csv("h.csv"), draws=2)
+    expected = spbn.learn(FRAME).imputations(pd.read_csv("h.csv"), n=2)
     for number in (1, 2):
         pd.testing.assert_frame_equal(pd.read_csv(f"full-{number}.csv"), expected[number - 1])
     assert not expected[0].equals(expected[1])

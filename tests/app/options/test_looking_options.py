@@ -115,18 +115,18 @@ def test_explore_out(run):
 
 @option("explore", "--samples")
 def test_explore_samples(run):
-    explored(run, "--samples", 300, samples=300)
+    explored(run, "--samples", 300, n=300)
     code, _, err = run("explore", "m.spbn", "--samples", 0, "--no-open")
     assert code == 2
     assert "-n must be a whole number" in err
-    explored(run, "-n", 300, samples=300)
+    explored(run, "-n", 300, n=300)
 
 
 @option("explore", "--seed")
 def test_explore_seed(run):
-    first = explored(run, "--samples", 300, "--seed", 4, samples=300, seed=4)
+    first = explored(run, "--samples", 300, "--seed", 4, n=300, seed=4)
     assert Path(first).read_text() != spbn.report.render_explorer(
-        spbn.BayesianNetwork.load("m.spbn"), title="m", samples=300
+        spbn.BayesianNetwork.load("m.spbn"), title="m", n=300
     )
 
 

@@ -97,12 +97,12 @@ def expected_verdicts(**settings):
 
 @option("watch", "--reference")
 def test_watch_reference(run):
-    np.testing.assert_allclose(judged(run)["share"], expected_verdicts()["share"])
+    np.testing.assert_allclose(judged(run)["share"], expected_verdicts()["p_value"])
     other = many_rows(200, seed=2)
     other.to_csv("other.csv", index=False)
     expected = spbn.Monitor(spbn.BayesianNetwork.load("m.spbn"), other).update(FRAME)
-    np.testing.assert_allclose(judged(run, "--reference", "other.csv")["share"], expected["share"])
-    assert (expected["share"] != expected_verdicts()["share"]).any()
+    np.testing.assert_allclose(judged(run, "--reference", "other.csv")["share"], expected["p_value"])
+    assert (expected["p_value"] != expected_verdicts()["p_value"]).any()
 
 
 @option("watch", "--alarm")
