@@ -28,6 +28,21 @@ from spbn.plots.layout import LINES
 
 FOLDER = Path(__file__).parent / "img"
 
+#: The layers of the package from the top, as tests/test_imports.py has them, and the step of the path in
+#: docs/architecture.md in which a table is there.
+HOUSE: dict[str, dict[str, int | None]] = {
+    "presentation": {"cli": 1, "plots": None, "report": 10},
+    "analysis": {"diagnostics": 9, "monitoring": None, "scorer.py": None, "sklearn": None, "pgmpy.py": None},
+    "learning": {"learning": 2, "timeseries": None},
+    "models": {
+        **{"scores": 5, "search": 6, "fitting.py": 7, "network.py": 8, "record.py": None, "io": None},
+        **{"independence": None, "inference": None, "joint.py": None, "datasets.py": None, "dask": None},
+    },
+    "densities": {"rows": 4, "nodes": None, "structure.py": None, "transforms.py": None, "metrics.py": None},
+    "mathematics": {"tables": 3, "kernels": None, "numerics": None, "graphs": None},
+    "foundation": {"_base": None, "errors.py": None},
+}
+
 
 def save(figure: plt.Figure, name: str) -> None:
     """Write one picture, on white so that it can be read on any background."""
@@ -146,6 +161,33 @@ def posterior() -> None:
     save(figure, "posterior")
 
 
+def architecture() -> None:
+    """The layers of the package, and where a table is on its path through them."""
+    source = Path(spbn.__file__).parent
+    there = {path.name for path in source.iterdir() if path.is_dir() or path.suffix == ".py"}
+    drawn = {name for units in HOUSE.values() for name in units}
+    assert drawn == {name for name in there if not name.startswith("__")} - {"_deprecated.py"}
+    figure, ax = plt.subplots(figsize=(7.6, 4.9), layout="constrained")
+    circle = {"boxstyle": "circle,pad=0.25", "facecolor": LINES[0], "edgecolor": "none"}
+    y = 0
+    for number, (layer, units) in enumerate(HOUSE.items()):
+        height = -(-len(units) // 6)  # lines of six
+        shade = "#eef1f5" if number % 2 else "#dfe5ee"
+        ax.add_patch(plt.Rectangle((0, y + 0.04), 100, height - 0.08, color=shade))
+        ax.text(1.5, y + 0.5 * height, layer, va="center", fontsize=9, weight="bold")
+        for place, (name, step) in enumerate(units.items()):
+            left, top = 17 + 13.8 * (place % 6), y + 0.22 + place // 6
+            ax.add_patch(plt.Rectangle((left, top), 12.6, 0.56, facecolor="white", edgecolor="#8a9099"))
+            ax.text(left + 6.3, top + 0.29, name, ha="center", va="center", fontsize=8)
+            if step is not None:
+                style = {"ha": "center", "va": "center", "fontsize": 7.5, "color": "white", "weight": "bold"}
+                ax.text(left, top + 0.02, str(step), bbox=circle, **style)
+        y += height
+    ax.set(xlim=(-0.5, 100.5), ylim=(y + 0.05, -0.05))
+    ax.set_axis_off()
+    save(figure, "architecture")
+
+
 def over_time() -> None:
     """A network over time, and what it expects: the example of the page on time."""
     page = (Path(__file__).parent / "time.md").read_text(encoding="utf-8")
@@ -231,7 +273,17 @@ def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": "spbn", "svg.fonttype": "none", "font.size": 9}):
-        for draw in (structure, kernels, node_types, search, comparison, contributions, posterior, over_time):
+        for draw in (
+            structure,
+            kernels,
+            node_types,
+            search,
+            comparison,
+            contributions,
+            posterior,
+            over_time,
+            architecture,
+        ):
             draw()
         gallery()
     confidence()
