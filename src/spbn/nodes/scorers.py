@@ -192,8 +192,9 @@ class ScaledKernelScorer:
 
     def _chosen(self, families: FamilyBatch) -> IntArray:
         """Return which scale every family has; that of the rule if there are too few rows to choose."""
-        inner = self._rows.inner
-        if inner is None or (not self._rows.is_crossed and self._rows.train.counts.min() < FEWEST_TO_SCALE):
+        few = not self._rows.is_crossed and self._rows.train.counts.min() < FEWEST_TO_SCALE
+        inner = None if few else self._rows.inner
+        if inner is None:
             return np.full(len(families), AS_IT_IS)
         return _best_scales(inner.scaled_densities.conditional_totals(families))
 
@@ -241,8 +242,9 @@ class BlendScorer:
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × pieces; a family that cannot be fitted is -inf throughout."""
         out = np.full((len(families), self._rows.pieces), -np.inf)
-        inner = self._rows.inner
-        if inner is None or (not self._rows.is_crossed and self._rows.train.counts.min() < FEWEST_TO_BLEND):
+        few = not self._rows.is_crossed and self._rows.train.counts.min() < FEWEST_TO_BLEND
+        inner = None if few else self._rows.inner
+        if inner is None:
             return out
         chooser = inner.scorer(self._type)
         assert isinstance(chooser, BlendScorer)
