@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from spbn._base.checks import is_number, is_whole
 from spbn.errors import ModelFileError
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
@@ -104,13 +105,13 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
     """Read what `to_plain` wrote; anything else is a `ModelFileError`."""
     expected: dict[str, Callable[[Any], bool]] = {
         "settings": lambda value: isinstance(value, dict),
-        "versions": lambda value: _is_dict_of(value, str),
-        "rows": lambda value: value is None or _is_count(value),
+        "versions": lambda value: isinstance(value, dict) and all(isinstance(v, str) for v in value.values()),
+        "rows": lambda value: value is None or is_whole(value, 0),
         "columns": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
         "data_hash": lambda value: value is None or isinstance(value, str),
-        "seconds": lambda value: value is None or _is_number(value),
-        "typical": lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
-        "rounds": lambda value: isinstance(value, list) and all(map(_is_number, value)),
+        "seconds": lambda value: value is None or is_number(value),
+        "typical": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
+        "rounds": lambda value: isinstance(value, list) and all(map(is_number, value)),
     }
     if isinstance(document, dict):
         document = {"rounds": [], **document}
@@ -149,15 +150,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(inner) for inner in value]
     return f"<{getattr(value, '__name__', type(value).__name__)}>"
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _is_dict_of(value: Any, kind: type) -> bool:
-    return isinstance(value, dict) and all(isinstance(inner, kind) for inner in value.values())

@@ -33,6 +33,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray
+from spbn._base.checks import is_whole
 from spbn.errors import ModelFileError
 
 NEW_FILE = 0o666  # what `open` requests; the umask takes bits away
@@ -142,7 +143,11 @@ class ArrayReader:
         """Return the columns whose numbers a record lists, all of the same length."""
         used = record.get(key)
         known = len(self._columns)
-        if not isinstance(used, list) or len(used) != count or not all(_is_index(i, known) for i in used):
+        if (
+            not isinstance(used, list)
+            or len(used) != count
+            or not all(is_whole(i, 0, known - 1) for i in used)
+        ):
             refuse(f"{record.get('node')!r} must name {count} of the {known} columns. Got {used!r:.200}.")
         chosen = [self._columns[i] for i in used]
         if len({len(column) for column in chosen}) > 1:
@@ -185,10 +190,6 @@ def numbers(record: Mapping[str, Any], key: str, shape: tuple[int, ...]) -> Floa
 def refuse(reason: str) -> NoReturn:
     """Say what is wrong with a file."""
     raise ModelFileError(reason)
-
-
-def _is_index(value: Any, length: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < length
 
 
 def to_bytes(numbers: FloatArray) -> bytes:

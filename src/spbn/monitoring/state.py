@@ -16,7 +16,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray, finite_log_density
-from spbn._base.checks import fraction
+from spbn._base.checks import fraction, is_whole
 from spbn._base.files import replacing
 from spbn.errors import ModelFileError, SpbnError
 from spbn.monitoring.drift import BINS, DriftState, bets
@@ -209,9 +209,9 @@ def _positive(array: FloatArray) -> FloatArray:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if not is_whole(value, 0):
         raise ValueError(f"a count must be 0 or more. Got {value!r:.60}.")
-    return value
+    return int(value)
 
 
 def _generator(state: Any) -> Any:

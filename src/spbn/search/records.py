@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spbn._base.checks import is_whole
 from spbn.errors import ModelFileError, SpbnError
 from spbn.graphs.dag import PDAG
 from spbn.nodes.base import NodeType
@@ -103,10 +104,10 @@ def _number_record(number: float) -> float | str:
     return number if abs(number) < float("inf") else str(number)
 
 
-def _count(value: Any, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ValueError(f"{value!r} is not a count up to {most}")
-    return value
+def _count(value: Any, most: int | None = None) -> int:
+    if not is_whole(value, 0, most):
+        raise ValueError(f"{value!r} is not a count" + ("" if most is None else f" up to {most}"))
+    return int(value)
 
 
 def _number(value: Any) -> float:
@@ -138,12 +139,6 @@ def pc_from_record(record: Any, nodes: Sequence[str]) -> PCResult:
             if a == b or not {a, b, *given} <= set(nodes):
                 raise ValueError(f"{entry!r} does not separate two nodes")
             separations[frozenset((a, b))] = given
-        return PCResult(pdag, separations, tuple(_count_records(value) for value in record["tests_run"]))
+        return PCResult(pdag, separations, tuple(_count(value) for value in record["tests_run"]))
     except (SpbnError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(f"its description of PC makes no sense ({error!r:.200}).") from error
-
-
-def _count_records(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is not a count")
-    return value

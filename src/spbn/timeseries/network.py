@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
-from spbn._base.checks import whole
+from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
 from spbn.io import model
@@ -303,13 +302,12 @@ class DynamicNetwork:
             BayesianNetwork.from_record(record[name], version, arrays) for name in ("static", "transition")
         )
         lags, step = record.get("lags"), record.get("step")
-        if isinstance(lags, bool) or not isinstance(lags, int) or not 1 <= lags <= MOST_LAGS:
+        if not is_whole(lags, 1, MOST_LAGS):
             refuse(f"its number of lags makes no sense. Got {lags!r:.100}.")
         for key in ("series", "time"):
             if not (record.get(key) is None or isinstance(record[key], str)):
                 refuse(f"{key!r} must be the name of a column. Got {record[key]!r:.100}.")
-        is_number = isinstance(step, int | float) and not isinstance(step, bool)
-        if step is not None and not (is_number and 0 < step < math.inf):
+        if step is not None and not (is_number(step) and step > 0):
             refuse(f"its step of time must be a number greater than 0. Got {step!r:.100}.")
         step = None if step is None else float(step)
         try:
