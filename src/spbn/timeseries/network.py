@@ -11,6 +11,7 @@ from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
+from spbn._deprecated import renamed
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
 from spbn.io import model
 from spbn.network import BayesianNetwork
@@ -151,22 +152,23 @@ class DynamicNetwork:
         columns = {variable.name: as_data(variable, column) for variable, column in pairs}
         return pd.DataFrame(columns, index=rows)
 
-    def sample(self, steps: int, *, series: int = 1, seed: Seed = None) -> pd.DataFrame:
+    @renamed(series="n")
+    def sample(self, steps: int, *, n: int = 1, seed: Seed = None) -> pd.DataFrame:
         """Draw series of rows: the first from the static network, all others from the transition network.
 
         Parameters
         ----------
         steps
             How many rows each series has.
-        series
+        n
             How many series to draw.
         """
         import pandas as pd
 
         whole("steps", steps, 1)
-        whole("series", series, 1)
+        whole("n", n, 1)
         rng = generator(seed)
-        drawn = self.static.draw(series, rng)
+        drawn = self.static.draw(n, rng)
         past = np.stack(
             [
                 np.stack(
@@ -182,12 +184,10 @@ class DynamicNetwork:
         rows = np.concatenate([past, later], axis=1)[:, :steps]
         flat = rows.transpose(0, 2, 1).reshape(len(self.nodes), -1)
         columns: dict[str, Any] = {}
-        if self.series is not None or series > 1:
-            columns[self.series or free_name("series", self.nodes)] = np.repeat(
-                np.arange(1, series + 1), steps
-            )
+        if self.series is not None or n > 1:
+            columns[self.series or free_name("series", self.nodes)] = np.repeat(np.arange(1, n + 1), steps)
         if self.time is not None:
-            columns[self.time] = np.tile(np.arange(steps) * (self.step or 1.0), series)
+            columns[self.time] = np.tile(np.arange(steps) * (self.step or 1.0), n)
         for variable, values in zip(self.variables, flat, strict=True):
             columns[variable.name] = as_data(variable, values)
         return pd.DataFrame(columns)
