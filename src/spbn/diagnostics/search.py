@@ -189,7 +189,7 @@ def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
     advice = []
     other = _other_start(tried)
     if other is not None:
-        advice.append(f"start from {other.label} nodes ({_both('start', other.name)})")
+        advice.append(f"start from {other.appearance.label} nodes ({_both('start', other.name)})")
     if search.stop_reason == OUT_OF_PATIENCE:
         patience = max(20, 2 * int(tried["patience"]))
         advice.append(f"more patience ({_both('patience', patience)})")
