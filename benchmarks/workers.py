@@ -33,13 +33,13 @@ import numpy as np
 import pandas as pd
 
 import spbn
-from spbn.dask import local_workers
-from spbn.dask.mapreduce import Deal
-from spbn.dask.near import add_near
-from spbn.dask.rowstore import Holdings
-from spbn.dask.scores import HeldLikelihood
-from spbn.dask.sources import opened
-from spbn.dask.tables import SetTotals
+from spbn.dask.client import local_workers
+from spbn.dask.plan import FoldAssignment
+from spbn.dask.row_cache import cache_pairwise
+from spbn.dask.rowstore import DaskRows
+from spbn.dask.shards import Shards
+from spbn.dask.sources import open_source
+from spbn.rows.store import FitSettings
 
 from timing import heading, machine
 
@@ -121,7 +121,7 @@ def equal(folder: Path, rows: int) -> None:
     frame = spbn.datasets.synthetic(rows, seed=0)
     cuts = np.linspace(0, rows, 8).astype(int)
     folder.mkdir(parents=True, exist_ok=True)
-    deal, labels = Deal(0, FOLDS, 0.2), []
+    deal, labels = FoldAssignment(0, FOLDS, 0.2), []
     for number in range(7):
         frame[cuts[number] : cuts[number + 1]].to_parquet(folder / f"{number}.parquet", index=False)
         labels.append(deal.labels(number, cuts[number + 1] - cuts[number]))
@@ -131,8 +131,8 @@ def equal(folder: Path, rows: int) -> None:
     bic = spbn.scores.BIC(frame)
     nodes = list(frame.columns)
     with local_workers(2) as client:
-        holdings = Holdings.of(opened(folder), deal, client)
-        score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
+        stored = DaskRows.folds(Shards.of(open_source(folder), deal, client), FitSettings())
+        score = spbn.ValidatedLikelihood.of_rows(stored, stored.validation)
         print("dimensions  type  families  greatest difference: of the sum, relative   per row")
         for size in (1, 2, 3):
             sets = list(combinations(nodes, size))
@@ -227,20 +227,21 @@ def killed(folder: Path, rows: int) -> None:
 def narrow(folder: Path, sizes: list[int]) -> None:
     heading("Narrow kernels of C given A and B, both scales, ten folds: seconds of one process")
     spent: dict[int, float] = {}
-    go_over = Holdings.go_over
+    unmeasured = Shards.map
     for rows in sizes:
 
-        def timed(self: Holdings, function: Any, *rest: Any, rows: int = rows, **options: Any) -> list[Any]:
+        def timed(self: Shards, function: Any, *rest: Any, rows: int = rows, **options: Any) -> list[Any]:
             began = time.process_time()
-            found = go_over(self, function, *rest, **options)
-            if function is add_near:
+            found = unmeasured(self, function, *rest, **options)
+            if function is cache_pairwise:
                 spent[rows] = spent.get(rows, 0.0) + time.process_time() - began
             return found
 
-        Holdings.go_over = timed  # type: ignore[method-assign]
-        holdings = Holdings.of(opened(write(folder / str(rows), rows, synthetic)), Deal(0, FOLDS, 0.2))
-        HeldLikelihood(holdings, SetTotals(holdings, "scott")).local("C", ["A", "B"], "blend")
-        Holdings.go_over = go_over  # type: ignore[method-assign]
+        Shards.map = timed  # type: ignore[method-assign]
+        source = open_source(write(folder / str(rows), rows, synthetic))
+        stored = DaskRows.folds(Shards.of(source, FoldAssignment(0, FOLDS, 0.2)), FitSettings())
+        spbn.CVLikelihood.of_rows(stored).local("C", ["A", "B"], "blend")
+        Shards.map = unmeasured  # type: ignore[method-assign]
         print(f"{rows:12,} rows {spent[rows]:9.1f} s", flush=True)
     power = math.log(spent[sizes[-1]] / spent[sizes[0]]) / math.log(sizes[-1] / sizes[0])
     print(f"from {sizes[0]:,} to {sizes[-1]:,} rows the time grows as N^{power:.2f}")

@@ -38,7 +38,7 @@ _LAZY = {
     "Posterior": ("spbn.inference", "Posterior"),
     "RowScorer": ("spbn.scorer", "RowScorer"),
     "compare_models": ("spbn.learning.comparison", "compare_models"),
-    "distributed": ("spbn.dask", None),
+    "distributed": ("spbn.learning.distributed", None),
     "explain": ("spbn.diagnostics", None),
     "load_scorer": ("spbn.scorer", "load_scorer"),
     "pgmpy": ("spbn.pgmpy", None),

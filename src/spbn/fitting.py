@@ -15,7 +15,7 @@ from spbn.nodes.families import Family, named_batch
 from spbn.nodes.family_scorer import FamilyScorer
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
-from spbn.rows.store import FitSettings
+from spbn.rows.store import FitSettings, RemoteRows
 from spbn.structure import Structure
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
@@ -28,7 +28,7 @@ MOST_POOLED = 2_000  # rows of all fillings of a table
 
 def fit_what_can_be(
     structure: Structure,
-    table: Table,
+    rows: Table | RemoteRows,
     settings: FitSettings,
     *,
     required_arcs: Iterable[Arc] = (),
@@ -48,17 +48,17 @@ def fit_what_can_be(
     left_out: list[tuple[Arc, str]] = []
     for family in structure.families():
         try:
-            cpds[family.node] = fitted(table, family, settings)
+            cpds[family.node] = fitted(rows, family, settings)
             continue
         except FitError:
             pass
         kept: list[str] = []
-        cpds[family.node] = fitted(table, family._replace(parents=()), settings)
+        cpds[family.node] = fitted(rows, family._replace(parents=()), settings)
         for parent in sorted(family.parents, key=lambda name: (name, family.node) not in required):
             arc = (parent, family.node)
             parents = tuple(name for name in family.parents if name in {*kept, parent})
             try:
-                cpds[family.node] = fitted(table, family._replace(parents=parents), settings)
+                cpds[family.node] = fitted(rows, family._replace(parents=parents), settings)
                 kept.append(parent)
             except FitError as error:
                 if arc in required:
@@ -112,6 +112,6 @@ def typical_logpdf(
     return {node: float(m) for node, m in zip(structure.nodes, medians, strict=True) if np.isfinite(m)}
 
 
-def fitted(table: Table, family: Family, settings: FitSettings) -> CPD:
+def fitted(rows: Table | RemoteRows, family: Family, settings: FitSettings) -> CPD:
     """Fit the density of a node."""
-    return fit_node(family.type, table, family.node, family.parents, settings)
+    return fit_node(family.type, rows, family.node, family.parents, settings)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spbn.dask import local_workers
+from spbn.dask.client import local_workers
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,21 +10,22 @@ import pytest
 from scipy.optimize import minimize
 
 import spbn
-from spbn.dask import blends, fitting, mapreduce, row_cache
-from spbn.dask.mapreduce import Deal
-from spbn.dask.near import add_near, rows_at_a_time
-from spbn.dask.row_cache import Mixed
-from spbn.dask.rowstore import Holdings
-from spbn.dask.sources import opened
+from spbn.dask import densities, mixtures, plan, row_cache
+from spbn.dask.executor import LocalExecutor
+from spbn.dask.plan import FoldAssignment
+from spbn.dask.row_cache import rows_at_a_time
+from spbn.dask.rowstore import DaskRows
+from spbn.dask.shards import Shards
 from spbn.errors import ClusterError
 from spbn.nodes.blend import NODE_TYPE
-from spbn.nodes.families import Family, named_batch
-from spbn.nodes.scorers import BlendScorer
+from spbn.nodes.linear_gaussian import NODE_TYPE as LG
+from spbn.numerics.mixture_weights import MixtureSums, WeightSearch, mixing_weights
+from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table
-from workers.test_rows import FRAME, ROWS, held, in_memory, labels_of, written
+from workers.test_rows import FRAME, ROWS, held, in_memory, labels_of, score_of, shards_of, written
 
 pytestmark = pytest.mark.cluster
 
@@ -34,6 +36,12 @@ TWO_PARENTS = [("C", ["A", "B"], "blend"), ("A", ["B", "C"], "blend"), ("E", ["C
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return written(tmp_path_factory.mktemp("parts") / "data")
+
+
+def with_cache(shards, cache_bytes):
+    """The same rows, of which a process may keep fewer columns in memory."""
+    smaller = replace(shards.plan, cache_bytes=cache_bytes)
+    return replace(shards, plan=smaller, executor=LocalExecutor(smaller))
 
 
 @pytest.mark.parametrize("families", [FAMILIES, TWO_PARENTS])
@@ -62,15 +70,15 @@ def test_outliers_have_the_density_that_they_have_in_memory(tmp_path, names):
 
 @pytest.mark.parametrize("families", [FAMILIES, TWO_PARENTS])
 def test_little_memory_means_more_passes_and_the_same_numbers(folder, monkeypatch, families):
-    score, small = held(folder), held(folder)
-    rows = small._holdings.most_rows
-    object.__setattr__(small._holdings, "table_bytes", 8 * rows * 9)  # one family of two columns, and a bit
+    rows = shards_of(folder).most_rows
+    # That is enough for one family of two columns, and a bit.
+    score, small = held(folder), held(folder, table_bytes=8 * rows * 9)
     assert rows_at_a_time(8 * rows * 9) < rows / 1.5  # so that narrow kernels come in two parts
     np.testing.assert_allclose(small.local_many(families), score.local_many(families), rtol=1e-12)
     np.testing.assert_allclose(
         small.validation.local_many(families), score.validation.local_many(families), rtol=1e-12
     )
-    object.__setattr__(small._holdings, "table_bytes", 8 * rows * 7)
+    small = held(folder, table_bytes=8 * rows * 7)
     with pytest.raises(ClusterError, match=r"blends need 64 bytes for every row .* 1500 rows: use more work"):
         small.local("E", ["A"], "blend")
 
@@ -80,7 +88,7 @@ def test_kernels_that_no_grid_fits_are_added_up_pair_by_pair(folder, monkeypatch
     monkeypatch.setattr("spbn.kernels.spectral.boxes.MAX_CELLS", 5_000)
     families = [("B", ["A"], "blend")]
     np.testing.assert_allclose(held(folder).local_many(families), in_memory().local_many(families), atol=1e-6)
-    monkeypatch.setattr(blends, "MOST_PAIRS", 1e6)
+    monkeypatch.setattr(mixtures, "MOST_PAIRS", 1e6)
     score = held(folder)
     with pytest.warns(UserWarning, match=r"'A' and 'B' needs a grid .* without some of their kernels"):
         score.local_many(families)
@@ -88,32 +96,30 @@ def test_kernels_that_no_grid_fits_are_added_up_pair_by_pair(folder, monkeypatch
 
 def test_the_rows_of_others_do_not_take_the_place_of_a_workers_own(folder, monkeypatch):
     """Unless there is room for all of them."""
-    asked, original = [], mapreduce.Plan.rows
+    asked, original = [], plan.Plan.rows
 
     def rows(self, part, columns, *, cached=True):
         asked.append(cached)
         return original(self, part, columns, cached=cached)
 
-    monkeypatch.setattr(mapreduce.Plan, "rows", rows)
-    score = held(folder)
-    score.local("C", ["A", "B"], "blend")
+    monkeypatch.setattr(plan.Plan, "rows", rows)
+    held(folder).local("C", ["A", "B"], "blend")
     assert all(asked)
-    object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * len(FRAME.columns) - 1)
-    score.local("D", ["A", "B"], "blend")
-    assert asked.count(False) == len(score._holdings.plan.chunks)
-    kept_columns = set(mapreduce._CACHE._columns)
-    list(score._holdings.plan.rows(0, [4], cached=False))
-    assert set(mapreduce._CACHE._columns) == kept_columns
+    shards = with_cache(shards_of(folder), 8 * ROWS * len(FRAME.columns) - 1)
+    score_of(shards).local("D", ["A", "B"], "blend")
+    assert asked.count(False) == len(shards.plan.chunks)
+    kept_columns = set(plan._CACHE._columns)
+    list(shards.plan.rows(0, [4], cached=False))
+    assert set(plan._CACHE._columns) == kept_columns
 
 
 def test_blocks_are_the_same_from_files_and_from_memory(tmp_path, monkeypatch):
     """Densities are kept by block, and columns may be in memory at one time and not at another."""
     monkeypatch.setattr("spbn.dask.sources.ROWS_AT_A_TIME", 400)
     folder = written(tmp_path / "data", FRAME, [0, ROWS])
-    score = held(folder)
-    object.__setattr__(score._holdings, "table_bytes", 8 * ROWS * 20)  # of all three families
-    object.__setattr__(score._holdings.plan, "cache_bytes", 8 * ROWS * 4)  # not of all five columns
-    mapreduce._CACHE._columns.clear()
+    # There is room for all three families, and not for all five columns.
+    score = score_of(with_cache(shards_of(folder, table_bytes=8 * ROWS * 20), 8 * ROWS * 4))
+    plan._CACHE._columns.clear()
     families = [("B", ["A"], "blend"), ("D", ["C"], "blend"), ("E", [], "blend")]
     expected = in_memory(cuts=[0, ROWS])
     np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-6)
@@ -133,7 +139,7 @@ def test_a_network_of_blends_is_found_and_compact_from_birth(folder, client, mon
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
     np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
     # The weights are found in other folds than those of a fit in memory.
-    labels = labels_of(Deal(0, 10, 0.0))
+    labels = labels_of(FoldAssignment(0, 10, 0.0))
     monkeypatch.setattr("spbn.nodes.blend.fold_labels", lambda *_: labels)
     exact = spbn.BayesianNetwork.fit(expected.structure, FRAME[names])
     far = pd.DataFrame(np.full((1, 3), 30.0), columns=names)
@@ -147,34 +153,33 @@ def test_a_network_of_blends_is_found_and_compact_from_birth(folder, client, mon
 
 def test_kernels_without_a_table_are_left_out_of_the_network_with_a_warning(folder, monkeypatch):
     """The weights of the others are those that they have without them."""
-    names, deal = ("A", "B", "C"), Deal(1, 3, 0.0)
-    monkeypatch.setattr(fitting, "FEW_ROWS", 0)
-    monkeypatch.setattr(fitting, "MAX_CELLS", 2_500_000)
-    holdings = Holdings.of(opened(folder, only=names), deal)
-    family = Family("C", ("A", "B"), NODE_TYPE)
+    names, deal = ("A", "B", "C"), FoldAssignment(1, 3, 0.0)
+    monkeypatch.setattr(densities, "FEW_ROWS", 0)
+    monkeypatch.setattr(densities, "MAX_CELLS", 2_500_000)
+    monkeypatch.setattr("spbn.nodes.blend.FOLDS", deal.folds)
+    rows = DaskRows.folds(shards_of(folder, deal), FitSettings())
     with pytest.warns(UserWarning, match=r"'C' given 'A' and 'B' is .* without .*: 85 % narrow kernels\. "):
-        node = fitting.blend(family, holdings, "scott")
+        node = NODE_TYPE.fit_rows(rows, "C", ("A", "B"), FitSettings())
     left = np.array(node.mixture) > 0.0
     assert not left[0]
-    bench = MemoryRows(Partition.folds(as_table(FRAME[list(names)]), labels_of(deal)), FitSettings())
-    batch = named_batch(names, [("C", ["A", "B"], NODE_TYPE)])
-    ((_, components),) = BlendScorer(bench)._components(batch)
-    expected, _ = spbn.numerics.mixture_weights.mixing_weights(components[0][left])
+    memory = MemoryRows(Partition.folds(as_table(FRAME[list(names)]), labels_of(deal)))
+    ((_, found),) = memory.mixtures(FamilyBatch.single(names), memory.scorer(LG))
+    expected, _ = mixing_weights(found.components[0][left])
     np.testing.assert_allclose(np.array(node.mixture)[left], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("at", [row_cache.mix, add_near])
+@pytest.mark.parametrize("at", [row_cache.mixture_sums, row_cache.cache_pairwise])
 def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch, at):
     """What they kept is made again."""
-    original, killed = Holdings.go_over, []
+    original, killed = Shards.map, []
 
-    def go_over(self, function, *arguments, **options):
+    def mapped(self, function, *arguments, **options):
         if not killed and function is at:
             killed.append(min(processes.run(os.getpid).values()))
             os.kill(killed[0], signal.SIGKILL)
         return original(self, function, *arguments, **options)
 
-    monkeypatch.setattr(Holdings, "go_over", go_over)
+    monkeypatch.setattr(Shards, "map", mapped)
     there = held(folder, client=processes)
     families = [("A", [], "blend"), ("C", ["A", "B"], "blend")]
     found = there.local_many(families)
@@ -183,7 +188,7 @@ def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch, 
 
 
 def test_densities_that_are_lost_again_and_again_are_an_error(folder, monkeypatch):
-    monkeypatch.setattr(blends, "mix", lambda *_: None)
+    monkeypatch.setattr(mixtures, "mixture_sums", lambda *_: None)
     with pytest.raises(ClusterError, match="workers lost the densities that they should keep 4 times"):
         held(folder).local("A", [], "blend")
 
@@ -193,16 +198,13 @@ def test_weights_from_sums_are_the_best(seed):
     """Against a general optimiser, and the sums of two halves of the rows."""
     rng = np.random.default_rng(seed)
     log_densities = rng.normal(size=(3, 200)) * rng.uniform(0.1, 3.0, size=(3, 1))
-    climb = blends._Climb.of(3, 200)
+    search = WeightSearch.of(3, 200)
     for _ in range(50):
-        halves = [
-            Mixed(*spbn.numerics.mixture_weights.mixing_sums(half, climb.trial), np.ones(3, dtype=bool))
-            for half in np.split(log_densities, 2, axis=1)
-        ]
-        climb.learn(row_cache.added(halves))
-        if climb.is_done:
+        halves = [MixtureSums.of(half, search.trial) for half in np.split(log_densities, 2, axis=1)]
+        search.update(MixtureSums.add(halves))
+        if search.is_done:
             break
-    assert climb.is_done
+    assert search.is_done
 
     def loss(free):
         weights = np.exp(free - np.logaddexp.reduce(free))
@@ -211,20 +213,20 @@ def test_weights_from_sums_are_the_best(seed):
 
     found = minimize(loss, np.zeros(3), tol=1e-12)
     best = np.exp(found.x - np.logaddexp.reduce(found.x))
-    np.testing.assert_allclose(climb.trial, best, atol=1e-4)
-    mixed = np.log(climb.trial @ np.exp(log_densities)).sum()
-    np.testing.assert_allclose(climb.total, mixed, rtol=1e-10)
+    np.testing.assert_allclose(search.trial, best, atol=1e-4)
+    mixed = np.log(search.trial @ np.exp(log_densities)).sum()
+    np.testing.assert_allclose(search.total, mixed, rtol=1e-10)
 
 
 def test_every_row_is_kept_once(folder):
-    score = held(folder)
-    score.local("B", ["A"], "blend")
-    entries = [key for key in row_cache.STORE._kept if key[0] == score._holdings.plan.number]
+    shards = shards_of(folder)
+    score_of(shards).local("B", ["A"], "blend")
+    entries = [key for key in row_cache.CACHE._arrays if key[0] == shards.plan.number]
     rows = {}
     for number, part, key in entries:
-        arrays = row_cache.STORE._kept[number, part, key].values()
+        arrays = row_cache.CACHE._arrays[number, part, key].values()
         assert all(np.isfinite(array).all() for array in arrays)
         rows[key] = rows.get(key, 0) + sum(map(len, arrays))
-    training = ROWS - int((labels_of(Deal(0, 5, 0.2)) == 5).sum())
+    training = ROWS - int((labels_of(FoldAssignment(0, 5, 0.2)) == 5).sum())
     assert set(rows.values()) == {training}
     assert len(rows) == 8

@@ -1,6 +1,7 @@
 """Discrete columns of rows over workers: levels, counts, scores and networks as in memory."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spbn
-from spbn.dask import counting
+from spbn.dask import mapreduce
 from spbn.dask.levels import with_levels
-from spbn.dask.mapreduce import Deal
-from spbn.dask.rowstore import Holdings
-from spbn.dask.scores import HeldBIC, HeldLikelihood
-from spbn.dask.sources import opened
-from spbn.dask.tables import SetTotals
+from spbn.dask.plan import FoldAssignment
+from spbn.dask.rowstore import DaskRows
+from spbn.dask.shards import Shards
+from spbn.dask.sources import open_source
 from spbn.errors import DataError
 from spbn.nodes.families import named_batch
+from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table
 
 pytestmark = pytest.mark.cluster
 
 ROWS = 1200
 CUTS = [0, 100, 350, 351, 800, 1200]
-DEAL = Deal(0, 4, 0.2)
+DEAL = FoldAssignment(0, 4, 0.2)
 
 
 def mixed(rows=ROWS, seed=0):
@@ -75,13 +76,19 @@ def in_memory(frame=FRAME, discrete=("number",), cuts=CUTS, **settings):
     )
 
 
-def holdings_of(data, deal=DEAL, client=None, discrete=("number",)):
-    return Holdings.of(with_levels(opened(data, discrete=discrete), discrete, client), deal, client)
+def shards_of(data, deal=DEAL, client=None, discrete=("number",), **limits):
+    source = with_levels(open_source(data, discrete=discrete), discrete, client)
+    return replace(Shards.of(source, deal, client), **limits)
 
 
-def held(data, client=None, **settings):
-    holdings = holdings_of(data, client=client)
-    return HeldLikelihood(holdings, SetTotals(holdings, "scott"), **settings)
+def score_of(shards, smoothing=1.0):
+    rows = DaskRows.folds(shards, FitSettings(smoothing=smoothing))
+    return spbn.scores.ValidatedLikelihood.of_rows(rows, rows.validation)
+
+
+def held(data, client=None, smoothing=1.0, **limits):
+    """The score of rows that workers hold, with other limits of memory than those of workers."""
+    return score_of(shards_of(data, client=client, **limits), smoothing)
 
 
 TABLES = [
@@ -109,16 +116,6 @@ def test_some_folds_lack_what_a_configuration_needs():
     assert (kind[labels == DEAL.folds] == "quince").any()
 
 
-@pytest.mark.parametrize("workers", [False, True])
-def test_scores_equal_those_in_memory(folder, client, workers):
-    expected = in_memory()
-    score = held(folder, client=client if workers else None)
-    for ours, theirs in ((score, expected), (score.validation, expected.validation)):
-        np.testing.assert_allclose(ours.local_many(TABLES), theirs.local_many(TABLES), rtol=1e-12)
-        np.testing.assert_allclose(ours.local_many(LINES), theirs.local_many(LINES), rtol=1e-9)
-        np.testing.assert_allclose(ours.local_many(KERNELS), theirs.local_many(KERNELS), atol=1e-6)
-
-
 BLENDS = [
     ("a", ["kind"], "blend"),
     ("b", ["a", "flag"], "blend"),
@@ -128,12 +125,10 @@ BLENDS = [
 ]
 
 
-@pytest.mark.parametrize("workers", [False, True])
-def test_so_do_blends(folder, client, workers):
-    expected, score = in_memory(), held(folder, client=client if workers else None)
-    families = BLENDS[:2] if workers else BLENDS
+def test_blends_equal_those_in_memory(folder):
+    expected, score = in_memory(), held(folder)
     for ours, theirs in ((score, expected), (score.validation, expected.validation)):
-        np.testing.assert_allclose(ours.local_many(families), theirs.local_many(families), atol=1e-6)
+        np.testing.assert_allclose(ours.local_many(BLENDS), theirs.local_many(BLENDS), atol=1e-6)
 
 
 def starving(seed):
@@ -147,8 +142,7 @@ def starving(seed):
 @pytest.mark.parametrize("seed", [0, 1, 4])
 def test_starved_configurations_are_scored_as_in_memory(tmp_path, seed):
     frame, cuts = starving(seed)
-    holdings = holdings_of(written(tmp_path / "data", frame, cuts), discrete=("group",))
-    score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
+    score = score_of(shards_of(written(tmp_path / "data", frame, cuts), discrete=("group",)))
     expected = in_memory(frame, ("group",), cuts=cuts)
     for ours, theirs in ((score, expected), (score.validation, expected.validation)):
         for kind, most in (("lg", 1e-8), ("ckde", 1e-5), ("blend", 1e-6)):
@@ -161,20 +155,19 @@ def test_starved_configurations_are_scored_as_in_memory(tmp_path, seed):
 def test_a_blend_that_some_fold_cannot_fit_gives_way_to_that_of_all_rows(tmp_path, seed):
     """In all rows of the configuration; in memory, in the folds in question only."""
     frame, cuts = starving(seed)
-    holdings = holdings_of(written(tmp_path / "data", frame, cuts), discrete=("group",))
-    score = HeldLikelihood(holdings, SetTotals(holdings, "scott"))
-    bench = in_memory(frame, ("group",), cuts=cuts)._training._bench
+    score = score_of(shards_of(written(tmp_path / "data", frame, cuts), discrete=("group",)))
+    memory = in_memory(frame, ("group",), cuts=cuts)._training._scorer.store
     blend = spbn.NodeType.BLEND
     batch = named_batch(tuple(frame.columns), [("y", ["x"], blend)])
-    parts = bench.parts((0,))
-    total, lacking, gave_way = 0.0, parts.starved.copy(), 0
-    for part in parts.by_configuration.values():
-        (found,) = part.bench.scorer(blend).totals(batch.among(~bench.partition.table.discrete))
+    division = memory.division((0,))
+    total, lacking, gave_way = 0.0, division.starved.copy(), 0
+    for part in division.parts.values():
+        (found,) = part.rows.scorer(blend).totals(division.families(batch))
         if np.isfinite(found):
             total += found
         else:
             lacking[part.places], gave_way = True, gave_way + 1
-    total += bench.asking(lacking).scorer(blend).rows(batch).sum()
+    total += division.rest(lacking).scorer(blend).rows(batch).sum()
     assert gave_way
     np.testing.assert_allclose(score.local("y", ["x", "group"], "blend"), total, atol=1e-6)
 
@@ -192,11 +185,11 @@ def test_families_that_no_type_admits_are_impossible(folder):
 
 
 def test_bic_equals_that_in_memory(folder, client):
-    holdings = holdings_of(folder, Deal(0, 1, 0.0), client)
+    rows = DaskRows.folds(shards_of(folder, FoldAssignment(0, 1, 0.0), client), FitSettings(smoothing=0.0))
     expected = spbn.scores.BIC(as_table(FRAME, training=True, missing="error", discrete=["number"]))
     families = [*TABLES, *LINES]
     np.testing.assert_allclose(
-        HeldBIC(holdings).local_many(families), expected.local_many(families), rtol=1e-9
+        spbn.scores.BIC.of_rows(rows).local_many(families), expected.local_many(families), rtol=1e-9
     )
 
 
@@ -218,7 +211,7 @@ def test_tables_are_those_of_counts(folder, smoothing):
 def test_counts_of_parts_add_up(rows, cut):
     """To those of a plain count, whichever configurations a part lacks."""
     parts = [np.array(part, dtype=np.int64).reshape(-1, 2) for part in (rows[:cut], rows[cut:])]
-    found = counting.joined([counting._counted(part[:, 0], part[:, 1], 3) for part in parts])
+    found = mapreduce.add_counts([mapreduce.count_labels(part[:, 0], part[:, 1], 3) for part in parts])
     expected = Counter(rows)
     assert found.numbers.tolist() == sorted({number for number, _ in rows})
     for number, counts in zip(found.numbers.tolist(), found.counts.tolist(), strict=True):
@@ -226,8 +219,7 @@ def test_counts_of_parts_add_up(rows, cut):
 
 
 def test_moments_of_many_configurations_come_in_several_passes(folder):
-    score, small = held(folder), held(folder)
-    object.__setattr__(small._holdings, "table_bytes", 6 * 5 * 8 * 9 * 8)  # of six configurations
+    score, small = held(folder), held(folder, table_bytes=6 * 5 * 8 * 9 * 8)  # of six configurations
     families = [
         ("b", ["flag"], "lg"),
         ("b", ["kind"], "lg"),
@@ -242,8 +234,7 @@ def test_moments_of_many_configurations_come_in_several_passes(folder):
 
 
 def test_counts_of_many_families_come_in_several_passes(folder):
-    score, small = held(folder), held(folder)
-    object.__setattr__(small._holdings, "table_bytes", 8 * 5 * 24)  # of one family with 24 cells
+    score, small = held(folder), held(folder, table_bytes=8 * 5 * 24)  # of one family with 24 cells
     families = [
         ("flag", ["kind"], "discrete"),
         ("flag", ["size"], "discrete"),
@@ -263,19 +254,14 @@ def lazy(frame=FRAME, count=4):
     return dd.from_pandas(frame, npartitions=count)
 
 
-def columns_of(holdings):
-    every = list(range(len(holdings.names)))
-    parts = range(len(holdings.plan.chunks))
-    return np.concatenate([block for n in parts for block, _ in holdings.plan.rows(n, every)], axis=1)
-
-
 def test_levels_and_codes_are_those_in_memory(folder, client):
     table = as_table(FRAME, training=True, missing="error", discrete=["number"])
     assert table.levels["size"] == ("small", "large", "huge")  # of which the last does not occur
     for data in (folder, lazy(), client.persist(lazy())):
-        holdings = holdings_of(data, client=None if data is folder else client)
-        assert dict(holdings.plan.levels) == dict(table.levels)
-        np.testing.assert_array_equal(columns_of(holdings), table.columns)
+        rows = DaskRows.folds(shards_of(data, client=None if data is folder else client), FitSettings())
+        found = rows.table(table.names)
+        assert dict(found.levels) == dict(table.levels)
+        np.testing.assert_array_equal(found.columns, table.columns)
 
 
 def test_levels_of_categories_that_differ_between_parts(tmp_path):
@@ -284,13 +270,13 @@ def test_levels_of_categories_that_differ_between_parts(tmp_path):
     then = pd.DataFrame({"x": pd.Categorical(["a", "c"] * 5, categories=["a", "c"]), "y": ["t", None] * 5})
     for number, frame in enumerate((first, then)):
         frame.to_parquet(tmp_path / f"{number}.parquet")
-    found = with_levels(opened(tmp_path), ())
+    found = with_levels(open_source(tmp_path), ())
     assert found.levels == {"x": ("c", "b", "a"), "y": ("t", "u", "v")}
 
 
 def test_numbers_are_levels_only_where_they_are_said_to_be(folder):
-    assert "number" not in with_levels(opened(folder), ()).levels
-    found = with_levels(opened(folder, discrete=["number", "c"]), ["number", "c"])
+    assert "number" not in with_levels(open_source(folder), ()).levels
+    found = with_levels(open_source(folder, discrete=["number", "c"]), ["number", "c"])
     assert found.levels["number"] == ("0", "1", "2")
     assert list(map(float, found.levels["c"])) == sorted(FRAME["c"])
     with pytest.raises(DataError, match=r"discrete names unknown columns: 'x'. The files have 'a'"):
@@ -307,13 +293,14 @@ def test_text_that_names_the_rows_is_refused(tmp_path, monkeypatch):
         with pytest.raises(DataError, match=r"'day' holds dates or times.*pass discrete=\['day'\]"):
             spbn.distributed.learn(data, drop=["name"])
         assert (
-            len(with_levels(opened(data, discrete=["name"], drop=["day"]), ["name"]).levels["name"]) == ROWS
+            len(with_levels(open_source(data, discrete=["name"], drop=["day"]), ["name"]).levels["name"])
+            == ROWS
         )
         with monkeypatch.context() as patch:
             patch.setattr("spbn.dask.levels.MOST_VALUES", 700)
             for given in (["name"], ()):
                 with pytest.raises(DataError, match="'name' has more than 700 different values in 1200 rows"):
-                    with_levels(opened(data, discrete=given, drop=["day"]), given)
+                    with_levels(open_source(data, discrete=given, drop=["day"]), given)
 
 
 def test_other_objects_are_refused():
@@ -337,11 +324,11 @@ def test_holes_in_discrete_columns(tmp_path):
     folder = written(tmp_path / "data", frame)
     with pytest.raises(DataError, match=r"00.parquet: 1 value is missing or infinite in column 'kind'"):
         spbn.distributed.learn(folder)
-    source = with_levels(opened(folder, discrete=["number"]), ["number"])
-    holdings = Holdings.of(source, DEAL, missing="drop")
-    assert holdings.every.count == ROWS - 6
-    assert holdings.plan.levels["number"] == ("0", "1", "2")
-    assert holdings.plan.levels["flag"] == ("False", "True")
+    source = with_levels(open_source(folder, discrete=["number"]), ["number"])
+    shards = Shards.of(source, DEAL, missing="drop")
+    assert shards.every.count == ROWS - 6
+    assert shards.plan.levels["number"] == ("0", "1", "2")
+    assert shards.plan.levels["flag"] == ("False", "True")
 
 
 def test_numbers_that_are_not_there_are_no_level(tmp_path):
@@ -351,9 +338,9 @@ def test_numbers_that_are_not_there_are_no_level(tmp_path):
 
     values = np.array([2.0, np.nan, 1.5, 2.0, 1.5] * 10)
     write_table(pa.table({"x": pa.array(values), "y": np.arange(50.0)}), tmp_path / "x.parquet")
-    source = with_levels(opened(tmp_path, discrete=["x"]), ["x"])
+    source = with_levels(open_source(tmp_path, discrete=["x"]), ["x"])
     assert source.levels == {"x": ("1.5", "2")}
-    assert Holdings.of(source, DEAL, missing="drop").every.count == 40
+    assert Shards.of(source, DEAL, missing="drop").every.count == 40
 
 
 @pytest.mark.parametrize(
@@ -365,8 +352,6 @@ def test_numbers_that_are_not_there_are_no_level(tmp_path):
     ],
 )
 def test_a_search_finds_the_network_in_memory(folder, client, settings, score, tmp_path):
-    from spbn.rows.store import FitSettings
-
     names = settings.get("columns", list(FRAME.columns))
     discrete = ["number"] if "number" in names else []
     smoothing = settings.get("smoothing", 1.0)
@@ -412,7 +397,7 @@ def test_a_network_of_blends_is_the_one_in_memory(folder, monkeypatch):
     np.testing.assert_allclose(found.search.score, expected.score, atol=1e-6)
     assert set(found.structure.arcs) == {("kind", "a"), ("a", "b")}
     # The weights are found in other folds than those of a fit in memory.
-    labels = labels_of(Deal(0, 10, 0.0))
+    labels = labels_of(FoldAssignment(0, 10, 0.0))
     mine = [FRAME["kind"] == level for level in FRAME["kind"].unique()] + [FRAME["kind"] != ""]
     by_count = {int(rows.sum()): np.unique(labels[rows], return_inverse=True)[1] for rows in mine}
     monkeypatch.setattr("spbn.nodes.blend.fold_labels", lambda rows, *_: by_count[rows])
@@ -459,15 +444,15 @@ def test_margins_leave_levels_alone(folder, client):
     ],
 )
 def test_what_cannot_be_is_refused(folder, settings, message):
-    with pytest.raises(spbn.SpbnError, match=message):
+    with pytest.raises(spbn.errors.SpbnError, match=message):
         spbn.distributed.learn(folder, **settings)
 
 
 def test_a_level_that_appears_later_is_refused(tmp_path):
     folder = written(tmp_path / "data")
-    source = with_levels(opened(folder), ())
+    source = with_levels(open_source(folder), ())
     FRAME[:100].assign(kind="kiwi").to_parquet(folder / "00.parquet", index=False)
     with pytest.raises(
         DataError, match=r"'kind' of .*00.parquet has the level 'kiwi', which it did not have"
     ):
-        Holdings.of(source, DEAL)
+        Shards.of(source, DEAL)

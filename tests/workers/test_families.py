@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn.dask import client, connected, executor, local_workers
-from spbn.dask.executor import DaskCrew
+from spbn.dask import client, executor
+from spbn.dask.client import connected, local_workers
+from spbn.dask.executor import DaskExecutor
 from spbn.dask.families import dealt, spread
 from spbn.errors import ArgumentError, ClusterError, PackageError
 from spbn.nodes.families import families_of, named_batch
@@ -84,8 +85,8 @@ def test_only_what_takes_long_is_sent(client):
     score = spbn.scores.CVLikelihood(table)
     spread_score = spread(client, table, score, spbn.scores.CVLikelihood)
     sent = []
-    original = spread_score._crew.map
-    spread_score._crew.map = lambda f, tasks, homes: sent.extend(tasks) or original(f, tasks, homes)
+    original = spread_score._executor.map
+    spread_score._executor.map = lambda f, tasks, at: sent.extend(tasks) or original(f, tasks, at)
     families = [("a", ["b"], "lg"), ("b", ["a"], "ckde"), ("a", ["b"], "ckde"), ("c", [], "lg")]
     assert np.array_equal(spread_score.local_many(families), score.local_many(families))
     assert [family.type.name for batch, _ in sent for family in families_of(batch)] == ["ckde", "ckde"]
@@ -144,7 +145,7 @@ def slowly(shared, seconds):
 
 
 def test_tasks_whose_data_is_lost_are_done_again(client):
-    workers = DaskCrew(client, "shared")
+    workers = DaskExecutor(client, "shared")
     client.cancel(workers._shared_once())
     assert sorted(workers.map(slowly, [(0.0,), (0.0,)])) == [(0, "shared"), (1, "shared")]
 
@@ -152,7 +153,7 @@ def test_tasks_whose_data_is_lost_are_done_again(client):
 def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
     from distributed.comm import CommClosedError
 
-    workers, original, failed = DaskCrew(client, "shared"), client.scatter, []
+    workers, original, failed = DaskExecutor(client, "shared"), client.scatter, []
 
     def scatter(*arguments, **options):
         if len(failed) < 2:
@@ -172,20 +173,20 @@ def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
 @pytest.mark.parametrize("pinned", [False, True])
 def test_nobody_waits_for_a_worker_that_died_unnoticed(processes, pinned):
     """Sending to all of them would: the scheduler does not know yet."""
-    workers = DaskCrew(processes, "shared")
-    homes = workers.homes
+    workers = DaskExecutor(processes, "shared")
+    addresses = workers.addresses
     os.kill(min(processes.run(os.getpid).values()), signal.SIGKILL)
     tasks = [(str(number),) for number in range(6)]
-    found = dict(workers.map(joined, tasks, homes=homes * 3, common=("c",), pinned=pinned))
+    found = dict(workers.map(joined, tasks, addresses=addresses * 3, common=("c",), pinned=pinned))
     assert found == {number: f"shared {number} c" for number in range(6)}
 
 
-def test_pinned_tasks_are_done_at_their_homes_only(client):
+def test_pinned_tasks_are_done_at_their_addresses_only(client):
     """The other worker has nothing to do, and may not take any."""
-    workers = DaskCrew(client, "shared")
-    for home in workers.homes:
-        found = dict(workers.map(whereabouts, [(0.1,)] * 8, homes=[home] * 8, pinned=True))
-        assert set(found.values()) == {home}
+    workers = DaskExecutor(client, "shared")
+    for address in workers.addresses:
+        found = dict(workers.map(whereabouts, [(0.1,)] * 8, addresses=[address] * 8, pinned=True))
+        assert set(found.values()) == {address}
 
 
 def whereabouts(shared, seconds):
@@ -207,7 +208,7 @@ def lose(shared, number):
 
 def test_work_that_kills_its_workers_is_given_up(client):
     with pytest.raises(ClusterError, match="2 of 2 tasks could not be done in 4 attempts"):
-        list(DaskCrew(client, None).map(lose, [(1,), (2,)]))
+        list(DaskExecutor(client, None).map(lose, [(1,), (2,)]))
 
 
 def test_errors_of_workers_are_those_of_spbn(client):
@@ -218,7 +219,7 @@ def test_errors_of_workers_are_those_of_spbn(client):
 def test_workers_use_one_thread_each(client):
     import numba
 
-    counts = [count for _, count in DaskCrew(client, None).map(threads_of, [(), (), ()])]
+    counts = [count for _, count in DaskExecutor(client, None).map(threads_of, [(), (), ()])]
     assert counts == [1, 1, 1]
     with executor.using_threads(1):
         assert numba.get_num_threads() == 1
@@ -234,8 +235,8 @@ def threads_of(shared):
 def test_node_types_that_workers_lack_are_named(client):
     table = as_table(FRAME)
     spread_score = spread(client, table, spbn.scores.CVLikelihood(table), spbn.scores.CVLikelihood)
-    sent = spread_score._crew._shared
-    spread_score._crew._shared = sent._replace(types=(*sent.types, "laplace"))
+    sent = spread_score._executor._shared
+    spread_score._executor._shared = sent._replace(types=(*sent.types, "laplace"))
     with pytest.raises(ClusterError, match="'laplace' are needed: import the module that registers"):
         spread_score.local("a", ["b"], "ckde")
 
@@ -257,7 +258,7 @@ import importlib.util
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "distributed" else found(name, *rest)
 import spbn
-from spbn.dask import connected, local_workers
+from spbn.dask.client import connected, local_workers
 frame = {"a": [1.0, 2.0, 3.0, 2.5], "b": [1.0, 3.0, 2.0, 5.0]}
 def enter(context):
     with context:

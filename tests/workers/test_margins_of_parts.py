@@ -7,18 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn.dask.mapreduce import Deal
-from spbn.dask.margins import fitted
-from spbn.dask.rowstore import Holdings
-from spbn.dask.sources import opened
+from spbn.dask.margins import fit_margins
+from spbn.dask.plan import FoldAssignment
 from spbn.errors import ArgumentError
 from spbn.tables.reader import as_table
 from spbn.transforms import Margins, YeoJohnson
-from workers.test_rows import CUTS, FRAME, labels_of, written
+from workers.test_rows import CUTS, FRAME, labels_of, shards_of, written
 
 pytestmark = pytest.mark.cluster
 
-DEAL = Deal(0, 1, 0.0)
+DEAL = FoldAssignment(0, 1, 0.0)
 SKEWED = FRAME.assign(A=np.exp(FRAME["A"]), B=-np.exp(0.5 * FRAME["B"]), E=1e6 + FRAME["E"])
 
 
@@ -35,7 +33,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.parametrize("workers", [False, True])
 def test_transforms_are_those_of_the_table(folder, client, workers):
-    found = fitted(Holdings.of(opened(folder), DEAL, client if workers else None))
+    found = fit_margins(shards_of(folder, DEAL, client if workers else None))
     expected = Margins.fit(as_table(SKEWED))
     for name, column in expected.columns.items():
         ours = found.columns[name]
@@ -73,16 +71,16 @@ def _one_column(column):
         names, centre, every = ("x",), np.zeros(1), Moments.of(column[None])
         discrete = np.zeros(1, dtype=bool)
 
-        def go_over(self, function, asked):
+        def map(self, function, asked):
             with pytest.MonkeyPatch.context() as patch:
                 parts = np.array_split(column, [17])
                 out = []
                 for part in parts:
                     patch.setattr("spbn.dask.margins.blocks", lambda *_, p=part: [Block(p)])
-                    out.append(spreads(type("Plan", (), {"deal": DEAL}), [0], asked))
+                    out.append(spreads(type("Plan", (), {"assignment": DEAL}), [0], asked))
                 return out
 
-    return fitted(Held()).columns["x"]
+    return fit_margins(Held()).columns["x"]
 
 
 def test_a_network_lives_in_the_transformed_columns(folder, client):
@@ -92,7 +90,7 @@ def test_a_network_lives_in_the_transformed_columns(folder, client):
     margins = Margins.fit(as_table(SKEWED))
     table = margins.transformed(as_table(SKEWED))
     moved = pd.DataFrame(table.columns.T, columns=table.names)
-    labels = labels_of(Deal(0, 5, 0.2))
+    labels = labels_of(FoldAssignment(0, 5, 0.2))
     train, test = moved[labels < 5], moved[labels == 5]
     score = spbn.scores.ValidatedLikelihood(train, folds=labels[labels < 5], validation=test)
     start = spbn.Structure(FRAME.columns, types="lg")

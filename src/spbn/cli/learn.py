@@ -137,7 +137,7 @@ def _learned(
 ) -> Network:
     """Learn from a table, from rows that follow each other, or from parts of a table."""
     if frame is None:
-        from spbn.dask import learn as learn_from_parts
+        from spbn.learning.distributed import learn as learn_from_parts
 
         return learn_from_parts([source.path for source in lesson.files], **settings)
     if axis is not None:

@@ -254,7 +254,7 @@ class Lesson:
 
     def read_later(self) -> dict[str, Any]:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
-        from spbn.dask.sources import opened
+        from spbn.dask.sources import open_source
 
         given = self.given
         refused = {
@@ -274,7 +274,7 @@ class Lesson:
                 f"time: put them into one file, or leave the option out."
             )
         paths = [source.path for source in self.files]
-        source = opened(paths, drop=self.drop, only=self.columns, discrete=self.discrete)
+        source = open_source(paths, drop=self.drop, only=self.columns, discrete=self.discrete)
         settings = self.settings(source.names)
         for name in ("algorithm", "test", "alpha"):
             del settings[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -75,11 +76,16 @@ def local_workers(count: int, *, memory: str | int | float = "auto", processes: 
             memory_limit=memory,
             dashboard_address="127.0.0.1:0",
             silence_logs=50,
-            preload=["spbn.dask.preload"] if processes else [],
+            preload=["spbn.dask.client"] if processes else [],
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
+
+
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the process that waits for the results, which then ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

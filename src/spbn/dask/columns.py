@@ -1,7 +1,4 @@
-"""Columns of a part of the rows, as they are read: as numbers, or as places among their levels.
-
-They are arrays of pyarrow or Series of pandas.
-"""
+"""Columns of a part of the rows, arrays of pyarrow or Series of pandas: as numbers, or as level codes."""
 
 from __future__ import annotations
 

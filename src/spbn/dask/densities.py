@@ -1,14 +1,16 @@
 """Kernel densities of sets of columns, made of rows that workers hold.
 
 In one pass the workers put their rows on grids; the grids are added up, and those of the folds subtracted.
-What comes of it can be read at any rows in another pass (`passes.read_tables`, `kept.keep`). Rows that a
-table cannot answer, because they are isolated, are collected, and every worker adds up its kernels at them
-one by one.
+What comes of it can be read at any rows in another pass (`mapreduce.read_tables`,
+`row_cache.cache_densities`). Rows that a table cannot answer, because they are isolated, are collected, and
+every worker adds up its kernels at them one by one. Some rows that a table can answer are checked, to see
+that it keeps its promise of 1e-6.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -18,25 +20,55 @@ import numpy as np
 from spbn._base.arrays import FloatArray
 from spbn.dask.mapreduce import (
     TAIL,
-    Adding,
+    DensityRequest,
+    KernelRequest,
+    OutpostRequest,
     Reading,
-    Spreading,
-    Tails,
+    TableRequest,
+    TailRequest,
     add_kernels,
-    joined_tails,
+    join_readings,
+    join_tails,
+    outposts,
+    read_tables,
     spread,
     tails,
 )
-from spbn.dask.rowstore import Holdings
-from spbn.errors import ArgumentError
+from spbn.dask.shards import Shards
+from spbn.errors import ArgumentError, quoted
 from spbn.kernels import estimates as bandwidths
+from spbn.kernels.compressed import CompactKernels
+from spbn.kernels.compression import (
+    FEW_ROWS,
+    LEAST_TOLERANCE,
+    assemble,
+    box_around,
+    compact_rows,
+    extent_of,
+    grain_of,
+    rounded_centre,
+    rounded_outposts,
+)
 from spbn.kernels.estimates import ALIKE, Estimate, grouped
 from spbn.kernels.spectral import boxes
-from spbn.kernels.spectral.engine import REACH, SECONDS_A_CELL, SECONDS_A_PAIR, THRESHOLD
+from spbn.kernels.spectral.boxes import MAX_CELLS
+from spbn.kernels.spectral.engine import (
+    ATTEMPTS,
+    CHECKED,
+    DIMENSIONS,
+    REACH,
+    SECONDS_A_CELL,
+    SECONDS_A_PAIR,
+    THRESHOLD,
+)
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics import gaussian
 from spbn.rows.families import VariableSet
+from spbn.rows.store import Columns, TooLargeError
 
+#: In so many dimensions narrower kernels than CKDE's own would need grids of hundreds of millions of cells
+#: for every fold, while few rows are within their reach: they are added up pair by pair.
+PAIRWISE = DIMENSIONS
 MIDDLE = 28  # times `TAIL`: so few rows that no face of a box is moved beyond the tails
 
 
@@ -61,7 +93,7 @@ class Unit:
 
 
 @final
-class HeldDensities:
+class GridDensities:
     """How densities are made of rows over workers.
 
     Parameters
@@ -70,10 +102,10 @@ class HeldDensities:
         The rows that are going to be asked for, if not all: some of the same rows.
     """
 
-    def __init__(self, holdings: Holdings, rule: str, queries: Holdings | None = None) -> None:
-        self.holdings = holdings
+    def __init__(self, shards: Shards, rule: str, queries: Shards | None = None) -> None:
+        self.shards = shards
         self.rule = rule
-        self.queries = holdings if queries is None else queries
+        self.queries = shards if queries is None else queries
 
     def estimates(
         self, number: int, variables: VariableSet, labels: Sequence[int], scale: float = 1.0
@@ -119,7 +151,7 @@ class HeldDensities:
 
     def _whitener(self, variables: VariableSet, label: int) -> FloatArray | None:
         """Return the whitener of a set by the rows that the density at a label is made of."""
-        training, columns = self.holdings.training, list(variables.columns)
+        training, columns = self.shards.training, list(variables.columns)
         count = int(training.counts[label])
         if count < 2:
             return None
@@ -131,16 +163,16 @@ class HeldDensities:
         """Choose a grid for each group of densities by where the rows are; None if none fits."""
         if not groups:
             return []
-        centre = self.holdings.centre
+        centre = self.shards.centre
         asked = [
-            Tails(columns, centre[list(columns)], group.whitener, _labels(group.estimates))  # type: ignore[attr-defined]
+            TailRequest(columns, centre[list(columns)], group.whitener, _labels(group.estimates))  # type: ignore[attr-defined]
             for columns, group in groups
         ]
-        found = [joined_tails(parts) for parts in zip(*self.queries.go_over(tails, asked), strict=True)]
+        found = [join_tails(parts) for parts in zip(*self.queries.map(tails, asked), strict=True)]
         jobs = []
         for (columns, group), one, both in zip(groups, asked, found, strict=True):
             estimates, widest = group.estimates, group.widest  # type: ignore[attr-defined]
-            train = float(self.holdings.training.counts[[e.span for e in estimates]].mean())
+            train = float(self.shards.training.counts[[e.span for e in estimates]].mean())
             grid, _ = boxes.cheapest_grid(
                 standing_for(both),
                 REACH * widest,
@@ -156,7 +188,7 @@ class HeldDensities:
 
     def units(self, jobs: Sequence[Job]) -> Iterator[list[Unit]]:
         """Put together what is done in one pass, so that its tables fit into the memory of a worker."""
-        limit, room, together = self.holdings.table_bytes, 0, list[Unit]()
+        limit, room, together = self.shards.table_bytes, 0, list[Unit]()
         for job in jobs:
             assert job.lattice is not None
             labels = _labels(job.estimates)
@@ -172,15 +204,15 @@ class HeldDensities:
             if together:
                 yield together
                 room, together = 0, []
-            folds = tuple(range(self.holdings.folds))
-            (total,) = self._tables([Spreading(job.columns, job.lattice, (folds,))])[0]
+            folds = tuple(range(self.shards.folds))
+            (total,) = self._tables([TableRequest(job.columns, job.lattice, (folds,))])[0]
             step = max(1, int(limit / size))
             for start in range(0, len(labels), step):
                 yield [Unit(job, labels[start : start + step], total)]
         if together:
             yield together
 
-    def readings(self, units: Sequence[Unit]) -> tuple[list[Reading], list[Estimate]]:
+    def readings(self, units: Sequence[Unit]) -> tuple[list[DensityRequest], list[Estimate]]:
         """Make the densities of some units: from tables of the rows with each label."""
         asked = [self._spreading(unit) for unit in units]
         readings, estimates = [], []
@@ -189,46 +221,46 @@ class HeldDensities:
             by_label = dict(zip([slot[0] for slot in one.labels], found, strict=True))
             for estimate in unit.job.estimates:
                 if estimate.span in unit.labels:
-                    is_fold = estimate.span < self.holdings.folds
+                    is_fold = estimate.span < self.shards.folds
                     table = total - by_label[estimate.span] if is_fold else total
                     density = table.density(estimate.whitener)
-                    readings.append(Reading(unit.job.columns, density, estimate.span, THRESHOLD))
+                    readings.append(DensityRequest(unit.job.columns, density, estimate.span, THRESHOLD))
                     estimates.append(estimate)
         return readings, estimates
 
-    def exact(self, readings: Sequence[Reading], points: Sequence[FloatArray]) -> list[FloatArray]:
+    def exact(self, readings: Sequence[DensityRequest], points: Sequence[FloatArray]) -> list[FloatArray]:
         """Have kernels added up one by one: return the log-densities of each at its points."""
         asked = [
-            Adding(one.columns, one.density.lattice.centre, one.density.whitener, one.label, at)
+            KernelRequest(one.columns, one.density.lattice.centre, one.density.whitener, one.label, at)
             for one, at in zip(readings, points, strict=True)
         ]
         needed = [one for one in asked if one.points.shape[1]]
         sums: Iterator[FloatArray] = iter(())
         if needed:
-            found = zip(*self.holdings.go_over(add_kernels, needed), strict=True)
+            found = zip(*self.shards.map(add_kernels, needed), strict=True)
             sums = iter([np.logaddexp.reduce(parts) for parts in found])
         return [
             next(sums) - math.log(one.density.rows) if at.shape[1] else np.empty(0)
             for one, at in zip(readings, points, strict=True)
         ]
 
-    def _tables(self, asked: Sequence[Spreading]) -> list[list[RowTable]]:
+    def _tables(self, asked: Sequence[TableRequest]) -> list[list[RowTable]]:
         """Have tables made, and add up those of all groups."""
-        found = self.holdings.go_over(spread, asked)
+        found = self.shards.map(spread, asked)
         return [
             [RowTable.total(parts) for parts in zip(*of_one, strict=True)]
             for of_one in zip(*found, strict=True)
         ]
 
-    def _spreading(self, unit: Unit) -> Spreading:
+    def _spreading(self, unit: Unit) -> TableRequest:
         """Return the tables to make: of every fold of a unit, and of the others together if needed."""
         assert unit.job.lattice is not None
-        folds = range(self.holdings.folds)
+        folds = range(self.shards.folds)
         slots = [(label,) for label in unit.labels if label in folds]
         others = tuple(label for label in folds if label not in unit.labels)
         if unit.total is None and others:
             slots.append(others)  # type: ignore[arg-type]
-        return Spreading(unit.job.columns, unit.job.lattice, tuple(slots))
+        return TableRequest(unit.job.columns, unit.job.lattice, tuple(slots))
 
 
 def _labels(estimates: Sequence[Estimate]) -> tuple[int, ...]:
@@ -242,3 +274,156 @@ def standing_for(both: FloatArray) -> FloatArray:
         return low  # that is all rows
     middle = np.repeat(0.5 * (low[:, -1:] + high[:, :1]), MIDDLE * TAIL, axis=1)
     return np.concatenate([low, middle, high], axis=1)
+
+
+@final
+class SetTotals:
+    """The log-densities of sets of columns, summed over rows: prepared once, asked many times."""
+
+    def __init__(self, shards: Shards, rule: str, queries: Shards | None = None) -> None:
+        self.densities = GridDensities(shards, rule, queries)
+        self._shards = shards
+        self._known: dict[tuple[VariableSet, int], float] = {}
+
+    def by_label(self, sets: Sequence[VariableSet], labels: Sequence[int]) -> FloatArray:
+        """Return the log-densities of the rows of each label together, sets × labels.
+
+        Those of a fold are under kernels on the other folds; -inf where a bandwidth is singular.
+        """
+        unknown = [
+            s for s in dict.fromkeys(sets) if s.columns and any((s, m) not in self._known for m in labels)
+        ]
+        if unknown:
+            for variables, found in zip(unknown, self._found(unknown, labels), strict=True):
+                self._known.update({(variables, m): v for m, v in zip(labels, found.tolist(), strict=True)})
+        return np.array([[self._known[s, m] if s.columns else 0.0 for m in labels] for s in sets])
+
+    def _found(self, sets: Sequence[VariableSet], labels: Sequence[int]) -> FloatArray:
+        """Return sets × labels."""
+        place = {label: k for k, label in enumerate(labels)}
+        out = np.full((len(sets), len(labels)), -np.inf)
+        by_columns: dict[tuple[int, ...], list[Estimate]] = {}
+        for number, variables in enumerate(sets):
+            estimates = self.densities.possible_estimates(number, variables, labels)
+            if estimates:
+                by_columns.setdefault(variables.columns, []).extend(estimates)
+        jobs = self.densities.jobs(by_columns)
+        for job in jobs:
+            if job.lattice is None:
+                names = quoted(self._shards.names[c] for c in job.columns)
+                warnings.warn(
+                    f"the density of {names} needs a grid that does not fit into memory: families with these "
+                    f"columns are left out.",
+                    stacklevel=2,
+                )
+        for units in self.densities.units([job for job in jobs if job.lattice is not None]):
+            for estimate, total in self._summed(units):
+                out[estimate.number, place[estimate.span]] = total
+        return out
+
+    def _summed(self, units: Sequence[Unit]) -> Iterator[tuple[Estimate, float]]:
+        """Yield densities, and their logarithms summed over the rows of their labels."""
+        readings, estimates = self.densities.readings(units)
+        left = list(range(len(readings)))
+        exact: dict[int, float] = {}
+        for attempt in range(ATTEMPTS + 1):
+            found = self.densities.queries.map(read_tables, [readings[i] for i in left])
+            joined = [join_readings(parts) for parts in zip(*found, strict=True)]
+            wrong = []
+            for i, read, (isolated, worst) in zip(
+                left, joined, self._completed([readings[i] for i in left], joined), strict=True
+            ):
+                if worst > 0.0 and attempt < ATTEMPTS:
+                    readings[i] = readings[i]._replace(threshold=2.0 * worst)
+                    wrong.append(i)
+                    continue
+                exact[i] = read.total + read.rows * readings[i].density.log_peak + isolated
+                if worst > 0.0:
+                    exact[i] = -math.inf
+            left = wrong
+            if not left:
+                break
+        for i, estimate in enumerate(estimates):
+            yield estimate, exact[i]
+
+    def _completed(
+        self, readings: Sequence[DensityRequest], joined: Sequence[Reading]
+    ) -> list[tuple[float, float]]:
+        """Have kernels added up one by one where tables cannot answer, and at some rows to check.
+
+        Returns
+        -------
+        For every reading the log-density of its isolated rows together, and the greatest height of a row that
+        was found to be wrong.
+        """
+        points = [np.concatenate([read.isolated, read.checks], axis=1) for read in joined]
+        out = []
+        for one, read, values in zip(readings, joined, self.densities.exact(readings, points), strict=True):
+            few = read.isolated.shape[1]
+            worst = worst_height(one, read.heights, values[few:])
+            out.append((float(values[:few].sum()), worst))
+        return out
+
+
+def worst_height(reading: DensityRequest, heights: FloatArray, values: FloatArray) -> float:
+    """Return the greatest height of a row that was checked and found wrong; 0 if none was."""
+    errors = np.abs(np.log(heights) + reading.density.log_peak - values)
+    return float(heights[~(errors <= CHECKED)].max(initial=0.0))
+
+
+def differences(whole: FloatArray, below: FloatArray) -> FloatArray:
+    """Return the log-densities of nodes given parents, from those of both and of the parents alone."""
+    possible = np.isfinite(whole) & np.isfinite(below)
+    return np.where(possible, whole - np.where(possible, below, 0.0), -np.inf)
+
+
+def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -> CompactKernels | None:
+    """Make compact kernels of all rows: from tables that add up, and the few rows on the outskirts.
+
+    Returns None if the bandwidth is singular.
+
+    Parameters
+    ----------
+    columns
+        The parents and, last, the node.
+    scale
+        Multiplies the bandwidth matrix.
+    """
+    moments, tolerance = shards.every, LEAST_TOLERANCE
+    factor = scale * bandwidths.factor(rule, moments.count, len(columns))
+    whitener = gaussian.whitener(factor * moments.covariance[np.ix_(columns, columns)])
+    if whitener is None:
+        return None
+    centre = rounded_centre(shards.centre[list(columns)], whitener)
+    everything = tuple(range(shards.folds + 1))
+    if len(columns) >= PAIRWISE and scale < 1.0 and moments.count <= FEW_ROWS:
+        # Nearly all of them would be outposts of a large table: see `CompactKernels`.
+        everywhere = OutpostRequest(columns, None, centre, whitener)
+        rows = np.concatenate(shards.map(outposts, everywhere), axis=1)
+        return compact_rows(centre[:, None], whitener, rows, tolerance)
+    asked = [TailRequest(columns, centre, whitener, everything)]
+    ends = join_tails([found[0] for found in shards.map(tails, asked)])
+    box = box_around(standing_for(ends), THRESHOLD * moments.count)
+    if box.cells > MAX_CELLS:
+        *parents, node = (shards.names[column] for column in columns)
+        raise TooLargeError(
+            f"the density of {node!r} given {quoted(parents)} needs a grid that does not fit "
+            f"into memory: allow fewer parents."
+        )
+    whole = _table(shards, columns, Lattice(centre, whitener, box.low, box.high))
+    extent = extent_of(whole, tolerance)
+    lattice = Lattice(centre, whitener, extent.box.low, extent.box.high)
+    joint = _table(shards, columns, lattice)
+    below = _table(shards, columns[:-1], lattice.without_last) if len(columns) > 1 else None
+    request = OutpostRequest(columns, extent.outskirts, centre, whitener)
+    grain = grain_of(tolerance)
+    kept = rounded_outposts(np.concatenate(shards.map(outposts, request), axis=1), grain)
+    return assemble(centre[:, None], whitener, joint, below, kept, extent.threshold, tolerance, grain)
+
+
+def _table(shards: Shards, columns: Columns, lattice: Lattice) -> RowTable:
+    """Return the table of all rows, in coordinates in which kernels are standard normals."""
+    asked = [TableRequest(columns, lattice, (tuple(range(shards.folds + 1)),))]
+    table = RowTable.total([found[0][0] for found in shards.map(spread, asked)])
+    d = len(columns)
+    return RowTable(Lattice(np.zeros(d), np.eye(d), lattice.low, lattice.high), table.rows, table.windows)

@@ -19,18 +19,18 @@ SECONDS_TO_RECOVER = 1.0  # until the scheduler knows that a worker died
 SECONDS_BETWEEN_LOOKS = 5.0  # at whether there are workers at all
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Whoever does the work: functions of something shared and of their own arguments."""
 
     @property
-    def homes(self) -> tuple[str, ...]:
-        """Where work can be done, in a fixed order; a task may have one of these as its home."""
+    def addresses(self) -> tuple[str, ...]:
+        """Where work can be done, in a fixed order; a task may prefer one of these."""
 
     def map(
         self,
         function: Callable[..., Any],
         tasks: Sequence[tuple[Any, ...]],
-        homes: Sequence[str] = (),
+        addresses: Sequence[str] = (),
         common: tuple[Any, ...] = (),
         pinned: bool = False,
     ) -> Iterator[tuple[int, Any]]:
@@ -38,28 +38,28 @@ class Crew(Protocol):
 
         Parameters
         ----------
-        homes
+        addresses
             Where every task is done, if possible, because that worker has done similar ones.
         common
             Further arguments, the same for all tasks.
         pinned
-            Whether tasks are done at their homes only, as long as these are there: they keep something.
+            Whether tasks are done at their addresses only, as long as these are there.
         """
 
 
 @final
-class LocalCrew:
+class LocalExecutor:
     """The work is done by the process itself that asks for it."""
 
     def __init__(self, shared: Any) -> None:
         self._shared = shared
-        self.homes = ("here",)
+        self.addresses = ("here",)
 
     def map(
         self,
         function: Callable[..., Any],
         tasks: Sequence[tuple[Any, ...]],
-        homes: Sequence[str] = (),
+        addresses: Sequence[str] = (),
         common: tuple[Any, ...] = (),
         pinned: bool = False,
     ) -> Iterator[tuple[int, Any]]:
@@ -69,7 +69,7 @@ class LocalCrew:
 
 
 @final
-class DaskCrew:
+class DaskExecutor:
     """The workers of a Dask client.
 
     What is shared is sent once, not with every task: to one worker, of whom the others get it when they
@@ -85,7 +85,7 @@ class DaskCrew:
         require_workers(client)
 
     @property
-    def homes(self) -> tuple[str, ...]:
+    def addresses(self) -> tuple[str, ...]:
         """The addresses of the workers."""
         return tuple(require_workers(self._client))
 
@@ -93,7 +93,7 @@ class DaskCrew:
         self,
         function: Callable[..., Any],
         tasks: Sequence[tuple[Any, ...]],
-        homes: Sequence[str] = (),
+        addresses: Sequence[str] = (),
         common: tuple[Any, ...] = (),
         pinned: bool = False,
     ) -> Iterator[tuple[int, Any]]:
@@ -113,18 +113,20 @@ class DaskCrew:
                 time.sleep(SECONDS_TO_RECOVER * (attempt + 1))
                 continue
             try:
-                here = self.homes
+                here = self.addresses
                 for number, task in left.items():
                     options = {}
-                    if homes:
-                        home = homes[number] if homes[number] in here else here[number % len(here)]
-                        options = {"workers": [home], "allow_other_workers": not pinned}
+                    if addresses:
+                        address = addresses[number]
+                        if address not in here:
+                            address = here[number % len(here)]
+                        options = {"workers": [address], "allow_other_workers": not pinned}
                     future = self._client.submit(
                         _at_work, function, shared, *task, *more, pure=False, **options
                     )
                     futures[future] = number
-                    if pinned and homes:
-                        only[future] = home
+                    if pinned and addresses:
+                        only[future] = address
                 for future in self._finished(futures, only):
                     if not _is_lost(future):
                         result = future.result()
@@ -157,7 +159,7 @@ class DaskCrew:
     def _finished(self, futures: Sequence[Any] | dict[Any, int], only: dict[Any, str]) -> Iterator[Any]:
         """Yield futures as they are done, or lost; give up if there are no workers for a while.
 
-        Tasks whose only home has gone would wait for ever: they are cancelled, to be done elsewhere.
+        Tasks whose only worker has gone would wait for ever: they are cancelled, to be done elsewhere.
         """
         wait: Any = import_module("distributed").wait
         waiting = set(futures)
@@ -167,11 +169,11 @@ class DaskCrew:
                 done = wait(list(waiting), timeout=SECONDS_BETWEEN_LOOKS, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 there = self._client.nthreads()
-                homeless = [
+                stranded = [
                     future for future in waiting if only.get(future, next(iter(there), "")) not in there
                 ]
-                if there and homeless:
-                    self._client.cancel(homeless)
+                if there and stranded:
+                    self._client.cancel(stranded)
                 idle = 0.0 if there else idle + SECONDS_BETWEEN_LOOKS
                 if idle >= SECONDS_FOR_WORKERS:
                     require_workers(self._client, timeout=SECONDS_BETWEEN_LOOKS)
@@ -208,6 +210,6 @@ def using_threads(count: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def crew_of(client: Any, shared: Any) -> Crew:
+def executor_for(client: Any, shared: Any) -> Executor:
     """Return the workers of a client; this process if there is none."""
-    return LocalCrew(shared) if client is None else DaskCrew(client, shared)
+    return LocalExecutor(shared) if client is None else DaskExecutor(client, shared)

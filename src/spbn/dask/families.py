@@ -20,7 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.dask.executor import DaskCrew, using_threads
+from spbn.dask.executor import DaskExecutor, using_threads
 from spbn.errors import ClusterError, quoted
 from spbn.nodes.base import registered
 from spbn.rows.families import FamilyBatch
@@ -62,20 +62,20 @@ def spread(client: Any, table: Table, score: Score, recipe: Recipe) -> Score:
         How the workers make it.
     """
     names = tuple(node_type.name for node_type in registered())
-    crew = DaskCrew(client, Commission(uuid4().hex, table, recipe, names))
-    return SpreadScore(score, crew)
+    executor = DaskExecutor(client, Commission(uuid4().hex, table, recipe, names))
+    return SpreadScore(score, executor)
 
 
 @final
 class SpreadScore(Score):
     """A score that workers compute."""
 
-    def __init__(self, score: Score, crew: DaskCrew, *, is_validation: bool = False) -> None:
+    def __init__(self, score: Score, executor: DaskExecutor, *, is_validation: bool = False) -> None:
         self._score = score
-        self._crew = crew
+        self._executor = executor
         self._is_validation = is_validation
         if score.validation is not None:
-            self.validation = SpreadScore(score.validation, crew, is_validation=True)
+            self.validation = SpreadScore(score.validation, executor, is_validation=True)
         super().__init__(score.variables, score.node_types)
 
     def _compute(self, batch: FamilyBatch) -> FloatArray:
@@ -84,33 +84,33 @@ class SpreadScore(Score):
         if quick.any():
             out[quick] = self._score._compute(batch.only(quick))
         slow = np.flatnonzero(~quick)
-        for mine, found in _answers(self._crew, _scores, batch.only(slow), (self._is_validation,)):
+        for mine, found in _answers(self._executor, _scores, batch.only(slow), (self._is_validation,)):
             out[slow[mine]] = found
         return out
 
     @cached_property
     def preview(self) -> Estimates | None:
         """The estimates of the score, which workers compute too."""
-        return None if self._score.preview is None else SpreadEstimates(self._crew)
+        return None if self._score.preview is None else SpreadEstimates(self._executor)
 
 
 @final
 class SpreadEstimates:
     """Estimates that workers compute."""
 
-    def __init__(self, crew: DaskCrew) -> None:
-        self._crew = crew
+    def __init__(self, executor: DaskExecutor) -> None:
+        self._executor = executor
 
     def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
         """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
         gains, errors = np.empty(len(new)), np.empty(len(new))
-        for mine, found in _answers(self._crew, _gains, new, (), old):
+        for mine, found in _answers(self._executor, _gains, new, (), old):
             gains[mine], errors[mine] = found
         return gains, errors
 
 
 def _answers(
-    crew: DaskCrew,
+    executor: DaskExecutor,
     function: Callable[..., Any],
     batch: FamilyBatch,
     arguments: tuple[Any, ...],
@@ -119,10 +119,10 @@ def _answers(
     """Yield numbers of families and what the workers found for them."""
     if not len(batch):
         return
-    homes = crew.homes
-    shares = list(dealt(batch, len(homes)))
+    addresses = executor.addresses
+    shares = list(dealt(batch, len(addresses)))
     tasks = [(batch.only(mine), *(other.only(mine) for other in others), *arguments) for _, mine in shares]
-    for number, found in crew.map(function, tasks, [homes[home] for home, _ in shares]):
+    for number, found in executor.map(function, tasks, [addresses[place] for place, _ in shares]):
         yield shares[number][1], found
 
 

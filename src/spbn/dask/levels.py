@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn.dask.columns import coded
-from spbn.dask.executor import crew_of
+from spbn.dask.executor import executor_for
 from spbn.dask.sources import Source
 from spbn.errors import DataError
 from spbn.tables.columns import how_to_drop
@@ -51,7 +51,7 @@ def with_levels(source: Source, named: Sequence[str], client: Any = None) -> Sou
     """
     if not source.discrete:
         return source
-    seen = dict(crew_of(client, source).map(distinct, [(part,) for part in range(len(source.chunks))]))
+    seen = dict(executor_for(client, source).map(distinct, [(part,) for part in range(len(source.chunks))]))
     parts = [seen[part] for part in sorted(seen) if seen[part][0]]
     rows = sum(count for count, _ in parts)
     levels = {

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spbn._base.arrays import FloatArray
-from spbn.dask.mapreduce import Plan, blocks
-from spbn.dask.rowstore import Holdings
+from spbn.dask.plan import Plan, blocks
+from spbn.dask.shards import Shards
 from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson
 
 EXPONENTS = 9  # that are tried in a pass
@@ -35,7 +35,7 @@ class Spread(NamedTuple):
     squares: FloatArray
     slopes: float
 
-    def joined(self, other: Spread) -> Spread:
+    def add(self, other: Spread) -> Spread:
         """Return the sums of both."""
         rows = self.rows + other.rows
         share = other.rows / max(1, rows)
@@ -55,22 +55,22 @@ class Spread(NamedTuple):
         return losses
 
 
-class Trying(NamedTuple):
+class TransformRequest(NamedTuple):
     """Transforms of a column to try."""
 
     column: int
     transforms: tuple[YeoJohnson, ...]
 
 
-def spreads(plan: Plan, parts: Sequence[int], asked: Sequence[Trying]) -> list[Spread]:
+def spreads(plan: Plan, parts: Sequence[int], asked: Sequence[TransformRequest]) -> list[Spread]:
     """Return the sums of columns under some transforms, over the rows of some parts."""
     out = [Spread(0, np.zeros(len(one.transforms)), np.zeros(len(one.transforms)), 0.0) for one in asked]
-    everything = tuple(range(plan.deal.folds + 1))
+    everything = tuple(range(plan.assignment.folds + 1))
     for block in blocks(plan, parts, [[one.column] for one in asked]):
         for place, one in enumerate(asked):
             column = block.rows([one.column], everything)[0]
             if len(column):
-                out[place] = out[place].joined(_spread(column, one.transforms))
+                out[place] = out[place].add(_spread(column, one.transforms))
     return out
 
 
@@ -84,12 +84,12 @@ def _spread(column: FloatArray, transforms: Sequence[YeoJohnson]) -> Spread:
     return Spread(len(column), means, squares, float(np.sum(np.sign(z) * np.log1p(np.abs(z)))))
 
 
-def fitted(holdings: Holdings) -> Margins:
+def fit_margins(shards: Shards) -> Margins:
     """Return the transforms of the continuous columns that `Margins.fit` finds for all rows."""
-    every, places = holdings.every, np.flatnonzero(~holdings.discrete)
+    every, places = shards.every, np.flatnonzero(~shards.discrete)
     if not len(places):
         return Margins({})
-    centres = (every.mean + holdings.centre)[places]
+    centres = (every.mean + shards.centre)[places]
     scales = np.sqrt(np.diag(every.scatter) / every.count)[places]
     low, high = np.full(len(places), LEAST), np.full(len(places), GREATEST)
     special: list[FloatArray] = []
@@ -97,11 +97,13 @@ def fitted(holdings: Holdings) -> Margins:
     for number in range(PASSES):
         exponents = np.stack([_between(a, b) for a, b in zip(low, high, strict=True)])
         asked = [
-            Trying(c, tuple(YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]))
+            TransformRequest(
+                c, tuple(YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i])
+            )
             for i, c in enumerate(places.tolist())
         ]
-        passed = holdings.go_over(spreads, asked)
-        found = [reduce(Spread.joined, parts) for parts in zip(*passed, strict=True)]
+        passed = shards.map(spreads, asked)
+        found = [reduce(Spread.add, parts) for parts in zip(*passed, strict=True)]
         for i, spread in enumerate(found):
             losses = spread.losses(exponents[i])
             if number == 0:  # both ends and the middle, which changes nothing, are tried exactly
@@ -113,7 +115,7 @@ def fitted(holdings: Holdings) -> Margins:
                 best[i] = _best(exponents[i], losses, special[i])
     return Margins(
         {
-            holdings.names[c]: YeoJohnson(float(centres[i]), float(scales[i]), float(best[i]))
+            shards.names[c]: YeoJohnson(float(centres[i]), float(scales[i]), float(best[i]))
             for i, c in enumerate(places.tolist())
         }
     )

@@ -1,245 +1,453 @@
-"""Rows that workers hold, seen from the one who asks: their moments, and how to go over them."""
+"""Rows that workers hold as a store of rows: the answers of a table in memory, from passes over the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from operator import add
-from typing import Any
-from uuid import uuid4
+from functools import cached_property
+from typing import Generic, TypeVar, final
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray
-from spbn.dask.client import require_workers
-from spbn.dask.executor import Crew, crew_of
-from spbn.dask.mapreduce import Deal, Plan, Survey, Where, among, require_finite, survey
-from spbn.dask.sources import Source
-from spbn.errors import DataError, quoted
-from spbn.numerics.moments import Moments, leave_one_out
-from spbn.numerics.regression import MomentStack
-from spbn.rows.memory import FEWEST_ROWS
-from spbn.tables.columns import how_to_drop, named
-from spbn.tables.table import Variable
-from spbn.transforms import Margins
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn.dask.densities import SetTotals, compact_kernels
+from spbn.dask.mapreduce import (
+    Counted,
+    MomentsByConfiguration,
+    add_counts,
+    add_moments,
+    count,
+    moments_by_configuration,
+)
+from spbn.dask.mixtures import CachedDensities, DaskMixtures, Groups
+from spbn.dask.plan import FoldAssignment, Where
+from spbn.dask.shards import Shards
+from spbn.errors import quoted
+from spbn.kernels.compressed import CompactKernels
+from spbn.numerics.moments import Moments
+from spbn.numerics.regression import MomentStack, log_likelihoods
+from spbn.rows.configurations import Configurations, number_possible
+from spbn.rows.families import FamilyBatch
+from spbn.rows.store import Columns, FamilyCounts, FitSettings, KernelDensities, Part, RemoteRows, Scorer
+from spbn.tables.table import Table
 
-#: What a worker needs to run at all, and what it may have on top of that if it has no limit.
-BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
-NEARLY_ONE = 1.0 - 1e-13  # the correlation of copies, within rounding
-SHARE = 5  # of what a worker may use, this part is for columns that it keeps, and as much for tables
+Value = TypeVar("Value")
+
+
+@final
+class PassCache(Generic[Value]):
+    """Values that belong to sets of columns, found many in one pass; those found last are remembered.
+
+    Parameters
+    ----------
+    size
+        Returns how many bytes the value of a set takes, at most.
+    find
+        Makes one pass over the rows, and returns the values of some sets.
+    """
+
+    def __init__(
+        self,
+        shards: Shards,
+        size: Callable[[Columns], int],
+        find: Callable[[Sequence[Columns]], Iterable[Value]],
+    ) -> None:
+        self._shards = shards
+        self._size = size
+        self._find = find
+        self._known: OrderedDict[Columns, tuple[int, Value]] = OrderedDict()
+
+    def of(self, columns: Columns) -> Value:
+        """Return the value of a set."""
+        ((_, value),) = self._each([columns])
+        return value
+
+    def each(self, sets: Iterable[Columns]) -> Iterator[tuple[Columns, Value]]:
+        """Yield different sets and their values, in any order: a pass for as many as fit into memory.
+
+        Those that do not fit by themselves are left out with a warning.
+        """
+        possible = []
+        for columns in dict.fromkeys(sets):
+            if self._size(columns) <= self._shards.table_bytes:
+                possible.append(columns)
+                continue
+            warnings.warn(
+                f"{quoted(self._shards.names[column] for column in columns)} have so many combinations of "
+                f"levels that what is needed of each does not fit into memory: families with these are left "
+                f"out.",
+                stacklevel=2,
+            )
+        return self._each(possible)
+
+    def _each(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Value]]:
+        known = [(columns, self._known.get(columns)) for columns in sets]
+        yield from ((columns, found[1]) for columns, found in known if found is not None)
+        together: dict[Columns, int] = {}
+        for columns in [columns for columns, found in known if found is None]:
+            size = self._size(columns)
+            if together and sum(together.values()) + size > self._shards.table_bytes:
+                yield from self._found(together)
+                together = {}
+            together[columns] = size
+        if together:
+            yield from self._found(together)
+
+    def _found(self, sizes: dict[Columns, int]) -> Iterator[tuple[Columns, Value]]:
+        found = list(zip(sizes, self._find(list(sizes)), strict=True))
+        self._known.update((columns, (sizes[columns], value)) for columns, value in found)
+        total = sum(size for size, _ in self._known.values())
+        while total > self._shards.table_bytes and len(self._known) > 1:
+            total -= self._known.popitem(last=False)[1][0]
+        yield from found
+
+
+@final
+class Session:
+    """What all stores of the same rows share: what passes over these have found."""
+
+    def __init__(self, shards: Shards, rule: str) -> None:
+        self.shards = shards
+        self.rule = rule
+        self.cached = CachedDensities(rule)
+        self.counts = PassCache(shards, self._bytes_of_counts, self._counted)
+        self.divisions = PassCache(shards, self._bytes_of_moments, self._divided)
+        self._totals: dict[tuple[Where, Where], SetTotals] = {}
+        self._refolded: dict[int, Session] = {}
+
+    def totals(self, groups: Groups) -> SetTotals:
+        """Return the log-densities of sets of columns in some groups, summed over rows."""
+        key = (groups.training.where, groups.queries.where)
+        if key not in self._totals:
+            self._totals[key] = SetTotals(groups.training, self.rule, groups.queries)
+        return self._totals[key]
+
+    def refolded(self, folds: int) -> Session:
+        """Return the same rows, all of them in one of so many folds."""
+        if folds not in self._refolded:
+            assignment = FoldAssignment(self.shards.plan.assignment.seed, folds, 0.0)
+            self._refolded[folds] = Session(self.shards.again(assignment), self.rule)
+        return self._refolded[folds]
+
+    def _bytes_of_counts(self, columns: Columns) -> int:
+        *parents, node = (self.shards.variables[column] for column in columns)
+        occurring = min(number_possible(parents), self.shards.every.count)
+        return 8 * (self.shards.folds + 1) * occurring * len(node.levels)
+
+    def _counted(self, families: Sequence[Columns]) -> Iterable[Counted]:
+        return map(add_counts, zip(*self.shards.map(count, families), strict=True))
+
+    def _bytes_of_moments(self, columns: Columns) -> int:
+        possible = number_possible([self.shards.variables[column] for column in columns])
+        labels, width = self.shards.folds + 1, len(self.shards.names)
+        return 8 * min(possible, self.shards.every.count) * labels * width * (width + 1)
+
+    def _divided(self, sets: Sequence[Columns]) -> Iterable[dict[int, Shards]]:
+        found = zip(*self.shards.map(moments_by_configuration, sets), strict=True)
+        return [self._parts(columns, add_moments(parts)) for columns, parts in zip(sets, found, strict=True)]
+
+    def _parts(self, columns: Columns, found: MomentsByConfiguration) -> dict[int, Shards]:
+        """Return the rows of every configuration that occurs, in order."""
+        variables = tuple(self.shards.variables[column] for column in columns)
+        occurring = Configurations(variables, np.array(sorted(found), dtype=np.int64))
+        return {
+            number: self.shards.within(tuple(zip(columns, codes, strict=True)), found[number])
+            for number, codes in zip(occurring.numbers.tolist(), occurring.codes.tolist(), strict=True)
+        }
+
+
+@final
+class DaskRows(RemoteRows):
+    """Rows that workers hold, in groups; `parts` has those of each choice of training rows and queries."""
+
+    def __init__(
+        self,
+        session: Session,
+        parts: Sequence[Groups],
+        settings: FitSettings,
+        *,
+        is_crossed: bool = False,
+        inner: DaskRows | None = None,
+    ) -> None:
+        super().__init__(settings)
+        self.session = session
+        self.parts = tuple(parts)
+        self.variables = session.shards.variables
+        self.is_crossed = is_crossed
+        self._inner = inner
+        self._stores: dict[tuple[Where, tuple[int, ...]], DaskRows] = {}
+
+    @classmethod
+    def folds(cls, shards: Shards, settings: FitSettings) -> DaskRows:
+        """Evaluate every fold under parameters fitted to the others; a single one under its own."""
+        session = Session(shards, str(settings.bandwidth))
+        labels = tuple(range(shards.folds))
+        return cls(session, [Groups(shards, shards, labels)], settings, is_crossed=True)
+
+    @cached_property
+    def validation(self) -> DaskRows:
+        """The validation rows, under parameters fitted to all folds."""
+        shards = self.shards
+        groups = Groups(shards, shards, (shards.folds,))
+        return DaskRows(self.session, [groups], self.settings, inner=self)
+
+    @property
+    def shards(self) -> Shards:
+        """The rows that parameters are fitted to."""
+        return self.parts[0].training
+
+    @property
+    def pieces(self) -> int:
+        """How many groups there are."""
+        return sum(len(groups.labels) for groups in self.parts)
+
+    @cached_property
+    def train(self) -> MomentStack:
+        """Moments of the training rows of every group."""
+        return _stack([groups.training.training.only(np.array(groups.labels)) for groups in self.parts])
+
+    @cached_property
+    def test(self) -> MomentStack:
+        """Moments of the evaluated rows of every group."""
+        return _stack([groups.queries.queried.only(np.array(groups.labels)) for groups in self.parts])
+
+    @property
+    def inner(self) -> DaskRows | None:
+        """The cross-validation of the training rows, if there is one."""
+        return self if self.is_crossed else self._inner
+
+    @cached_property
+    def singles(self) -> tuple[DaskRows, ...]:
+        """A store for each of the groups alone; without a cross-validation of its training rows."""
+        alone = [groups._replace(labels=(label,)) for groups in self.parts for label in groups.labels]
+        return tuple(DaskRows(self.session, [groups], self.settings) for groups in alone)
+
+    @property
+    def densities(self) -> DaskDensities:
+        """Kernels with the bandwidth of the settings."""
+        return DaskDensities(self.session, self.parts)
+
+    @property
+    def scaled_densities(self) -> KernelDensities:
+        """Kernels at several scales are for mixtures only, which workers compute."""
+        raise NotImplementedError("the scale of a bandwidth is not chosen where rows are over workers")
+
+    def linear_totals(self, families: FamilyBatch) -> tuple[FloatArray, BoolArray]:
+        """Return log-likelihoods from moments, which have to do."""
+        totals = log_likelihoods(self.train, self.test, families.members, families.sizes)[0]
+        return totals, np.zeros(len(totals), dtype=np.bool_)
+
+    def linear_values(self, columns: IntArray) -> FloatArray:
+        """Return those of one family in every group."""
+        size, values = np.array([len(columns)]), np.empty(self.pieces)
+        for number in range(self.pieces):
+            group = np.array([number])
+            train, test = self.train.only(group), self.test.only(group)
+            values[number] = log_likelihoods(train, test, columns[None], size)[0][0]
+        return values
+
+    def counts(self, families: Sequence[Columns]) -> Iterator[tuple[Columns, FamilyCounts]]:
+        """Yield families of discrete columns, the node last, and their counts: one pass for many of them."""
+        (groups,), labels = self.parts, np.arange(self.shards.folds + 1)
+        test = (labels == np.array(groups.labels)[:, None]).astype(np.int64)
+        train = np.array([np.isin(labels, self.shards.training_labels(m)) for m in groups.labels])
+        for columns, counted in self.session.counts.each(families):
+            found, counts = self._table(columns, counted)
+            yield (
+                columns,
+                FamilyCounts(
+                    found,
+                    np.einsum("gl,lcv->gcv", train.astype(np.int64), counts),
+                    np.einsum("gl,lcv->gcv", test, counts),
+                    None,
+                ),
+            )
+
+    def _table(self, columns: Columns, counted: Counted) -> tuple[Configurations, IntArray]:
+        """Return the parents' configurations that occur, and labels × configurations × levels."""
+        *parents, node = (self.variables[column] for column in columns)
+        levels = len(node.levels)
+        numbers, places = np.unique(counted.numbers // levels, return_inverse=True)
+        counts = np.zeros((counted.counts.shape[1], len(numbers), levels), dtype=np.int64)
+        counts[:, places, counted.numbers % levels] = counted.counts.T
+        return Configurations(tuple(parents), numbers), counts
+
+    def mixtures(self, families: FamilyBatch, line: Scorer) -> Iterator[tuple[list[int], DaskMixtures]]:
+        """Yield families whose densities fit into the memory of workers together, and their mixtures."""
+        cached, members = self.session.cached, families.column_tuples
+        largest = max(self.parts, key=lambda groups: groups.queries.most_rows)
+        for numbers in cached.batches(largest, members):
+            yield numbers, DaskMixtures(cached, self.parts, tuple(members[number] for number in numbers))
+
+    def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, DaskDivision]]:
+        """Yield sets of discrete columns and the rows by their configurations: one pass for many of them."""
+        for columns, parts in self.session.divisions.each(sets):
+            yield columns, self._division(columns, parts)
+
+    def _division(self, columns: Columns, parts: Mapping[int, Shards]) -> DaskDivision:
+        (groups,) = self.parts
+        cells: list[tuple[Shards, int]] = []
+        stores: dict[int, Part] = {}
+        starved: list[bool] = []
+        for number, part in parts.items():
+            asked = [label for label in groups.labels if part.queried.counts[label]]
+            fed = part.answerable(asked)
+            places = len(cells) + np.flatnonzero(np.isin(asked, fed))
+            cells += [(part, label) for label in asked]
+            starved += [label not in fed for label in asked]
+            if fed:
+                stores[number] = Part(self._store_of(part, tuple(fed)), places)
+        return DaskDivision(self, stores, np.array(starved, dtype=np.bool_), tuple(cells))
+
+    def _store_of(self, part: Shards, labels: tuple[int, ...]) -> DaskRows:
+        """Return the rows of a configuration, always the same: scorers remember something of them."""
+        key = (part.where, labels)
+        if key not in self._stores:
+            inner = None
+            if not self.is_crossed and self._inner is not None:
+                folds = tuple(part.answerable(range(part.folds)))
+                inner = self._inner._store_of(part, folds) if folds else None
+            groups = Groups(part, part, labels)
+            self._stores[key] = DaskRows(
+                self.session, [groups], self.settings, is_crossed=self.is_crossed, inner=inner
+            )
+        return self._stores[key]
+
+    def fold_tables(self, names: Sequence[str], *, centred: bool = False) -> Iterator[tuple[Table, Table]]:
+        """Yield the training rows and the evaluated rows of every group, brought here from the workers."""
+        for groups in self.parts:
+            table, labels = self._collected(groups.training, names, centred=centred)
+            asked, their_labels = table, labels
+            if groups.queries.where != groups.training.where:
+                asked, their_labels = self._collected(groups.queries, names, centred=centred)
+            for label in groups.labels:
+                training = np.isin(labels, groups.training.training_labels(label))
+                queries = np.flatnonzero(their_labels == label)
+                yield table.take(np.flatnonzero(training)), asked.take(queries)
+
+    def by_piece(self, by_group: Sequence[FloatArray]) -> FloatArray:
+        """Return the sums of groups."""
+        return np.array([values.sum() for values in by_group])
+
+    def in_data_order(self, pieces: FloatArray) -> FloatArray:
+        """Return values of groups as they are."""
+        return pieces
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.shards.every.count
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The moments of all rows."""
+        every = self.shards.every
+        return replace(every, mean=every.mean + self.shards.centre)
+
+    def total_counts(self, columns: Columns) -> tuple[Configurations, IntArray]:
+        """Return the configurations of a node's parents, and how often its levels occur with each."""
+        found, counts = self._table(columns, self.session.counts.of(columns))
+        return found, counts.sum(axis=0)
+
+    def table(self, names: Sequence[str]) -> Table:
+        """Bring columns of all rows here from the workers."""
+        return self._collected(self.shards, names)[0]
+
+    def compact_kernels(self, columns: Columns, scale: float) -> CompactKernels | None:
+        """Make compact kernels of all rows; None if their bandwidth is singular."""
+        return compact_kernels(self.shards, columns, self.session.rule, scale)
+
+    def by_configuration(self, columns: Columns) -> tuple[Configurations, list[DaskRows]]:
+        """Return the configurations of some discrete columns that occur, and the rows of each."""
+        parts = self.session.divisions.of(columns)
+        variables = tuple(self.variables[column] for column in columns)
+        stores = [self._store_of(part, tuple(part.answerable(range(part.folds)))) for part in parts.values()]
+        return Configurations(variables, np.array(list(parts), dtype=np.int64)), stores
+
+    def refolded(self, folds: int) -> DaskRows:
+        """Return the same rows, all of them in one of so many folds."""
+        session, where = self.session.refolded(folds), self.shards.where
+        shards = session.shards
+        if where:
+            parts = session.divisions.of(tuple(column for column, _ in where))
+            shards = next(part for part in parts.values() if part.where == where)
+        groups = Groups(shards, shards, tuple(shards.answerable(range(shards.folds))))
+        return DaskRows(session, [groups], self.settings, is_crossed=True)
+
+    def _collected(
+        self, shards: Shards, names: Sequence[str], *, centred: bool = False
+    ) -> tuple[Table, IntArray]:
+        columns = tuple(shards.names.index(name) for name in names)
+        rows, labels = shards.collect(columns)
+        if centred:
+            rows = rows - shards.centre[list(columns), None]
+        levels = {name: shards.plan.levels[name] for name in names if name in shards.plan.levels}
+        return Table(tuple(names), np.ascontiguousarray(rows), levels), labels
 
 
 @dataclass(frozen=True, eq=False)
-class Holdings:
-    """Rows over workers.
+class DaskDivision:
+    """The rows of a store by configuration; its pieces are the groups of each that have rows."""
 
-    Attributes
-    ----------
-    crew
-        The workers, who know the plan.
-    groups
-        The parts of the rows that are gone over together, and where. They are the same from the beginning to
-        the end, whichever workers come and go, so that sums have the same rounding.
-    centre
-        What is subtracted from columns, so that large offsets cost no digits.
-    by_label
-        Moments of the rows of every fold, and last of the validation rows.
-    table_bytes
-        How much the tables of one pass may take.
-    most_rows
-        In any of the groups.
-    rows
-        How many there are, whether they count or not.
-    where
-        Discrete columns and level codes: only rows that have all of these count.
-    """
+    whole: DaskRows
+    parts: Mapping[int, Part]
+    starved: BoolArray
+    cells: tuple[tuple[Shards, int], ...]
 
-    plan: Plan
-    crew: Crew
-    groups: tuple[tuple[int, ...], ...]
-    homes: tuple[str, ...]
-    centre: FloatArray
-    by_label: tuple[Moments, ...]
-    table_bytes: int
-    most_rows: int
-    rows: int
-    where: Where = ()
+    def families(self, batch: FamilyBatch) -> FamilyBatch:
+        """Return families by the columns of the parts, which have all."""
+        return batch
 
-    @classmethod
-    def of(
-        cls,
-        source: Source,
-        deal: Deal,
-        client: Any = None,
-        *,
-        missing: str = "error",
-        margins: Margins | None = None,
-    ) -> Holdings:
-        """Look at all rows once, and refuse what cannot be learned from.
-
-        Parameters
-        ----------
-        margins
-            What rows go through before anything else.
-        """
-        cache_bytes = _bytes_a_worker(client) // SHARE
-        moves = {} if margins is None else dict(margins.columns)
-        plan = Plan(uuid4().hex, source.names, source.chunks, deal, {}, cache_bytes, moves, source.levels)
-        crew = crew_of(client, plan)
-        seen: dict[int, Survey] = {}
-        for _, found in crew.map(survey, [([part],) for part in range(len(plan.chunks))]):
-            seen.update(found)
-        if missing == "error":
-            require_finite(plan, seen)
-        seen = {part: found for part, found in seen.items() if found.rows}
-        if not seen:
-            raise DataError("there are no rows to learn from.")
-        dropped = {part: found.dropped for part, found in seen.items() if len(found.dropped)}
-        plan = replace(plan, dropped=dropped)
-        parts = [seen[part] for part in sorted(seen)]
-        centre: FloatArray = np.median([part.median for part in parts], axis=0)
-        _require_variation(plan, parts)
-        moments = tuple(
-            _centred(reduce(add, [part.moments[label] for part in parts]), centre)
-            for label in range(deal.folds + 1)
-        )
-        _require_distinct(plan, reduce(add, moments))
-        groups = _groups({part: seen[part].rows for part in sorted(seen)}, _places(client))
-        homes = crew.homes
-        return cls(
-            plan,
-            crew_of(client, plan),
-            groups,
-            tuple(homes[number % len(homes)] for number in range(len(groups))),
-            centre,
-            moments,
-            cache_bytes,
-            max(sum(seen[part].rows for part in group) for group in groups),
-            sum(found.rows for found in seen.values()),
-        )
-
-    def go_over(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
-        """Have all rows gone over, and return what was found in every group of parts, in their order.
-
-        Parameters
-        ----------
-        pinned
-            Whether every group must be gone over by the worker that did it before, if that is still there.
-        """
-        if self.where:
-            function = partial(among, self.where, function)
-        here = self.crew.homes
-        homes = [home if home in here else here[number % len(here)] for number, home in enumerate(self.homes)]
-        tasks = [(group,) for group in self.groups]
-        found = dict(self.crew.map(function, tasks, homes, arguments, pinned))
-        return [found[number] for number in range(len(tasks))]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return self.plan.names
-
-    @cached_property
-    def variables(self) -> tuple[Variable, ...]:
-        """What the columns are."""
-        return tuple(Variable(name, self.plan.levels.get(name, ())) for name in self.names)
-
-    @cached_property
-    def discrete(self) -> BoolArray:
-        """Tell which columns are discrete."""
-        return np.array([variable.is_discrete for variable in self.variables])
-
-    def within(self, where: Where, by_label: Sequence[Moments]) -> Holdings:
-        """Return only the rows that have certain levels, of which the moments are known."""
-        centred = tuple(_centred(moments, self.centre) for moments in by_label)
-        count = sum(moments.count for moments in by_label)
-        return replace(self, where=where, by_label=centred, most_rows=min(self.most_rows, count))
-
-    def labels(self, validation: bool) -> list[int]:
-        """Return the label of validation rows, or those of all others."""
-        return [self.folds] if validation else list(range(self.folds))
-
-    def answerable(self, labels: Sequence[int]) -> list[int]:
-        """Return those of some labels that have rows, and others to fit something to: two at least."""
-        return [m for m in labels if self.queried.counts[m] and self.training.counts[m] >= FEWEST_ROWS]
-
-    @property
-    def folds(self) -> int:
-        """How many folds there are; validation rows have this label."""
-        return self.plan.deal.folds
-
-    @cached_property
-    def every(self) -> Moments:
-        """The moments of all rows."""
-        return reduce(add, self.by_label)
-
-    @cached_property
-    def training(self) -> MomentStack:
-        """By label, the moments of the rows that densities are fitted to: the other folds, or all."""
-        folds = self.by_label[:-1]
-        others = leave_one_out(folds) if len(folds) > 1 else [folds[0]]
-        return MomentStack.of([*others, reduce(add, folds)])
-
-    @cached_property
-    def queried(self) -> MomentStack:
-        """By label, the moments of its rows."""
-        return MomentStack.of(self.by_label)
+    def rest(self, asked: BoolArray) -> DaskRows:
+        """Return a store in which some of the groups are evaluated, fitted to the rows of all parts."""
+        whole = self.whole
+        by_part: dict[Where, tuple[Shards, list[int]]] = {}
+        for number in np.flatnonzero(asked).tolist():
+            part, label = self.cells[number]
+            by_part.setdefault(part.where, (part, []))[1].append(label)
+        parts = [Groups(whole.shards, part, tuple(labels)) for part, labels in by_part.values()]
+        return DaskRows(whole.session, parts, whole.settings, inner=whole.inner)
 
 
-def _centred(moments: Moments, centre: FloatArray) -> Moments:
-    return replace(moments, mean=moments.mean - centre if moments.count else moments.mean)
+@final
+class DaskDensities:
+    """Log-densities of nodes given their parents under kernels, from sums over rows that workers hold."""
+
+    def __init__(self, session: Session, parts: Sequence[Groups]) -> None:
+        self._session = session
+        self._parts = parts
+
+    def conditional_totals(self, families: FamilyBatch) -> FloatArray:
+        """Families × 1, of all evaluated rows together; -inf where one cannot be fitted."""
+        found = sum(whole_and_below.sum(axis=2) for whole_and_below in self._by_group(families))
+        return _differences(*found)[:, None]
+
+    def conditional_values(self, families: FamilyBatch) -> FloatArray:
+        """Families × 1 × groups; -inf where one cannot be fitted."""
+        return _differences(*np.concatenate(list(self._by_group(families)), axis=2))[:, None]
+
+    def _by_group(self, families: FamilyBatch) -> Iterator[FloatArray]:
+        """Yield log-densities of all members and of parents alone, 2 × families × groups."""
+        joints, parents = families.sets
+        for groups in self._parts:
+            found = self._session.totals(groups).by_label([*joints, *parents], groups.labels)
+            yield found.reshape(2, len(families), len(groups.labels))
 
 
-def _groups(rows: dict[int, int], places: int) -> tuple[tuple[int, ...], ...]:
-    """Deal parts out so that every place has about the same number of rows, the largest parts first."""
-    groups: list[list[int]] = [[] for _ in range(min(places, len(rows)))]
-    loads = [0] * len(groups)
-    for part in sorted(rows, key=lambda part: (-rows[part], part)):
-        place = loads.index(min(loads))
-        groups[place].append(part)
-        loads[place] += rows[part]
-    return tuple(tuple(sorted(group)) for group in groups)
+def _differences(whole: FloatArray, below: FloatArray) -> FloatArray:
+    """Return the log-densities of nodes given parents, from those of both and of the parents alone."""
+    possible = np.isfinite(whole) & np.isfinite(below)
+    return np.where(possible, whole - np.where(possible, below, 0.0), -np.inf)
 
 
-def _places(client: Any) -> int:
-    return 1 if client is None else sum(require_workers(client).values())
-
-
-def _bytes_a_worker(client: Any) -> int:
-    """Return what a worker may use on top of what it needs to run."""
-    if client is None:
-        return BYTES_WITHOUT_LIMIT
-    require_workers(client)
-    infos = client.scheduler_info(n_workers=-1)["workers"].values()
-    least = min(
-        (info["memory_limit"] or 2 * BYTES_WITHOUT_LIMIT) // max(1, info["nthreads"]) for info in infos
+def _stack(parts: Sequence[MomentStack]) -> MomentStack:
+    """Return the moments of all groups of several stacks."""
+    if len(parts) == 1:
+        return parts[0]
+    return MomentStack(
+        np.concatenate([part.counts for part in parts]),
+        np.concatenate([part.means for part in parts]),
+        np.concatenate([part.scatters for part in parts]),
     )
-    return min(BYTES_WITHOUT_LIMIT, max(least - BYTES_AT_REST, least // 4))
-
-
-def _require_distinct(plan: Plan, moments: Moments) -> None:
-    """Refuse columns that are copies of others, or rescaled copies, as far as moments can tell."""
-    names = [name for name in plan.names if name not in plan.levels]
-    places = [plan.names.index(name) for name in names]
-    scatter = moments.scatter[np.ix_(places, places)]
-    scale = np.sqrt(np.diag(scatter))
-    correlation = np.abs(scatter / scale / scale[:, None])
-    for i, j in np.argwhere(np.triu(correlation > NEARLY_ONE, k=1)).tolist():
-        first, second = names[i], names[j]
-        raise DataError(
-            f"column {second!r} is a copy of column {first!r}, perhaps rescaled: {how_to_drop([second])}."
-        )
-
-
-def _require_variation(plan: Plan, parts: Sequence[Survey]) -> None:
-    low = np.min([part.low for part in parts], axis=0)
-    high = np.max([part.high for part in parts], axis=0)
-    constant = [name for name, same in zip(plan.names, low == high, strict=True) if same]
-    if constant:
-        raise DataError(
-            f"{named(constant)} constant, which leaves nothing to learn: {how_to_drop(constant)}."
-        )
-    wide = [name for name, spread in zip(plan.names, high - low, strict=True) if not 1e-150 < spread < 1e150]
-    if wide:
-        raise DataError(f"the numbers of {quoted(wide)} vary too much or too little to be squared: rescale.")

@@ -181,7 +181,7 @@ class Source:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def opened(
+def open_source(
     data: Any,
     *,
     drop: Sequence[str] = (),

@@ -17,7 +17,7 @@ from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.progress import counting_progress
 from spbn.dask.client import require_client
-from spbn.dask.executor import crew_of
+from spbn.dask.executor import executor_for
 from spbn.errors import ArgumentError, setting
 from spbn.learning.learn import learn_network
 from spbn.learning.settings import MODELS, LearnSettings, MarginsName, Model, shows_options
@@ -123,7 +123,7 @@ def compare_models(
             (train, test, candidate.replace(seed=own))
             for (train, test, candidate), own in zip(tasks, seeds, strict=True)
         ]
-        for number, found in crew_of(client, table).map(_learn_without, seeded):
+        for number, found in executor_for(client, table).map(_learn_without, seeded):
             learned[number] = found
             advance()
     trials = []

@@ -22,10 +22,12 @@ from spbn.errors import ArgumentError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, Notes, describe_work, resume
+from spbn.learning.remote import is_remote, open_rows, remote_settings
 from spbn.learning.settings import LearnSettings, takes
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
 from spbn.record import Record, current_versions
+from spbn.rows.store import RemoteRows
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.scores.base import Averaged
 from spbn.search import PCResult, SearchInterrupted, SearchResult, Step, hill_climb, pc
@@ -33,7 +35,7 @@ from spbn.search.operators import arcs_into
 from spbn.structure import Structure
 from spbn.tables.reader import TableLike, as_table
 from spbn.tables.splits import Split
-from spbn.tables.table import Table, require_distinct
+from spbn.tables.table import Table, Variable, require_distinct
 from spbn.transforms import Margins
 from spbn.transforms import fitted as fit_margins
 
@@ -67,7 +69,9 @@ def learn(data: TableLike, settings: LearnSettings) -> BayesianNetwork:
     ----------
     data
         A data frame (pandas, polars, pyarrow, ...) or a dict of columns; every column is a node. Columns of
-        text, categories or truth values become discrete nodes, which can have only discrete parents.
+        text, categories or truth values become discrete nodes, which can have only discrete parents. Rows
+        that do not fit into memory are a Dask DataFrame, or the path of a Parquet file, a pattern such as
+        ``"data/*.parquet"``, a folder of Parquet files, or a list of these (see `spbn.distributed`).
     {options}
 
     Returns
@@ -95,6 +99,7 @@ def learn_network(
     data: TableLike,
     settings: LearnSettings,
     *,
+    columns: Sequence[str] | None = None,
     completions: Sequence[Table] = (),
     inputs: Sequence[str] = (),
     split: Split | None = None,
@@ -104,6 +109,8 @@ def learn_network(
 
     Parameters
     ----------
+    columns
+        Those to use of rows that are not in memory; all by default.
     completions
         Other fillings of the holes that the data had: the search maximises the mean of the scores of all.
     inputs
@@ -113,6 +120,9 @@ def learn_network(
     notes
         Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
     """
+    if is_remote(data):
+        task = prepare_remote_task(data, remote_settings(settings), columns)
+        return fit(task, search(task, notes))
     if settings.missing == "impute":
         return _impute_and_learn(data, settings)
     task = prepare_task(data, settings, completions=completions, inputs=inputs, split=split)
@@ -125,9 +135,9 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
         return learn_network(data, settings).structure
     task = prepare_task(data, settings)
     structure = search(task).structure
-    return fit_what_can_be(
-        structure, task.table, settings.fit_settings, required_arcs=settings.required_arcs
-    )[0]
+    return fit_what_can_be(structure, task.rows, settings.fit_settings, required_arcs=settings.required_arcs)[
+        0
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -142,8 +152,8 @@ class Task:
     ----------
     began
         When learning began, by the clock of `time.perf_counter`.
-    original, table
-        All rows in the units of the data, and transformed by the margins.
+    original, rows
+        All rows in the units of the data, if they are in memory, and transformed by the margins.
     completions
         Other fillings of the holes that the table had, transformed too.
     start
@@ -156,12 +166,12 @@ class Task:
 
     settings: LearnSettings
     began: float
-    original: Table
+    original: Table | None
     margins: Margins | None
-    table: Table
+    rows: Table | RemoteRows
     completions: tuple[Table, ...]
     start: Structure
-    scored: Table
+    scored: Table | RemoteRows
     scoring: LearnSettings
 
 
@@ -184,7 +194,7 @@ def prepare_task(
     if margins is not None:
         table = margins.transformed(original)
         completions = [margins.transformed(completion) for completion in completions]
-    start = start_structure(table, settings, inputs)
+    start = start_structure(table.variables, settings, inputs)
     refuse_impossible(impossible_arcs(table.variables), settings.required_arcs)
     scored, scoring = table, settings
     if split is not None:
@@ -193,19 +203,30 @@ def prepare_task(
     return Task(settings, began, original, margins, table, tuple(completions), start, scored, scoring)
 
 
-def start_structure(table: Table, settings: LearnSettings, inputs: Sequence[str]) -> Structure:
+def prepare_remote_task(data: object, settings: LearnSettings, columns: Sequence[str] | None) -> Task:
+    """Look at rows that are elsewhere, and refuse those that nothing can be learned from."""
+    began = time.perf_counter()
+    rows, margins = open_rows(data, settings, columns=columns)
+    start = start_structure(rows.variables, settings, ())
+    refuse_impossible(impossible_arcs(rows.variables), settings.required_arcs)
+    return Task(settings, began, None, margins, rows, (), start, rows, settings)
+
+
+def start_structure(
+    variables: Sequence[Variable], settings: LearnSettings, inputs: Sequence[str]
+) -> Structure:
     """Return the structure that a search starts from: without arcs, unless another one is given."""
-    start = settings.start
+    start, names = settings.start, [variable.name for variable in variables]
     if not isinstance(start, Structure):
-        nodes = [variable for variable in table.variables if variable.name not in inputs]
+        nodes = [variable for variable in variables if variable.name not in inputs]
         types = {v.name: NodeType.DISCRETE if v.is_discrete else settings.start_type for v in nodes}
         return Structure(types, types=types, inputs=inputs)
-    if set(start.nodes) != set(table.names) - set(inputs) or set(start.inputs) != set(inputs):
+    if set(start.nodes) != set(names) - set(inputs) or set(start.inputs) != set(inputs):
         raise ArgumentError(
             f"the nodes of {argument('start')} must be the columns of the data. Got {quoted(start.nodes)}, "
-            f"and the columns {quoted(table.names)}."
+            f"and the columns {quoted(names)}."
         )
-    types_there = {start.type(v.name) for v in table.variables if not v.is_discrete and v.name not in inputs}
+    types_there = {start.type(v.name) for v in variables if not v.is_discrete and v.name not in inputs}
     choices = settings.node_types
     if len(choices) == 1 and types_there - set(choices):
         raise ArgumentError(
@@ -215,14 +236,20 @@ def start_structure(table: Table, settings: LearnSettings, inputs: Sequence[str]
     return start
 
 
-def make_score(table: Table, settings: LearnSettings) -> Score:
+def make_score(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
     """Make the score that hill climbing maximises; whatever is random in it is drawn here."""
+    if isinstance(rows, RemoteRows):
+        if settings.score_name == "bic":
+            return BIC.of_rows(rows)
+        if settings.score_name == "bge":
+            return BGe.of_moments([variable.name for variable in rows.variables], rows.moments)
+        return ValidatedLikelihood.of_rows(rows, rows.validation)
     if settings.score_name == "bic":
-        return BIC(table)
+        return BIC(rows)
     if settings.score_name == "bge":
-        return BGe(table)
+        return BGe(rows)
     return ValidatedLikelihood(
-        table,
+        rows,
         folds=settings.folds,
         validation=settings.validation,
         seed=settings.seed,
@@ -233,17 +260,17 @@ def make_score(table: Table, settings: LearnSettings) -> Score:
     )
 
 
-def _make_score_anywhere(table: Table, settings: LearnSettings) -> Score:
+def _make_score_anywhere(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
     """Make a score that the workers of a client compute, if there is one."""
-    if settings.client is None:
-        return make_score(table, settings)
+    if settings.client is None or isinstance(rows, RemoteRows):  # which workers have already
+        return make_score(rows, settings)
     from spbn.dask.families import spread
 
     alone = settings.replace(client=None, checkpoint=None, progress=False, start="ckde", types=None)
     if settings.seed is None:
         alone = alone.replace(seed=generator(None))  # all workers have to deal the rows alike
     recipe = partial(make_score, settings=deepcopy(alone))  # making a score takes something from a generator
-    return spread(settings.client, table, make_score(table, alone), recipe)
+    return spread(settings.client, rows, make_score(rows, alone), recipe)
 
 
 # ----------------------------------------------------------------------------------------------------
@@ -273,6 +300,7 @@ def _search_by_score(task: Task, notes: Callable[[], Notes] | None) -> Found:
     if notes is not None:
         taken, note = resume(notes(), task.start)
     elif settings.checkpoint is not None:
+        assert task.original is not None  # there are no checkpoints of rows that are elsewhere
         work = describe_work("search", settings.affecting_result(), task.original)
         taken, note = resume(Checkpoint(settings.checkpoint, work), task.start)
     left = settings.max_seconds
@@ -296,14 +324,15 @@ def _search_by_score(task: Task, notes: Callable[[], Notes] | None) -> Found:
 def _search_by_tests(task: Task) -> Found:
     """Find arcs by tests of independence, and climb to the node types if there is a choice."""
     settings = task.settings
+    assert isinstance(task.rows, Table)  # tests of independence need all rows
     score = None
     if len(settings.node_types) > 1:  # made first: wrong arguments are reported before the tests are run
         score = _make_score_anywhere(task.scored, task.scoring)
     found = pc(
-        _independence_test(task.table, settings),
+        _independence_test(task.rows, settings),
         alpha=settings.alpha,
         required_arcs=settings.required_arcs,
-        forbidden_arcs=[*settings.forbidden_arcs, *arcs_into(task.start.inputs, task.table.names)],
+        forbidden_arcs=[*settings.forbidden_arcs, *arcs_into(task.start.inputs, task.rows.names)],
         progress=settings.progress,
     )
     structure = task.start.with_dag(found.pdag.to_dag())
@@ -355,18 +384,21 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
     """Fit a structure that was found to all rows."""
     settings, fit_settings = task.settings, task.settings.fit_settings
     structure, cpds, left_out = fit_what_can_be(
-        found.structure, task.table, fit_settings, required_arcs=settings.required_arcs
+        found.structure, task.rows, fit_settings, required_arcs=settings.required_arcs
     )
     for (source, target), reason in left_out:
         warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=5)
     cpds = pooled_over(task.completions, structure, cpds, fit_settings)
+    original, typical = task.original, dict[str, float]()
+    if original is not None:
+        typical = typical_logpdf(structure, original, fit_settings, task.margins)
     record = Record(
         settings=settings.plain(),
         versions=current_versions(),
-        rows=task.original.rows,
-        columns=task.original.names,
-        data_hash=task.original.digest,
-        typical=typical_logpdf(structure, task.original, fit_settings, task.margins),
+        rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
+        columns=tuple(variable.name for variable in task.rows.variables),
+        data_hash=None if original is None else original.digest,
+        typical=typical,
         seconds=time.perf_counter() - task.began,
         search=found.search,
         type_search=found.type_search,

@@ -62,10 +62,10 @@ def learn_replicates(
             yield learn_replicate(table, *task)
         return
     from spbn.dask.client import is_dask_client
-    from spbn.dask.executor import DaskCrew
+    from spbn.dask.executor import DaskExecutor
 
     if is_dask_client(client):
-        yield from (record for _, record in DaskCrew(client, table).map(learn_replicate, tasks))
+        yield from (record for _, record in DaskExecutor(client, table).map(learn_replicate, tasks))
         return
     submit = getattr(client, "submit", None)
     if not callable(submit):

@@ -22,7 +22,7 @@ from spbn.errors import ArgumentError, KnowledgeError, argument, in_python, quot
 from spbn.graphs.dag import Arc
 from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
 from spbn.nodes.scorers import FoldByFold
-from spbn.rows.store import FitSettings, RowStore, Scorer
+from spbn.rows.store import FitSettings, RemoteRows, RowStore, Scorer
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 
@@ -308,6 +308,8 @@ class NodeType(ABC, metaclass=_Registered):
     alternative: ClassVar[str] = "lg"
     #: Whether a family is scored so quickly, however many rows there are, that no search needs an estimate.
     is_quick: ClassVar[bool] = False
+    #: The maximum number of parents where rows are elsewhere; None if there is no limit.
+    most_remote_parents: ClassVar[int | None] = None
 
     @staticmethod
     def parse(value: NodeType | str, given_as: str | None = None) -> NodeType:
@@ -333,6 +335,13 @@ class NodeType(ABC, metaclass=_Registered):
     @abstractmethod
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
         """Fit the density of a node given its parents; raise a `FitError` if these rows do not allow it."""
+
+    def fit_rows(self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings) -> CPD:
+        """Fit a density to rows that are elsewhere; by default its columns are brought here.
+
+        Types that can do with sums over rows override this.
+        """
+        return self.fit(rows.table([*parents, node]), node, parents, settings)
 
     def scorer(self, rows: RowStore) -> Scorer:
         """Return the scorer of families of this type; by default they are fitted fold by fold."""

@@ -13,6 +13,7 @@ the tails of the LG far out.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,7 +30,7 @@ from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.whitened import ScaledKernels
 from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
-from spbn.nodes.ckde import CKDE, compact_kernels_from_record, require_few_dimensions
+from spbn.nodes.ckde import CKDE, compact_kernels_from_record, compact_kernels_of, require_few_dimensions
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
@@ -40,7 +41,7 @@ from spbn.numerics.mixture_weights import mix_logs
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
-from spbn.rows.store import FitSettings, RowStore
+from spbn.rows.store import FitSettings, RemoteRows, RowStore, TooLargeError
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
@@ -49,6 +50,7 @@ from spbn.tables.table import Table
 COMPONENTS = ("very narrow kernels", "narrow kernels", "kernels", "wide kernels", "linear Gaussian")
 LEGEND = "A blend mixes kernels of several widths and a line, with the weights that predict best."
 FOLDS = 10
+LEAST_LOSS = 0.005  # of the weight of a blend, that is worth a warning
 
 
 @final
@@ -112,10 +114,7 @@ class Blend(CPD):
         usable = np.array([kernels is not None] * len(SCALES) + [line is not None])
         weights = np.where(usable, weights, 0.0)
         if not weights.sum() > 0.0:
-            raise FitError(
-                f"neither a line nor kernels can be fitted to {node!r} given {quoted(parents) or 'nothing'}: "
-                f"its parents are linearly dependent, or determine it. Remove one of them."
-            )
+            raise _nothing_fits(node, parents)
         mixture = tuple((weights / weights.sum()).tolist())
         return cls(node, tuple(parents), line, kernels, mixture)
 
@@ -310,10 +309,47 @@ class BlendType(NodeType):
         dark_colour="#4a3c58",
     )
     alternative = "ckde"
+    most_remote_parents = KERNELS.most_remote_parents
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> Blend:
         """Fit the components, and their weights by cross-validation."""
         return Blend.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
+
+    def fit_rows(self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings) -> Blend:
+        """Fit compact components to all rows where they are, and their weights by cross-validation.
+
+        The blend goes without components that cannot be fitted, or whose tables would be too large, and warns
+        of the latter if they would have a weight.
+        """
+        rows = rows.refolded(FOLDS)
+        if rows.count < FEWEST_TO_BLEND or not rows.pieces:
+            raise FitError(f"a blend needs at least {FEWEST_TO_BLEND} rows. {node!r} has {rows.count}.")
+        tables: dict[int, CompactKernels] = {}
+        too_large = []
+        for k, scale in enumerate(SCALES):
+            try:
+                tables[k] = compact_kernels_of(rows, node, parents, scale)
+            except TooLargeError:
+                too_large.append(k)
+            except FitError:
+                pass
+        line = _or_none(lambda: LG.fit_rows(rows, node, parents, settings))
+        usable = np.array([*(k in tables for k in range(len(SCALES))), line is not None])
+        *given, place = rows.columns((*parents, node))
+        names = tuple(variable.name for variable in rows.variables)
+        family = FamilyBatch(
+            names, np.array([place]), np.isin(np.arange(len(names)), given)[None], np.zeros(1, dtype=np.int8)
+        )
+        ((_, mixtures),) = rows.mixtures(family, rows.scorer(LG))
+        if too_large:
+            ((every, _),) = mixtures.best()
+            _warn_of_lost(node, parents, {COMPONENTS[k]: float(every[k]) for k in too_large})
+        ((weights, _),) = mixtures.best(usable)
+        if not weights.sum() > 0.0:
+            raise _nothing_fits(node, parents)
+        kernels = CompactScales(tuple(tables[k] if weights[k] > 0.0 else None for k in range(len(SCALES))))
+        line = line if weights[-1] > 0.0 else None
+        return Blend(node, tuple(parents), line, kernels, tuple(weights.tolist()))
 
     def scorer(self, rows: RowStore) -> BlendScorer:
         """Score from log-densities of sets of columns at all scales, which families share."""
@@ -343,6 +379,24 @@ class BlendType(NodeType):
 
 
 NODE_TYPE = BlendType()
+
+
+def _nothing_fits(node: str, parents: Sequence[str]) -> FitError:
+    return FitError(
+        f"neither a line nor kernels can be fitted to {node!r} given {quoted(parents) or 'nothing'}: "
+        f"its parents are linearly dependent, or determine it. Remove one of them."
+    )
+
+
+def _warn_of_lost(node: str, parents: Sequence[str], weights: Mapping[str, float]) -> None:
+    """Warn of components that have a weight in the score of a family, but not in the network."""
+    if sum(weights.values()) >= LEAST_LOSS:
+        warnings.warn(
+            f"the blend of {node!r} given {quoted(parents)} is fitted without some of the "
+            f"kernels that it is scored with, of which no table fits into memory: {in_words(weights)}. Its "
+            f"other components take their share, so its log-densities are a little lower.",
+            stacklevel=2,
+        )
 
 
 def _or_none(fit: Callable[[], Any]) -> Any:

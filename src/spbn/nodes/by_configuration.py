@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from spbn.nodes.discrete import read_configurations, write_variables
 from spbn.nodes.regions import Region
 from spbn.rows.configurations import Configurations
 from spbn.rows.memory import FEWEST_ROWS
-from spbn.rows.store import FitSettings
+from spbn.rows.store import FitSettings, RemoteRows
 from spbn.tables.table import Table, Variable
 
 OTHERWISE = "otherwise"
@@ -72,17 +72,51 @@ class ByConfiguration(CPD):
         continuous = [parent for parent in parents if parent not in table.levels]
         given, numbers = table.select(discrete), table.select([*continuous, node])
         found, places = Configurations.in_columns(given.variables, given.columns)
+
+        def fit_to(part: Table) -> CPD:
+            return node_type.fit(part, node, continuous, settings)
+
+        parts = [  # every place occurs
+            partial(fit_to, numbers.take(rows)) if len(rows) >= FEWEST_ROWS else None
+            for rows in _rows_by_place(places)
+        ]
+        return cls._of_parts(node, parents, found, parts, partial(fit_to, numbers))
+
+    @classmethod
+    def fit_rows(
+        cls, node_type: NodeType, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
+    ) -> ByConfiguration:
+        """Fit a density of a type to the rows of every configuration, which are elsewhere."""
+        levels = {variable.name for variable in rows.variables if variable.is_discrete}
+        continuous = [parent for parent in parents if parent not in levels]
+
+        def fit_to(part: RemoteRows) -> CPD:
+            return node_type.fit_rows(part, node, continuous, settings)
+
+        found, stores = rows.by_configuration(
+            rows.columns([parent for parent in parents if parent in levels])
+        )
+        parts = [partial(fit_to, part) if part.count >= FEWEST_ROWS else None for part in stores]
+        return cls._of_parts(node, parents, found, parts, partial(fit_to, rows))
+
+    @classmethod
+    def _of_parts(
+        cls,
+        node: str,
+        parents: Sequence[str],
+        found: Configurations,
+        parts: Sequence[Callable[[], CPD] | None],
+        otherwise: Callable[[], CPD],
+    ) -> ByConfiguration:
+        """Fit the densities of configurations, where that can be done, and otherwise that of all rows."""
         fitted: dict[int, CPD] = {}
-        for place, rows in enumerate(_rows_by_place(places)):  # every place occurs
-            if len(rows) < FEWEST_ROWS:
-                continue
-            with suppress(FitError):
-                fitted[place] = node_type.fit(numbers.take(rows), node, continuous, settings)
+        for place, fit in enumerate(parts):
+            if fit is not None:
+                with suppress(FitError):
+                    fitted[place] = fit()
         configurations = found.only(np.array(list(fitted), dtype=np.int64))
-        otherwise = None
-        if len(configurations) < configurations.possible:
-            otherwise = node_type.fit(numbers, node, continuous, settings)
-        return cls(node, tuple(parents), configurations, tuple(fitted.values()), otherwise)
+        rest = otherwise() if len(configurations) < configurations.possible else None
+        return cls(node, tuple(parents), configurations, tuple(fitted.values()), rest)
 
     @classmethod
     def from_record(
@@ -270,16 +304,21 @@ class ByConfiguration(CPD):
 
 
 def fit_node(
-    node_type: NodeType, table: Table, node: str, parents: Sequence[str], settings: FitSettings
+    node_type: NodeType, rows: Table | RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
 ) -> CPD:
     """Fit the density of a node: by configuration, if continuous nodes have discrete parents."""
-    variables = {variable.name: variable for variable in table.variables}
+    variables = {variable.name: variable for variable in rows.variables}
     child, given = variables[node], [variables[parent] for parent in parents]
     if not node_type.admits(child, given):
         raise FitError(refusal(node_type, child, given))
-    if not child.is_discrete and any(parent.is_discrete for parent in given):
-        return ByConfiguration.fit(node_type, table, node, parents, settings)
-    return node_type.fit(table, node, parents, settings)
+    is_divided = not child.is_discrete and any(parent.is_discrete for parent in given)
+    if isinstance(rows, Table):
+        if is_divided:
+            return ByConfiguration.fit(node_type, rows, node, parents, settings)
+        return node_type.fit(rows, node, parents, settings)
+    if is_divided:
+        return ByConfiguration.fit_rows(node_type, rows, node, parents, settings)
+    return node_type.fit_rows(rows, node, parents, settings)
 
 
 def _rows_by_place(places: IntArray) -> list[IntArray]:

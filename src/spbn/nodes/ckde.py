@@ -14,7 +14,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
-from spbn.errors import FitError, ModelFileError, SpbnError
+from spbn.errors import FitError, ModelFileError, SpbnError, quoted
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.compression import compact_kernels
@@ -27,7 +27,7 @@ from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.nodes.regions import Region, require_interval
 from spbn.nodes.scorers import KernelScorer, ScaledKernelScorer, best_scale
-from spbn.rows.store import FitSettings, RowStore
+from spbn.rows.store import FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
 
@@ -210,10 +210,15 @@ class CKDEType(NodeType):
         colour="#c9ccd1",
         dark_colour="#4b535c",
     )
+    most_remote_parents = DIMENSIONS - 1  # of a grid that fits into memory
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CKDE:
         """Place a kernel on every row."""
         return CKDE.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
+
+    def fit_rows(self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings) -> CKDE:
+        """Make compact kernels where the rows are."""
+        return CKDE(node, tuple(parents), compact_kernels_of(rows, node, parents))
 
     def scorer(self, rows: RowStore) -> KernelScorer | ScaledKernelScorer:
         """Score from log-densities of sets of columns, which families share."""
@@ -324,3 +329,22 @@ def agreeing(points: FloatArray, rows: FloatArray) -> list[IntArray | None]:
 def _keys(columns: FloatArray) -> list[bytes]:
     rows = np.ascontiguousarray(columns.T) + 0.0  # -0.0 and 0.0 are the same number
     return [row.tobytes() for row in rows]
+
+
+def compact_kernels_of(
+    rows: RemoteRows, node: str, parents: Sequence[str], scale: float = 1.0
+) -> CompactKernels:
+    """Make the compact kernels of a node from rows that are elsewhere.
+
+    Parameters
+    ----------
+    scale
+        Multiplies the bandwidth matrix.
+    """
+    made = rows.compact_kernels(rows.columns((*parents, node)), scale)
+    if made is None:
+        raise FitError(
+            f"the bandwidth matrix of {node!r} given {quoted(parents) or 'nothing'} is singular: its parents "
+            f"are linearly dependent, or determine it. Remove one of them."
+        )
+    return made

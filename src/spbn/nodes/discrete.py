@@ -23,7 +23,7 @@ from spbn.nodes.base import (
 from spbn.nodes.regions import Levels, Region
 from spbn.nodes.scorers import CountingScorer, smoothed
 from spbn.rows.configurations import MOST, Configurations, number_possible
-from spbn.rows.store import FitSettings, RowStore
+from spbn.rows.store import FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table, Variable
 
@@ -253,6 +253,16 @@ class DiscreteType(NodeType):
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> ProbabilityTable:
         """Count."""
         return ProbabilityTable._of(table.select([node, *parents]), settings.smoothing)
+
+    def fit_rows(
+        self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
+    ) -> ProbabilityTable:
+        """Count where the rows are."""
+        columns = rows.columns((*parents, node))
+        found, counts = rows.total_counts(columns)
+        probabilities, otherwise = smoothed(counts, settings.smoothing)
+        levels = rows.variables[columns[-1]].levels
+        return ProbabilityTable(node, tuple(parents), levels, found, probabilities, otherwise)
 
     def scorer(self, rows: RowStore) -> CountingScorer:
         """Score from counts."""

@@ -108,7 +108,7 @@ class ConfigurationScorer:
 
     def _total(self, division: Division, batch: FamilyBatch) -> FloatArray:
         """Score families with the same discrete parents, which have been left out of the batch."""
-        narrow, out = batch.among(~self._rows.discrete), np.zeros(len(batch))
+        narrow, out = division.families(batch), np.zeros(len(batch))
         lacking = np.tile(division.starved, (len(batch), 1))  # families × pieces that all rows have to answer
         for part in division.parts.values():
             found = part.rows.scorer(self._type).totals(narrow)
@@ -126,7 +126,7 @@ class ConfigurationScorer:
 
     def _by_piece(self, division: Division, batch: FamilyBatch) -> FloatArray:
         """Return the same by piece."""
-        narrow = batch.among(~self._rows.discrete)
+        narrow = division.families(batch)
         out = np.zeros((len(batch), len(division.starved)))
         lacking = np.tile(division.starved, (len(batch), 1))
         for part in division.parts.values():

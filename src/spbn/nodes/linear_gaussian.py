@@ -17,7 +17,8 @@ from spbn.nodes.base import CPD, Appearance, Description, NodeType
 from spbn.nodes.regions import Region, require_interval
 from spbn.nodes.scorers import LinearScorer
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
-from spbn.rows.store import FitSettings, RowStore
+from spbn.numerics.regression import residual_directions
+from spbn.rows.store import FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
 
@@ -199,6 +200,28 @@ class LinearGaussianType(NodeType):
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> LinearGaussian:
         """Estimate by ordinary least squares."""
         return LinearGaussian.fit(table, node, parents)
+
+    def fit_rows(
+        self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
+    ) -> LinearGaussian:
+        """Estimate from moments."""
+        moments, places = rows.moments, np.array(rows.columns((*parents, node)))
+        directions, variances, share = residual_directions(
+            np.array([moments.count]), moments.scatter[None], places
+        )
+        if share == 0.0:
+            raise FitError(
+                f"the parents of {node!r} are linearly dependent, or determine it ({quoted(parents)}): "
+                f"remove one of them."
+            )
+        coefficients, means = -directions[0, :-1], moments.mean[places]
+        return LinearGaussian(
+            node,
+            tuple(parents),
+            float(means[-1] - coefficients @ means[:-1]),
+            tuple(coefficients.tolist()),
+            float(variances[0]),
+        )
 
     def scorer(self, rows: RowStore) -> LinearScorer:
         """Score from moments alone wherever they have the digits for it."""

@@ -16,15 +16,21 @@ sum to one. It is concave, so Newton's method with a line search finds it in abo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, frozen
+from spbn._base.arrays import BoolArray, FloatArray, frozen
 from spbn._base.jit import REORDER, compiled
 
 #: Newton's method stops when a step would gain less than this share of a row's log-density.
 CONVERGED = 1e-24
 MOST_STEPS = 200
+#: A step of a search in parts that would gain less than this share of a row's log-density is the last, and
+#: is not checked.
+NEARLY_THERE = 1e-10
 LEAST = -1.7976931348623157e308  # so that the difference of two infinite logarithms is not needed
 BLOCK = 256  # rows at a time, which stay in the L1 cache
 
@@ -66,6 +72,106 @@ def mixing_sums(log_densities: FloatArray, weights: FloatArray) -> tuple[float, 
     total = _log_likelihood(densities, weights) + float(peaks.sum())
     _derivatives(densities, weights, 0.0, gradient, curvature)
     return total, gradient + (rows + 1.0), np.tril(curvature) + np.tril(curvature, -1).T
+
+
+class MixtureSums(NamedTuple):
+    """Sums over rows at some weights of a mixture: of its log-likelihood and of what Newton's method needs.
+
+    Attributes
+    ----------
+    curvature
+        Minus the second derivatives.
+    usable
+        Which components are finite in all rows; if not all are, the sums mean nothing.
+    """
+
+    total: float
+    gradient: FloatArray
+    curvature: FloatArray
+    usable: BoolArray
+
+    @classmethod
+    def none(cls, components: int) -> MixtureSums:
+        """Return the sums over no rows."""
+        square = np.zeros((components, components))
+        return cls(0.0, np.zeros(components), square, np.ones(components, dtype=np.bool_))
+
+    @classmethod
+    def of(cls, log_densities: FloatArray, weights: FloatArray) -> MixtureSums:
+        """Return the sums over components × rows."""
+        usable: BoolArray = np.isfinite(log_densities).min(axis=1, initial=True)
+        if not usable.all() or not log_densities.shape[1]:
+            return cls.none(len(weights))._replace(usable=usable)
+        return cls(*mixing_sums(log_densities, weights), usable)
+
+    @classmethod
+    def add(cls, parts: Sequence[MixtureSums]) -> MixtureSums:
+        """Add up sums over different rows."""
+        return cls(
+            math.fsum(part.total for part in parts),
+            np.sum([part.gradient for part in parts], axis=0),
+            np.sum([part.curvature for part in parts], axis=0),
+            np.logical_and.reduce([part.usable for part in parts], axis=0),
+        )
+
+
+@dataclass
+class WeightSearch:
+    """Newton's method for those who get the sums in parts: `trial` says where the next ones are needed.
+
+    Attributes
+    ----------
+    trial
+        The weights to try, and in the end the best.
+    total
+        The log-likelihood of all rows under the best weights, once `is_done`.
+    """
+
+    rows: int
+    trial: FloatArray
+    at: FloatArray = field(default_factory=lambda: np.empty(0))
+    step: FloatArray = field(default_factory=lambda: np.empty(0))
+    value: float = -math.inf
+    decrement: float = math.inf
+    size: float = 1.0
+    total: float = math.nan
+    is_done: bool = False
+
+    @classmethod
+    def of(cls, components: int, rows: int) -> WeightSearch:
+        """Begin with equal weights."""
+        return cls(rows, np.full(components, 1.0 / components))
+
+    def update(self, found: MixtureSums) -> None:
+        """Take note of the sums at the trial, and choose the next one."""
+        prior = 1.0 / len(self.trial)
+        value = found.total + prior * float(np.log(self.trial).sum()) - (self.rows + 1.0) * self.trial.sum()
+        is_better = value >= self.value + 1e-4 * self.size * self.decrement
+        if self.value > -math.inf and not is_better and self.size > 1e-10:
+            self.size *= 0.5
+            self.trial = self.at + self.size * self.step
+            return
+        self.at, self.value = self.trial, value
+        gradient = found.gradient + prior / self.at - (self.rows + 1.0)
+        bent = found.curvature + np.diag(prior / self.at**2)
+        self.step = np.linalg.solve(bent, gradient).astype(np.float64)
+        self.decrement = float(self.step @ gradient)
+        if len(self.at) == 1 or self.decrement < NEARLY_THERE * self.rows:
+            self._finish(found)
+            return
+        shrinking = self.step < 0.0
+        room = -0.99 * self.at[shrinking] / self.step[shrinking]
+        self.size = float(min(1.0, room.min(initial=1.0)))
+        self.trial = self.at + self.size * self.step
+
+    def _finish(self, found: MixtureSums) -> None:
+        """Take the last step, of which the sums are known well enough from those before it."""
+        last = np.maximum(self.at + self.step, 0.01 * self.at) - self.at
+        total = found.total + found.gradient @ last - 0.5 * last @ found.curvature @ last
+        weights = self.at + last
+        self.trial = weights / weights.sum()
+        self.total = float(total - self.rows * math.log(weights.sum()))
+        self.is_done = True
 
 
 def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:

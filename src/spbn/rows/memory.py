@@ -236,6 +236,10 @@ class MemoryDivision:
     parts: Mapping[int, Part]
     starved: BoolArray
 
+    def families(self, batch: FamilyBatch) -> FamilyBatch:
+        """Return families by the columns of the parts, which have the continuous ones alone."""
+        return batch.among(~self.whole.discrete)
+
     def rest(self, asked: BoolArray) -> MemoryRows:
         """Return a store in which some of the rows are evaluated, fitted to all training rows."""
         return self.whole.asking(asked)
@@ -247,9 +251,12 @@ class MemoryMixtures:
 
     components: FloatArray
 
-    def best(self) -> list[tuple[FloatArray, float]]:
+    def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
         """Return the weights that make the rows most likely, and their log-likelihood."""
-        return [mixing_weights(parts) for parts in self.components]
+        components = self.components
+        if usable is not None:
+            components = np.where(usable[:, None], components, -np.inf)
+        return [mixing_weights(parts) for parts in components]
 
     def values(self, weights: FloatArray) -> FloatArray:
         """Return the log-densities of all rows under known weights."""

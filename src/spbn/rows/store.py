@@ -22,8 +22,11 @@ import numpy as np
 from spbn import kernels
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.checks import at_least_0
+from spbn.errors import FitError
 from spbn.kernels import estimates as bandwidths
+from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.estimates import BandwidthRule
+from spbn.numerics.moments import Moments
 from spbn.numerics.regression import MomentStack
 from spbn.rows.configurations import Configurations
 from spbn.rows.families import FamilyBatch
@@ -92,10 +95,15 @@ class KernelDensities(Protocol):
 class Mixtures(Protocol):
     """Mixtures of kernels at several scales and a line, one for each of some families."""
 
-    def best(self) -> list[tuple[FloatArray, float]]:
+    def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
         """Return the weights that make the evaluated rows most likely, and their log-likelihood.
 
         A component that cannot be fitted has the weight 0; without any the likelihood is -inf.
+
+        Parameters
+        ----------
+        usable
+            The components that may have a weight; all by default.
         """
 
     def values(self, weights: FloatArray) -> FloatArray:
@@ -138,6 +146,9 @@ class Division(Protocol):
     @property
     def starved(self) -> BoolArray:
         """Which pieces none of these answers."""
+
+    def families(self, batch: FamilyBatch) -> FamilyBatch:
+        """Return families without discrete parents by the columns of the parts."""
 
     def rest(self, asked: BoolArray) -> RowStore:
         """Return a store in which some of the pieces are evaluated, fitted to the rows of all parts."""
@@ -257,3 +268,60 @@ class RowStore(ABC):
     @abstractmethod
     def in_data_order(self, pieces: FloatArray) -> FloatArray:
         """Put values by piece, last axis, into the order of the data."""
+
+
+class TooLargeError(FitError):
+    """No table of a density fits into memory."""
+
+
+class RemoteRows(RowStore):
+    """Rows that are not in the memory of this process: what fits get instead of a table."""
+
+    @property
+    @abstractmethod
+    def validation(self) -> RemoteRows:
+        """The validation rows, under parameters fitted to all others."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows there are."""
+
+    @property
+    @abstractmethod
+    def moments(self) -> Moments:
+        """The moments of all rows."""
+
+    @abstractmethod
+    def total_counts(self, columns: Columns) -> tuple[Configurations, IntArray]:
+        """Return the configurations of a node's parents, and how often its levels occur with each."""
+
+    @abstractmethod
+    def compact_kernels(self, columns: Columns, scale: float) -> CompactKernels | None:
+        """Make compact kernels of all rows, of parents and, last, a node; None if a bandwidth is singular.
+
+        Raises a `TooLargeError` if their table does not fit into memory.
+
+        Parameters
+        ----------
+        scale
+            Multiplies the bandwidth matrix.
+        """
+
+    @abstractmethod
+    def table(self, names: Sequence[str]) -> Table:
+        """Bring columns of all rows here."""
+
+    @abstractmethod
+    def by_configuration(self, columns: Columns) -> tuple[Configurations, Sequence[RemoteRows]]:
+        """Return the configurations of some discrete columns that occur, and the rows of each."""
+
+    @abstractmethod
+    def refolded(self, folds: int) -> RemoteRows:
+        """Return the same rows, all of them in one of so many folds."""
+
+    @final
+    def columns(self, names: Sequence[str]) -> Columns:
+        """Return the numbers of columns."""
+        every = [variable.name for variable in self.variables]
+        return tuple(every.index(name) for name in names)

@@ -125,16 +125,20 @@ class Table:
 
 def require_variation(table: Table) -> None:
     """Refuse columns with one value only, or with numbers that cannot be squared: they have no density."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        deviations = np.abs(table.columns - centre_of(table.columns)).max(axis=1)
-    constant = [
-        name for name, column in zip(table.names, table.columns, strict=True) if column.min() == column.max()
-    ]
+    centre = centre_of(table.columns)[:, 0]
+    require_spread(table.names, table.columns.min(axis=1), table.columns.max(axis=1), centre)
+
+
+def require_spread(names: Sequence[str], low: FloatArray, high: FloatArray, centre: FloatArray) -> None:
+    """Refuse columns like that by their least and greatest values, and what is subtracted from them."""
+    constant = [name for name, is_same in zip(names, low == high, strict=True) if is_same]
     if constant:
         raise DataError(
             f"{named(constant)} constant, which leaves nothing to learn: {how_to_drop(constant)}."
         )
-    for name, deviation in zip(table.names, deviations.tolist(), strict=True):
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviations = np.maximum(high - centre, centre - low)
+    for name, deviation in zip(names, deviations.tolist(), strict=True):
         if not LEAST_SPREAD <= deviation <= GREATEST_SPREAD:
             extent = "little" if deviation < 1 else "much"
             raise DataError(
@@ -164,9 +168,7 @@ def copied_columns(table: Table) -> Iterator[tuple[str, str, str]]:
     with np.errstate(over="ignore", invalid="ignore"):  # numbers that cannot be squared are no copies
         columns = table.columns - centre_of(table.columns)
         scatter = Moments.of(columns).scatter
-        scale = np.sqrt(np.diag(scatter))
-        correlation = scatter / scale / scale[:, None]
-    for i, j in np.argwhere(np.triu(np.abs(correlation) > NEARLY_ONE, k=1)).tolist():
+    for i, j in correlated_pairs(scatter, NEARLY_ONE):
         # Relative to the bulk of the rows, not all of them: two columns that share an outlier are not copies.
         low, high = np.quantile(columns[j], [0.25, 0.75])
         spread = high - low if high > low else columns[j].std()
@@ -174,6 +176,14 @@ def copied_columns(table: Table) -> Iterator[tuple[str, str, str]]:
         if residuals.max() - residuals.min() <= COPY * spread:
             kind = "a copy" if np.array_equal(table.columns[i], table.columns[j]) else "a rescaled copy"
             yield table.names[j], table.names[i], kind
+
+
+def correlated_pairs(scatter: FloatArray, least: float) -> list[tuple[int, int]]:
+    """Return the pairs of columns whose correlation, positive or negative, is greater than some number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = np.sqrt(np.diag(scatter))
+        correlation = scatter / scale / scale[:, None]
+    return [(i, j) for i, j in np.argwhere(np.triu(np.abs(correlation) > least, k=1)).tolist()]
 
 
 def require_continuous(table: Table, what: str, remedy: str) -> None:

@@ -1,0 +1,348 @@
+"""Mixtures of kernels and a line over rows that workers hold: their weights and log-likelihoods, from sums.
+
+The workers cache the log-densities of the sets of columns that some families need, at all scales
+(`row_cache`), and add up the likelihood of a mixture and its derivatives. Newton's method
+(`numerics.mixture_weights.WeightSearch`) finds the weights from these: a pass over what is cached for each of
+its ten or so steps, for all of these families at a time.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar, final
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, FloatArray
+from spbn.dask.densities import PAIRWISE, GridDensities, Unit, worst_height
+from spbn.dask.row_cache import (
+    CacheRequest,
+    Gaps,
+    Key,
+    Line,
+    MixtureRequest,
+    PairwiseRequest,
+    Unanswered,
+    cache_densities,
+    cache_pairwise,
+    fill_gaps,
+    join_unanswered,
+    mixture_sums,
+    rows_at_a_time,
+)
+from spbn.dask.shards import Shards
+from spbn.errors import ClusterError, quoted
+from spbn.kernels import SHARED_GRID
+from spbn.kernels.estimates import Estimate
+from spbn.kernels.multiscale import SCALES
+from spbn.kernels.spectral.engine import ATTEMPTS
+from spbn.numerics.mixture_weights import MixtureSums, WeightSearch
+from spbn.numerics.regression import residual_directions
+from spbn.rows.families import VariableSet
+from spbn.rows.store import Columns
+
+COMPONENTS = len(SCALES) + 1  # the kernels, and last the line
+TIMES = 4  # that densities are made again if workers that cached them die
+MOST_STEPS = 100
+MOST_PAIRS = 2e11  # that are added up for wider kernels if no grid fits: some minutes on one core
+
+Result = TypeVar("Result")
+
+
+class Groups(NamedTuple):
+    """Groups of rows: those of `queries` with each of some labels, under densities of `training` rows."""
+
+    training: Shards
+    queries: Shards
+    labels: tuple[int, ...]
+
+
+class _LostError(Exception):
+    """A worker does not have what it should have cached."""
+
+
+@final
+class CachedDensities:
+    """The log-densities that workers have cached for the same plan, and those that cannot be had."""
+
+    def __init__(self, rule: str) -> None:
+        self._rule = rule
+        self._bytes: dict[Key, int] = {}  # of one worker, at most; those asked for last are at the end
+        self._impossible: set[Key] = set()
+
+    def keys(self, groups: Groups, members: Columns) -> list[tuple[Key, Key | None]]:
+        """Return, for every scale, what is needed of a family: all columns, and the parents."""
+        d, parents, within = len(members), members[:-1], (groups.training.where, groups.queries.where)
+        return [
+            (
+                Key(tuple(sorted(members)), d, scale, groups.labels, within),
+                Key(parents, d, scale, groups.labels, within) if parents else None,
+            )
+            for scale in SCALES
+        ]
+
+    def batches(self, groups: Groups, families: Sequence[Columns]) -> Iterator[list[int]]:
+        """Yield families that fit into memory together, by their numbers; those of the same columns first."""
+        rows = groups.queries.most_rows
+        room = int(groups.training.table_bytes // (8 * rows))
+        together: list[int] = []
+        keys: set[Key] = set()
+        for number in sorted(range(len(families)), key=lambda n: (len(families[n]), sorted(families[n]))):
+            mine = set(self._needed(groups, families[number]))
+            if len(mine) > room:
+                raise ClusterError(
+                    f"blends need {8 * len(mine)} bytes for every row that a worker has, and one has "
+                    f"{rows} rows: use more workers, or workers with more memory."
+                )
+            if together and len(keys | mine) > room:
+                yield together
+                together, keys = [], set()
+            together.append(number)
+            keys |= mine
+        if together:
+            yield together
+
+    def retry(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Call a function again if workers that had cached densities died."""
+        for _ in range(TIMES):
+            try:
+                return function(*arguments)
+            except _LostError:
+                self._bytes.clear()
+        raise ClusterError(
+            f"workers lost the densities that they should keep {TIMES} times: look at their logs. They may "
+            f"need more memory."
+        )
+
+    def usable(self, groups: Groups, members: Columns) -> BoolArray:
+        """Tell which kernels of a family can be fitted, by scale."""
+        pairs = self.keys(groups, members)
+        return np.array([all(key is None or key not in self._impossible for key in pair) for pair in pairs])
+
+    def require(self, groups: Groups, families: Sequence[Columns]) -> None:
+        """Have the workers cache what some families need."""
+        needed = dict.fromkeys(key for members in families for key in self._needed(groups, members))
+        missing = [key for key in needed if key not in self._bytes and key not in self._impossible]
+        size = 8 * groups.queries.most_rows
+        excess = sum(self._bytes.values()) + size * len(missing) - groups.training.table_bytes
+        for key in [key for key in self._bytes if key not in needed]:
+            if excess > 0:
+                excess -= self._bytes.pop(key)
+        if not missing:
+            return
+        densities = GridDensities(groups.training, self._rule, groups.queries)
+        found: dict[Key, list[Estimate]] = {}
+        for number, key in enumerate(missing):
+            variables = VariableSet(key.columns, key.dimension)
+            estimates = densities.estimates(number, variables, groups.labels, key.scale)
+            if estimates is None:
+                self._impossible.add(key)
+            else:
+                found[key] = estimates
+        pairwise = [key for key in found if len(key.columns) >= PAIRWISE and key.scale < 1.0]
+        by_columns: dict[Columns, list[Estimate]] = {}
+        for key in [key for key in found if key not in pairwise]:
+            by_columns.setdefault(key.columns, []).extend(found[key])
+        jobs = densities.jobs(by_columns, SHARED_GRID)
+        refused = {missing[e.number] for job in jobs if job.lattice is None for e in job.estimates}
+        pairwise += [key for key in found if key in refused and self._has_few_pairs(groups, key)]
+        current = frozenset([*self._bytes, *missing])
+        for units in densities.units([job for job in jobs if job.lattice is not None]):
+            self._read(densities, units, missing, current)
+        for asked in _pairwise_requests(groups, {key: found[key] for key in pairwise}):
+            groups.queries.map(cache_pairwise, asked, current, pinned=True)
+        self._bytes.update({key: size for key in missing if key not in self._impossible})
+
+    def _needed(self, groups: Groups, members: Columns) -> list[Key]:
+        return [key for pair in self.keys(groups, members) for key in pair if key is not None]
+
+    def _has_few_pairs(self, groups: Groups, key: Key) -> bool:
+        """Tell whether a density that no grid fits can be added up pair by pair; else it is impossible."""
+        pairs = float(groups.queries.queried.counts[list(groups.labels)].sum())
+        pairs *= float(groups.training.training.counts.max())
+        if key.scale < 1.0 or pairs <= MOST_PAIRS:
+            return True
+        self._impossible.add(key)
+        names = quoted(groups.training.names[c] for c in key.columns)
+        warnings.warn(
+            f"the density of {names} needs a grid that does not fit into memory: blends of these columns go "
+            f"without some of their kernels.",
+            stacklevel=2,
+        )
+        return False
+
+    def _read(
+        self, densities: GridDensities, units: Sequence[Unit], keys: Sequence[Key], current: frozenset[Key]
+    ) -> None:
+        """Have densities read at all rows and cached; those that tables do not have, too."""
+        readings, estimates = densities.readings(units)
+        asked = [
+            CacheRequest(reading, keys[estimate.number])
+            for reading, estimate in zip(readings, estimates, strict=True)
+        ]
+        for attempt in range(ATTEMPTS + 1):
+            found = densities.queries.map(cache_densities, asked, current, pinned=True)
+            left: list[Unanswered] = [join_unanswered(parts) for parts in zip(*found, strict=True)]
+            points = [np.concatenate([rest.isolated, rest.checks], axis=1) for rest in left]
+            values = densities.exact([one.reading for one in asked], points)
+            gaps, again = [], []
+            for one, rest, exact in zip(asked, left, values, strict=True):
+                few = rest.isolated.shape[1]
+                worst = worst_height(one.reading, rest.heights, exact[few:])
+                if worst > 0.0 and attempt < ATTEMPTS:
+                    again.append(one._replace(reading=one.reading._replace(threshold=2.0 * worst)))
+                elif worst > 0.0:
+                    self._impossible.add(one.key)
+                elif few:
+                    gaps.append(Gaps(one.key, rest.places, exact[:few]))
+            if gaps and not all(densities.queries.map(fill_gaps, gaps, pinned=True)):
+                raise _LostError
+            asked = again
+            if not asked:
+                return
+
+
+@dataclass(frozen=True, eq=False)
+class DaskMixtures:
+    """The mixtures of some families, in groups of rows that workers hold.
+
+    Attributes
+    ----------
+    cached
+        What workers have cached.
+    parts
+        The groups; their values follow each other.
+    families
+        The columns of each family, the node last.
+    """
+
+    cached: CachedDensities
+    parts: tuple[Groups, ...]
+    families: tuple[Columns, ...]
+
+    def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
+        """Return the weights that make the rows of all groups most likely, and their log-likelihood.
+
+        Parameters
+        ----------
+        usable
+            The components that may have a weight; all by default.
+        """
+        (groups,) = self.parts
+        wanted = np.ones(COMPONENTS, dtype=np.bool_) if usable is None else usable
+        return self.cached.retry(self._search, groups, wanted)
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """Families × groups: log-likelihoods under known weights; -inf where nothing is left of these."""
+        found = [self.cached.retry(self._under, groups, weights) for groups in self.parts]
+        return np.concatenate(found, axis=1)
+
+    def _search(self, groups: Groups, wanted: BoolArray) -> list[tuple[FloatArray, float]]:
+        self.cached.require(groups, self.families)
+        rows = int(groups.queries.queried.counts[list(groups.labels)].sum())
+        usable = [wanted & self._components(groups, members) for members in self.families]
+        searches = {i: WeightSearch.of(int(some.sum()), rows) for i, some in enumerate(usable) if some.any()}
+        for _ in range(MOST_STEPS):
+            left = [i for i, search in searches.items() if not search.is_done]
+            if not left:
+                break
+            asked = [
+                self._request(groups, self.families[i], usable[i], searches[i].trial, groups.labels)
+                for i in left
+            ]
+            for i, found in zip(left, _sums(groups.queries, asked), strict=True):
+                if found.usable.all():
+                    searches[i].update(found)
+                    continue
+                places = np.flatnonzero(usable[i])
+                usable[i][places[~found.usable]] = False
+                searches[i] = WeightSearch.of(max(1, int(usable[i].sum())), rows)
+                searches[i].is_done = not usable[i].any()
+        out = []
+        for i, some in enumerate(usable):
+            weights, total = np.zeros(COMPONENTS), -math.inf
+            if some.any() and i in searches:
+                weights[some], total = searches[i].trial, searches[i].total
+            out.append((weights, total))
+        return out
+
+    def _under(self, groups: Groups, given: FloatArray) -> FloatArray:
+        self.cached.require(groups, self.families)
+        out = np.full((len(self.families), len(groups.labels)), -np.inf)
+        asked, places = [], []
+        for number, members in enumerate(self.families):
+            weights = np.where(self._components(groups, members), given[number], 0.0)
+            if weights.sum() > 0.0:
+                shares = (weights / weights.sum())[weights > 0.0]
+                for place, label in enumerate(groups.labels):
+                    asked.append(self._request(groups, members, weights > 0.0, shares, (label,)))
+                    places.append((number, place))
+        for (number, place), found in zip(places, _sums(groups.queries, asked), strict=True):
+            out[number, place] = found.total if found.usable.all() else -np.inf
+        return out
+
+    def _components(self, groups: Groups, members: Columns) -> BoolArray:
+        """Tell which components of a family can be fitted."""
+        return np.array([*self.cached.usable(groups, members), _line(groups, members) is not None])
+
+    def _request(
+        self,
+        groups: Groups,
+        members: Columns,
+        usable: BoolArray,
+        weights: FloatArray,
+        labels: tuple[int, ...],
+    ) -> MixtureRequest:
+        """Describe a mixture of the usable components, with their weights, at the rows with some labels."""
+        pairs = self.cached.keys(groups, members)
+        kernels = tuple(pair if kept else None for pair, kept in zip(pairs, usable[:-1], strict=True))
+        line = _line(groups, members) if usable[-1] else None
+        return MixtureRequest(members, kernels, line, weights, labels)
+
+
+def _sums(queries: Shards, asked: Sequence[MixtureRequest]) -> list[MixtureSums]:
+    """Have sums over all rows added up."""
+    if not asked:
+        return []
+    found = queries.map(mixture_sums, asked, pinned=True)
+    if any(one is None for one in found):
+        raise _LostError
+    return [MixtureSums.add(parts) for parts in zip(*found, strict=True)]
+
+
+def _line(groups: Groups, members: Columns) -> Line | None:
+    """Return the linear Gaussian of every label; None if one cannot be fitted."""
+    training, columns = groups.training.training, np.array(members)
+    labels = list(groups.labels)
+    found = training.only(np.array(labels))
+    some, their_variances, share = residual_directions(found.counts, found.scatters, columns)
+    if share == 0.0:
+        return None
+    directions = np.full((len(training.counts), len(columns)), np.nan)
+    variances = np.full(len(training.counts), np.nan)
+    directions[labels], variances[labels] = some, their_variances
+    return Line(directions, training.means[:, columns] + groups.training.centre[columns], variances)
+
+
+def _pairwise_requests(groups: Groups, found: Mapping[Key, Sequence[Estimate]]) -> Iterator[PairwiseRequest]:
+    """Put densities of the same columns together, whose rows are read and sorted once."""
+    shards = groups.training
+    everything = 8 * shards.rows * len(shards.names)
+    for columns in dict.fromkeys(key.columns for key in found):
+        keys = tuple(key for key in found if key.columns == columns)
+        estimates = [found[key] for key in keys]
+        counts = [[shards.training.counts[one.span] for one in some] for some in estimates]
+        yield PairwiseRequest(
+            columns,
+            shards.centre[list(columns)],
+            keys,
+            np.array([[one.whitener for one in some] for some in estimates]),
+            np.array([[one.log_peak for one in some] for some in estimates]) - np.log(counts),
+            rows_at_a_time(shards.table_bytes),
+            everything <= shards.plan.cache_bytes,
+            groups.labels,
+            shards.where,
+        )

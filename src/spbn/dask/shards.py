@@ -1,0 +1,270 @@
+"""Rows over workers, seen from the one who asks: their moments, and how to make passes over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn.dask.client import require_workers
+from spbn.dask.executor import Executor, executor_for
+from spbn.dask.mapreduce import Survey, collect, require_finite, survey
+from spbn.dask.plan import FoldAssignment, Plan, Where, only_where
+from spbn.dask.sources import Source
+from spbn.errors import DataError, quoted
+from spbn.numerics.moments import Moments, leave_one_out
+from spbn.numerics.regression import MomentStack
+from spbn.rows.memory import FEWEST_ROWS
+from spbn.rows.store import Columns
+from spbn.tables.columns import how_to_drop
+from spbn.tables.table import Variable, correlated_pairs, require_spread
+from spbn.transforms import Margins
+
+#: What a worker needs to run at all, and what it may have on top of that if it has no limit.
+BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
+MOST_COLLECTED_BYTES = 4 << 30  # of rows, for node types that cannot do with sums
+NEARLY_ONE = 1.0 - 1e-13  # the correlation of copies, within rounding
+SHARE = 5  # of what a worker may use, this part is for columns that it keeps, and as much for tables
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """Rows over workers.
+
+    Attributes
+    ----------
+    executor
+        The workers, who know the plan.
+    batches, addresses
+        The parts of the rows that one task takes, and where it is done. They are the same from the beginning
+        to the end, whichever workers come and go, so that sums have the same rounding.
+    centre
+        What is subtracted from columns, so that large offsets cost no digits.
+    by_label
+        Moments of the rows of every fold, and last of the validation rows.
+    table_bytes
+        How much the tables of one pass may take.
+    most_rows
+        In any of the batches.
+    rows
+        How many there are, whether they count or not.
+    again
+        Makes the same rows with another assignment to folds, or other margins.
+    where
+        Discrete columns and level codes: only rows that have all of these count.
+    """
+
+    plan: Plan
+    executor: Executor
+    batches: tuple[tuple[int, ...], ...]
+    addresses: tuple[str, ...]
+    centre: FloatArray
+    by_label: tuple[Moments, ...]
+    table_bytes: int
+    most_rows: int
+    rows: int
+    again: Callable[..., Shards]
+    where: Where = ()
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        assignment: FoldAssignment,
+        client: Any = None,
+        *,
+        missing: str = "error",
+        margins: Margins | None = None,
+    ) -> Shards:
+        """Look at all rows once, and refuse what cannot be learned from.
+
+        Parameters
+        ----------
+        margins
+            What rows go through before anything else.
+        """
+        cache_bytes = _bytes_a_worker(client) // SHARE
+        moves = {} if margins is None else dict(margins.columns)
+        plan = Plan(
+            uuid4().hex, source.names, source.chunks, assignment, {}, cache_bytes, moves, source.levels
+        )
+        executor = executor_for(client, plan)
+        seen: dict[int, Survey] = {}
+        for _, found in executor.map(survey, [([part],) for part in range(len(plan.chunks))]):
+            seen.update(found)
+        if missing == "error":
+            require_finite(plan, seen)
+        seen = {part: found for part, found in seen.items() if found.rows}
+        if not seen:
+            raise DataError("there are no rows to learn from.")
+        dropped = {part: found.dropped for part, found in seen.items() if len(found.dropped)}
+        plan = replace(plan, dropped=dropped)
+        parts = [seen[part] for part in sorted(seen)]
+        centre: FloatArray = np.median([part.median for part in parts], axis=0)
+        low, high = (
+            np.min([part.low for part in parts], axis=0),
+            np.max([part.high for part in parts], axis=0),
+        )
+        require_spread(plan.names, low, high, centre)
+        moments = tuple(
+            _centred(reduce(add, [part.moments[label] for part in parts]), centre)
+            for label in range(assignment.folds + 1)
+        )
+        _require_distinct(plan, reduce(add, moments))
+        batches = _batches({part: seen[part].rows for part in sorted(seen)}, _slots(client))
+        addresses = executor.addresses
+        return cls(
+            plan,
+            executor_for(client, plan),
+            batches,
+            tuple(addresses[number % len(addresses)] for number in range(len(batches))),
+            centre,
+            moments,
+            cache_bytes,
+            max(sum(seen[part].rows for part in batch) for batch in batches),
+            sum(found.rows for found in seen.values()),
+            partial(cls._again, source, client, missing, margins),
+        )
+
+    @classmethod
+    def _again(
+        cls,
+        source: Source,
+        client: Any,
+        missing: str,
+        before: Margins | None,
+        assignment: FoldAssignment,
+        *,
+        margins: Margins | None = None,
+    ) -> Shards:
+        return cls.of(source, assignment, client, missing=missing, margins=margins or before)
+
+    def map(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
+        """Make a pass over all rows, and return what was found in every batch of parts, in their order.
+
+        Parameters
+        ----------
+        pinned
+            Whether every batch must be done by the worker that did it before, if that is still there.
+        """
+        if self.where:
+            function = partial(only_where, self.where, function)
+        here = self.executor.addresses
+        addresses = [
+            address if address in here else here[number % len(here)]
+            for number, address in enumerate(self.addresses)
+        ]
+        tasks = [(batch,) for batch in self.batches]
+        found = dict(self.executor.map(function, tasks, addresses, arguments, pinned))
+        return [found[number] for number in range(len(tasks))]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.plan.names
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """What the columns are."""
+        return tuple(Variable(name, self.plan.levels.get(name, ())) for name in self.names)
+
+    @cached_property
+    def discrete(self) -> BoolArray:
+        """Tell which columns are discrete."""
+        return np.array([variable.is_discrete for variable in self.variables])
+
+    def within(self, where: Where, by_label: Sequence[Moments]) -> Shards:
+        """Return only the rows that have certain levels, of which the moments are known."""
+        centred = tuple(_centred(moments, self.centre) for moments in by_label)
+        count = sum(moments.count for moments in by_label)
+        return replace(self, where=where, by_label=centred, most_rows=min(self.most_rows, count))
+
+    def training_labels(self, label: int) -> list[int]:
+        """Return the labels of the rows that densities at a label are fitted to: other folds, or all."""
+        return [m for m in range(self.folds) if m != label or self.folds == 1]
+
+    def collect(self, columns: Columns) -> tuple[FloatArray, IntArray]:
+        """Bring columns of all rows here, in the order of the parts; return them, and the labels of rows."""
+        size = 8 * self.every.count * len(columns)
+        if size > MOST_COLLECTED_BYTES:
+            raise DataError(
+                f"{quoted(self.names[column] for column in columns)} take {size / (1 << 30):.1f} GB, "
+                f"which is more than is collected for a node type that needs all rows: use other node types."
+            )
+        parts = sorted((one for batch in self.map(collect, columns) for one in batch), key=lambda one: one[0])
+        return np.concatenate([p[1] for p in parts], axis=1), np.concatenate([p[2] for p in parts])
+
+    def answerable(self, labels: Sequence[int]) -> list[int]:
+        """Return those of some labels that have rows, and others to fit something to: two at least."""
+        return [m for m in labels if self.queried.counts[m] and self.training.counts[m] >= FEWEST_ROWS]
+
+    @property
+    def folds(self) -> int:
+        """How many folds there are; validation rows have this label."""
+        return self.plan.assignment.folds
+
+    @cached_property
+    def every(self) -> Moments:
+        """The moments of all rows."""
+        return reduce(add, self.by_label)
+
+    @cached_property
+    def training(self) -> MomentStack:
+        """By label, the moments of the rows that densities are fitted to: the other folds, or all."""
+        folds = self.by_label[:-1]
+        others = leave_one_out(folds) if len(folds) > 1 else [folds[0]]
+        return MomentStack.of([*others, reduce(add, folds)])
+
+    @cached_property
+    def queried(self) -> MomentStack:
+        """By label, the moments of its rows."""
+        return MomentStack.of(self.by_label)
+
+
+def _centred(moments: Moments, centre: FloatArray) -> Moments:
+    return replace(moments, mean=moments.mean - centre if moments.count else moments.mean)
+
+
+def _batches(rows: dict[int, int], places: int) -> tuple[tuple[int, ...], ...]:
+    """Deal parts out so that every place has about the same number of rows, the largest parts first."""
+    batches: list[list[int]] = [[] for _ in range(min(places, len(rows)))]
+    loads = [0] * len(batches)
+    for part in sorted(rows, key=lambda part: (-rows[part], part)):
+        place = loads.index(min(loads))
+        batches[place].append(part)
+        loads[place] += rows[part]
+    return tuple(tuple(sorted(batch)) for batch in batches)
+
+
+def _slots(client: Any) -> int:
+    return 1 if client is None else sum(require_workers(client).values())
+
+
+def _bytes_a_worker(client: Any) -> int:
+    """Return what a worker may use on top of what it needs to run."""
+    if client is None:
+        return BYTES_WITHOUT_LIMIT
+    require_workers(client)
+    infos = client.scheduler_info(n_workers=-1)["workers"].values()
+    least = min(
+        (info["memory_limit"] or 2 * BYTES_WITHOUT_LIMIT) // max(1, info["nthreads"]) for info in infos
+    )
+    return min(BYTES_WITHOUT_LIMIT, max(least - BYTES_AT_REST, least // 4))
+
+
+def _require_distinct(plan: Plan, moments: Moments) -> None:
+    """Refuse columns that are copies of others, or rescaled copies, as far as moments can tell."""
+    names = [name for name in plan.names if name not in plan.levels]
+    places = [plan.names.index(name) for name in names]
+    scatter = moments.scatter[np.ix_(places, places)]
+    for i, j in correlated_pairs(scatter, NEARLY_ONE):
+        first, second = names[i], names[j]
+        raise DataError(
+            f"column {second!r} is a copy of column {first!r}, perhaps rescaled: {how_to_drop([second])}."
+        )
