@@ -107,7 +107,7 @@ def area(halves: Halves, scores: np.ndarray) -> float:
 def drops(unusual: UnusualRows) -> np.ndarray:
     """Return how far the nodes of every row are below what is typical of them, in total."""
     typical = np.array([unusual.typical[node] for node in unusual.nodes])
-    return np.maximum(typical[:, None] - unusual.contributions, 0.0).sum(axis=0)
+    return np.maximum(typical - unusual.contributions, 0.0).sum(axis=1)
 
 
 def tied_columns(train: pd.DataFrame) -> int:

@@ -165,11 +165,11 @@ class Joint:
         return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
 
     def contributions(self, table: Table) -> FloatArray:
-        """Return what every node contributes to the log-density of every row: nodes × rows."""
+        """Return what every node contributes to the log-density of every row: rows × nodes."""
         rows = self.transformed(table)
         with np.errstate(over="ignore"):  # the square of an absurd value
             by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
-        return by_node + self.log_slopes(table, self.nodes)
+        return (by_node + self.log_slopes(table, self.nodes)).T
 
     def transformed(self, table: Table) -> Table:
         """Return a table in the units of the densities: transformed by the margins, if there are any."""

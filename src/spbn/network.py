@@ -24,7 +24,7 @@ from spbn.kernels.estimates import BandwidthRule
 from spbn.record import Record, current_versions, plain_settings
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
-from spbn.tables.reader import Missing, as_table, frame_index
+from spbn.tables.reader import Missing, as_table, by_row, frame_index
 from spbn.tables.row_buffer import IndependentRows, RowBuffer
 from spbn.tables.table import Variable, require_variation
 from spbn.transforms import fitted as fitted_margins
@@ -73,7 +73,7 @@ class Network(Protocol):
     def row_buffer(self) -> RowBuffer:
         """Return a reader of new rows, which remembers what the next ones depend on."""
 
-    def logpdf(self, data: Any) -> FloatArray:
+    def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
         """Return the log-density of every row."""
 
     def sample(self, n: int, /, *, seed: Seed = None) -> pd.DataFrame:
@@ -113,8 +113,8 @@ class BayesianNetwork(Joint):
     C | A, B ~ CKDE (200 rows)
     D = 9.884 + 0.8·C + N(0, 0.3734)
     E | D ~ CKDE (200 rows)
-    >>> network.logpdf(data).round(1)[:3]
-    array([-6.9, -6.5, -7.5])
+    >>> network.logpdf(data).round(1).tolist()[:3]
+    [-6.9, -6.5, -7.5]
     """
 
     # Rows do not depend on each other, so no column says in what order they come.
@@ -180,28 +180,30 @@ class BayesianNetwork(Joint):
         )
         return cls(structure, cpds, margins=transforms, record=record)
 
-    def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> FloatArray:
-        """Log-density of every row.
+    def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> pd.Series[float] | FloatArray:
+        """Log-density of every row: of a pandas frame, a Series with its index; of other data, an array.
 
         With ``missing="integrate"``, rows may have holes. The result is the log-density of the values that
         are present: exact where nodes are linear Gaussian, and otherwise by simulation with this seed.
         """
         either("missing", missing, ("error", "integrate"))
         if missing == "error":
-            return self.contributions(self._table(data)).sum(axis=0)
-        return log_density_of_observed(
-            self, as_table(data, variables=self.variables, missing="keep"), seed=seed
-        )
+            return by_row(data, self._logpdf(data))
+        table = as_table(data, variables=self.variables, missing="keep")
+        return by_row(data, log_density_of_observed(self, table, seed=seed))
+
+    def _logpdf(self, data: Any) -> FloatArray:
+        return self.contributions(self._table(data)).sum(axis=1)
 
     def loglik(self, data: Any) -> float:
         """Log-likelihood: the sum of the rows' log-densities."""
-        return float(self.logpdf(data).sum())
+        return float(self._logpdf(data).sum())
 
     def logpdf_by_node(self, data: Any) -> pd.DataFrame:
         """Return what every node contributes to the log-density of every row, one column per node."""
         import pandas as pd
 
-        by_node = self.contributions(self._table(data))
+        by_node = self.contributions(self._table(data)).T
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
     def query(

@@ -22,7 +22,7 @@ def test_training_rows_are_scored_by_networks_that_have_not_seen_them(kind, marg
     network = mixed_network(kind, margins)
     rows = [0, 7, 31]
     if margins == "none" and kind != "blend":  # margins, and weights of blends, come from all rows
-        for row, found in zip(rows, leave_one_out(network, FRAME, rows).T, strict=True):
+        for row, found in zip(rows, leave_one_out(network, FRAME, rows), strict=True):
             others = spbn.BayesianNetwork.fit(network.structure, FRAME.drop(index=row))
             np.testing.assert_allclose(found, others.logpdf_by_node(FRAME.iloc[[row]]).iloc[0], rtol=1e-7)
     assert np.isfinite(out_of_fold(network, FRAME)).all()
@@ -35,14 +35,14 @@ def test_folds_are_scored_by_what_was_fitted_without_them():
     for fold in (0, 9):
         others = spbn.BayesianNetwork.fit(STRUCTURE, FRAME[labels != fold])
         np.testing.assert_allclose(
-            found[:, labels == fold].T, others.logpdf_by_node(FRAME[labels == fold]), rtol=1e-7
+            found[labels == fold], others.logpdf_by_node(FRAME[labels == fold]), rtol=1e-7
         )
 
 
 def test_smoothing_is_that_of_the_network():
     network = spbn.BayesianNetwork.fit(STRUCTURE, FRAME, smoothing=40.0)
     others = spbn.BayesianNetwork.fit(STRUCTURE, FRAME.drop(index=3), smoothing=40.0)
-    found = leave_one_out(network, FRAME, [3])[:, 0]
+    found = leave_one_out(network, FRAME, [3])[0]
     np.testing.assert_allclose(found, others.logpdf_by_node(FRAME.iloc[[3]]).iloc[0], rtol=1e-7)
     wide, narrow = (
         measure_importance(made, gather_rows(made, FRAME)).scores for made in (network, mixed_network())

@@ -21,11 +21,11 @@ MIXED = Structure(
 
 def slowly(network, frame, rows):
     """Fit every node again without the row, and evaluate it there."""
-    out = np.empty((len(network.nodes), len(rows)))
+    out = np.empty((len(rows), len(network.nodes)))
     for k, row in enumerate(rows):
         rest, alone = frame.drop(index=frame.index[row]), frame.iloc[[row]]
         for i, family in enumerate(network.structure.families()):
-            out[i, k] = naive.logpdf(alone, rest, family.node, family.parents, family.type)[0]
+            out[k, i] = naive.logpdf(alone, rest, family.node, family.parents, family.type)[0]
     return out
 
 
@@ -59,7 +59,7 @@ def test_the_bandwidth_is_the_one_of_the_fit():
     train = FRAME[["a"]].drop(index=5)
     matrix = (4 / 3) ** (2 / 5) * naive.scott(train.to_numpy())
     expected = naive.kde_logpdf(FRAME.loc[[5], ["a"]].to_numpy(), train.to_numpy(), matrix)
-    np.testing.assert_allclose(leave_one_out(network, FRAME, [5])[0], expected)
+    np.testing.assert_allclose(leave_one_out(network, FRAME, [5])[:, 0], expected)
 
 
 def test_a_bandwidth_function_has_to_be_given_again():
@@ -73,7 +73,7 @@ def test_a_bandwidth_function_has_to_be_given_again():
         out_of_fold(network, FRAME)
     rest = FRAME.drop(index=2)[["a"]].to_numpy()
     expected = naive.kde_logpdf(FRAME.loc[[2], ["a"]].to_numpy(), rest, narrow(rest))
-    np.testing.assert_allclose(leave_one_out(network, FRAME, [2], bandwidth=narrow)[0], expected)
+    np.testing.assert_allclose(leave_one_out(network, FRAME, [2], bandwidth=narrow)[:, 0], expected)
 
 
 def test_a_row_that_cannot_be_left_out_is_scored_by_the_network():
@@ -81,16 +81,16 @@ def test_a_row_that_cannot_be_left_out_is_scored_by_the_network():
     frame = FRAME.assign(a=np.where(np.arange(40) == 4, 1.0, 0.0))
     network = BayesianNetwork.fit(Structure("ad"), frame)
     found = leave_one_out(network, frame)
-    assert found[0, 4] == pytest.approx(network.logpdf_by_node(frame)["a"][4])
+    assert found[4, 0] == pytest.approx(network.logpdf_by_node(frame)["a"][4])
     others = [0, 3, 5, 39]
-    np.testing.assert_allclose(found[:, others], slowly(network, frame, others), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[others], slowly(network, frame, others), rtol=1e-9, atol=1e-9)
     assert np.isfinite(out_of_fold(network, frame)).all()
 
 
 def test_folds_are_scored_by_the_other_nine():
     network = BayesianNetwork.fit(MIXED, FRAME)
     labels = fold_labels(40, 10, 0)
-    for found, family in zip(out_of_fold(network, FRAME), MIXED.families(), strict=True):
+    for found, family in zip(out_of_fold(network, FRAME).T, MIXED.families(), strict=True):
         expected = naive.cv_rows(FRAME, labels, family.node, family.parents, family.type)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
@@ -114,6 +114,6 @@ def test_a_network_from_a_file_does_the_same(tmp_path):
     loaded = BayesianNetwork.load(tmp_path / "m.spbn")
     np.testing.assert_array_equal(leave_one_out(loaded, FRAME), leave_one_out(network, FRAME))
     np.testing.assert_array_equal(
-        leave_one_out(loaded, pd.DataFrame(FRAME)[::-1])[:, ::-1].round(9),
+        leave_one_out(loaded, pd.DataFrame(FRAME)[::-1])[::-1].round(9),
         leave_one_out(network, FRAME).round(9),
     )

@@ -37,7 +37,7 @@ def test_the_least_likely_rows_come_first():
     first, second = found.rows[:2]
     assert (first.label, first.reasons[0].node, first.reasons[0].value) == ("row 17", "c", 40.0)
     assert (second.label, second.reasons[0].node, second.reasons[0].value) == ("row 23", "b", -9.0)
-    np.testing.assert_allclose(found.contributions, NETWORK.logpdf_by_node(frame).T)
+    np.testing.assert_allclose(found.contributions, NETWORK.logpdf_by_node(frame))
     np.testing.assert_allclose(found.logpdf, logpdf)
     assert found.median == pytest.approx(logpdf.median())
     assert found.mean == pytest.approx(logpdf.mean())
@@ -86,7 +86,7 @@ def test_rows_are_measured_against_the_medians_of_training_rows():
     frame = FRAME.copy()
     frame.loc[3, "c"] = 500.0
     network = BayesianNetwork.fit(STRUCTURE, frame)
-    folds = pd.DataFrame(out_of_fold(network, frame).T, columns=list("abc"))
+    folds = pd.DataFrame(out_of_fold(network, frame), columns=list("abc"))
     assert typical(network) == pytest.approx(folds.median().to_dict())
     assert abs(typical(network)["c"] - folds["c"].mean()) > 1
     row = unusual_rows(network, frame.loc[[3]]).rows[0]
@@ -163,7 +163,7 @@ def test_many_rows_are_left_out_a_tenth_at_a_time():
     found = unusual_rows(network, frame)
     assert found.scoring is Scoring.LEFT_OUT_BY_FOLD
     np.testing.assert_array_equal(found.contributions, out_of_fold(network, frame))
-    least = np.argsort(leave_one_out(network, frame).sum(axis=0))[:5]
+    least = np.argsort(leave_one_out(network, frame).sum(axis=1))[:5]
     assert {row.position for row in found.rows} >= set(least.tolist())
 
 

@@ -126,7 +126,7 @@ def test_its_density_is_drawn_and_its_rows_are_explained(network, frame):
     assert (found.rows[0].position, found.rows[0].reasons[0].node) == (7, "b")
     rest = frame.drop(index=3)
     refitted = NodeType.parse("toy_laplace").fit(as_table(rest), "b", ["a"], None)
-    assert leave_one_out(network, frame, [3])[1, 0] == pytest.approx(refitted.logpdf(frame.loc[[3]])[0])
+    assert leave_one_out(network, frame, [3])[0, 1] == pytest.approx(refitted.logpdf(frame.loc[[3]])[0])
 
 
 def test_what_a_network_is_called(network, frame):

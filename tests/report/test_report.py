@@ -250,7 +250,7 @@ def test_the_least_likely_rows_are_listed(plain_network, plain_frame):
     frame = plain_frame.set_axis([f"day {i}" for i in range(120)])
     text = render(plain_network, data=frame)
     rows = cells(text, "Most unusual rows")[: -len(plain_network.record.settings)]
-    left_out = np.array(leave_one_out(plain_network, frame)).sum(axis=0)
+    left_out = np.array(leave_one_out(plain_network, frame)).sum(axis=1)
     least = np.argsort(left_out)[:10]
     assert [row[0] for row in rows] == [f"day {i}" for i in least]  # ten, and no more
     assert [written(row[1]) for row in rows] == pytest.approx(left_out[least].tolist(), rel=1e-3)
@@ -330,7 +330,7 @@ def test_the_data_is_checked_first(plain_network, plain_frame):
 
 def test_alarm_thresholds_are_stated(plain_network, plain_frame):
     page = render(plain_network, data=plain_frame)
-    left_out = np.sort(np.array(leave_one_out(plain_network, plain_frame)).sum(axis=0))
+    left_out = np.sort(np.array(leave_one_out(plain_network, plain_frame)).sum(axis=1))
     (level,) = re.findall(r"</b>([−\d.]+) \(1 in 100\)", page)  # 120 rows are too few for 1 in 1,000
     assert written(level) == pytest.approx(left_out[0], rel=1e-3)  # 0.01 · 121 rounded down is the first
     assert "1 in 1,000" not in page

@@ -72,19 +72,21 @@ def score(
     remedy = FILL if network.is_dynamic else integrates
     frame = frame_for(network, data, with_holes=missing == "integrate", remedy=remedy)
     by_name: dict[str, FloatArray] = {}
+    import numpy as np
+
     if not network.is_dynamic and frame.isna().to_numpy().any():
         if by_node:
             raise ArgumentError(
                 "--by-node takes complete rows only: the contribution of a node depends on its parents."
             )
         with busy("scoring the rows"):
-            logpdf = network.row_network.logpdf(frame, missing="integrate", seed=seed)
+            logpdf = np.asarray(network.row_network.logpdf(frame, missing="integrate", seed=seed))
         answer.give(ObservedView(logpdf, frame, top))
     else:
         found = _unusual(network, frame, top)
         answer.give(UnusualView(found, frame.index.tolist(), by_node))
         logpdf = found.logpdf
-        by_name = dict(zip(network.nodes, found.contributions, strict=True)) if by_node else {}
+        by_name = dict(zip(network.nodes, found.contributions.T, strict=True)) if by_node else {}
     if out is not None:
         import pandas as pd
 
@@ -155,7 +157,7 @@ class UnusualView:
         positions = [row.position for row in found.rows]
         columns = {
             printable(node): values[positions]
-            for node, values in zip(found.nodes, found.contributions, strict=True)
+            for node, values in zip(found.nodes, found.contributions.T, strict=True)
         }
         table = pd.DataFrame(columns, index=[self.labels[position] for position in positions])
         table.insert(0, "log-density", [row.logpdf for row in found.rows], allow_duplicates=True)
@@ -169,7 +171,7 @@ class UnusualView:
             blame = [{"node": r.node, "value": r.value, "drop": r.drop} for r in row.reasons]
             line = {"row": self.labels[row.position], "logpdf": row.logpdf, "blame": blame}
             if self.by_node:
-                line["by_node"] = dict(zip(found.nodes, found.contributions[:, row.position], strict=True))
+                line["by_node"] = dict(zip(found.nodes, found.contributions[row.position], strict=True))
             rows.append(line)
         return {"rows": len(found.logpdf), "mean": found.mean, "scored": found.scoring.value, "unusual": rows}
 

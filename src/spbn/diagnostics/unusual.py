@@ -93,7 +93,7 @@ class UnusualRows:
     nodes
         Names of the nodes.
     contributions
-        Nodes × rows: what every node adds to the log-density of every row.
+        Rows × nodes: what every node adds to the log-density of every row.
     typical
         What every node adds to that of a typical row.
     scoring
@@ -119,7 +119,7 @@ class UnusualRows:
     @property
     def logpdf(self) -> FloatArray:
         """Log-density of every row."""
-        total: FloatArray = self.contributions.sum(axis=0)
+        total: FloatArray = self.contributions.sum(axis=1)
         return total
 
     @property
@@ -211,7 +211,7 @@ def find_unusual(network: BayesianNetwork, evidence: Evidence, *, top: int = SHO
     rows = []
     for i, total in _least_likely(contributions, top):
         label = evidence.labels[i] if evidence.labels else str(i)
-        by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
+        by_node = dict(zip(network.nodes, contributions[i].tolist(), strict=True))
         rows.append(UnusualRow(i, label, total, reasons(_values(table, i), by_node, usual)))
     return UnusualRows(tuple(rows), network.nodes, contributions, usual, scoring)
 
@@ -227,7 +227,7 @@ def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS
     contributions = finite_log_density(network.contributions(data))
     found = find_unusual(network.transition, gather_rows(network.transition, network.lagged(data)), top=0)
     windows = runs.windows(network.lags + 1)
-    contributions[:, windows[:, 0]] = found.contributions
+    contributions[windows[:, 0]] = found.contributions
     place_in_run = np.empty(table.rows, dtype=np.int64)
     for start, end in zip(runs.starts, runs.ends, strict=True):
         place_in_run[runs.order[start:end]] = np.arange(end - start)
@@ -239,14 +239,14 @@ def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS
         if (place := int(place_in_run[i])) < network.lags:
             usual = {node: first[lag_name(node, network.lags - 1 - place)] for node in network.nodes}
         label = str(i if index is None else index[i])
-        by_node = dict(zip(network.nodes, contributions[:, i].tolist(), strict=True))
+        by_node = dict(zip(network.nodes, contributions[i].tolist(), strict=True))
         rows.append(UnusualRow(i, label, total, reasons(_values(table, i), by_node, usual)))
     return UnusualRows(tuple(rows), network.nodes, contributions, found.typical, found.scoring)
 
 
 def _least_likely(contributions: FloatArray, top: int) -> list[tuple[int, float]]:
     """Return the numbers and log-densities of the least likely rows, the most unusual first."""
-    total = contributions.sum(axis=0)
+    total = contributions.sum(axis=1)
     rows = np.argsort(total, kind="stable")[:top]
     return list(zip(rows.tolist(), total[rows].tolist(), strict=True))
 

@@ -144,7 +144,7 @@ def leave_one_out(
 
     Returns
     -------
-    Nodes × rows. A node that cannot be fitted without a row has its log-density under the network there.
+    Rows × nodes. A node that cannot be fitted without a row has its log-density under the network there.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def leave_one_out(
     >>> structure = spbn.datasets.synthetic_structure()
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> network = spbn.BayesianNetwork.fit(structure, data)
-    >>> left_out = spbn.explain.leave_one_out(network, data).sum(axis=0)  # over nodes
+    >>> left_out = spbn.explain.leave_one_out(network, data).sum(axis=1)  # over nodes
     >>> bool(left_out.mean() < network.logpdf(data).mean())
     True
     """
@@ -166,7 +166,7 @@ def leave_one_out(
     ):
         raise ArgumentError(f"rows must be row numbers from 0 to {table.rows - 1}. Got {rows!r:.100}.")
     if len(asked) == 0:
-        return np.empty((len(network.nodes), 0))
+        return np.empty((0, len(network.nodes)))
     distinct, places = np.unique(asked.astype(np.int64), return_inverse=True)
     transformed = network.transformed(table)
     by_node = np.stack(
@@ -175,14 +175,14 @@ def leave_one_out(
             for family in network.structure.families()
         ]
     )
-    return (by_node + network.log_slopes(table.take(distinct), network.nodes))[:, places]
+    return (by_node + network.log_slopes(table.take(distinct), network.nodes))[:, places].T
 
 
 def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule | None = None) -> FloatArray:
     """Return the log-densities of all training rows, each fold under parameters fitted to the other nine.
 
-    Much quicker than `leave_one_out` for many rows, and nearly the same there. A node that cannot be fitted
-    without one of the folds has its log-densities under the network.
+    Rows × nodes. Much quicker than `leave_one_out` for many rows, and nearly the same there. A node that
+    cannot be fitted without one of the folds has its log-densities under the network.
     """
     table = as_table(data, variables=network.variables, min_rows=FEWEST_ROWS)
     settings = _required_settings(network, bandwidth)
@@ -193,7 +193,7 @@ def out_of_fold(network: BayesianNetwork, data: Any, *, bandwidth: BandwidthRule
         part = rows.select((*family.parents, family.node))
         found = _scored(Partition.folds(part, labels), family, settings)
         out.append(found if np.isfinite(found).all() else network.cpds[family.node].logpdf(part))
-    return np.stack(out) + network.log_slopes(table, network.nodes)
+    return (np.stack(out) + network.log_slopes(table, network.nodes)).T
 
 
 def _required_settings(network: BayesianNetwork, bandwidth: BandwidthRule | None) -> FitSettings:

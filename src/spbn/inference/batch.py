@@ -44,7 +44,7 @@ def log_density_of_observed(
     out = np.empty(table.rows)
     whole = np.isfinite(table.columns).all(axis=0)
     if whole.any():
-        out[whole] = network.contributions(table.take(np.flatnonzero(whole))).sum(axis=0)
+        out[whole] = network.contributions(table.take(np.flatnonzero(whole))).sum(axis=1)
     rows = np.flatnonzero(~whole)
     if len(rows):
         cases = cases_of(network, table.take(rows))

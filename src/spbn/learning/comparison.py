@@ -152,7 +152,7 @@ def _learn_without(
     """Learn from some rows and score others: their log-densities, the structure, and how long it took."""
     start = time.perf_counter()
     network = learn_network(table.take(train), settings)
-    return network.logpdf(table.take(test)), network.structure, time.perf_counter() - start
+    return np.asarray(network.logpdf(table.take(test))), network.structure, time.perf_counter() - start
 
 
 def _candidates(settings: LearnSettings, margins: MarginsName | None) -> list[LearnSettings]:

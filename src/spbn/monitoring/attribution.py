@@ -201,7 +201,7 @@ def explain_row(
     if missing.any():
         if np.isnan(contributions).all():
             draws = imputed(network, row, draws=DRAWS, seed=0)
-            contributions = np.stack([network.contributions(draw)[:, 0] for draw in draws], axis=1)
+            contributions = np.stack([network.contributions(draw)[0] for draw in draws], axis=1)
             contributions = finite_log_density(contributions)
             contributions[missing] = usual[missing, None]  # nothing to blame there
         contributions = np.where(np.isnan(contributions), usual[:, None], contributions)
@@ -250,7 +250,7 @@ def explain_drift(
             return levels + np.zeros(window.rows)
         return window.columns[k] - SHIFTS[:, None] * 0.5 * spreads[k]
 
-    contributions = finite_log_density(network.contributions(window))
+    contributions = finite_log_density(network.contributions(window).T)
     found = find_culprits(network, window, contributions, reference.means, candidates, least=MIN_DRIFT)
     # The first explains most, whatever the evidence of its own; others must not be there by chance.
     blamed = [c.variable for k, c in enumerate(found) if k == 0 or c.variable in change.certain]

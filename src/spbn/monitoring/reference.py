@@ -234,10 +234,10 @@ def score_reference(
             table, whole = complete, np.arange(complete.rows)
         filled = _filled(network, table)
         left_out = leave_one_out if filled.rows <= ONE_BY_ONE else out_of_fold
-        contributions = left_out(network, filled)[:, whole]
+        contributions = left_out(network, filled).T[:, whole]
         pit = _pit_out_of_fold(network, filled, whole, settings)
     else:
-        contributions = network.contributions(complete)
+        contributions = network.contributions(complete).T
         some = complete.take(_some(complete.rows, MAX_PIT_ROWS))
         pit = PreparedNodes(network).logpdf_and_cdf(some.columns, _uniforms(network, some))[1]
     contributions = finite_log_density(contributions)

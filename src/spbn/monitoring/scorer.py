@@ -75,7 +75,7 @@ class MissingPatterns:
 
     @cached_property
     def _complete(self) -> Tail:
-        return Tail.fit(self._network.contributions(self._drawn).sum(axis=0))
+        return Tail.fit(self._network.contributions(self._drawn).sum(axis=1))
 
     def _tail(self, holes: BoolArray) -> Tail:
         """Return the distribution of the log-density of drawn rows in which these values are missing."""

@@ -143,7 +143,7 @@ def probe(network: BayesianNetwork, candidates: FloatArray) -> FloatArray:
     columns = candidates[:, list(PROBED)]
     columns = np.where(np.isnan(columns), candidates[:, [0]], columns)
     contributions = network.contributions(Table.of(network.variables, columns))
-    total: FloatArray = finite_log_density(contributions).sum(axis=0)
+    total: FloatArray = finite_log_density(contributions).sum(axis=1)
     return total
 
 

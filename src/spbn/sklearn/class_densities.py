@@ -87,7 +87,7 @@ class Multinet:
 
     def contributions(self, table: Table) -> FloatArray:
         """Return what every feature contributes to the log-density: classes × features × rows."""
-        return np.stack([network.contributions(table) for network in self.by_class])
+        return np.stack([network.contributions(table).T for network in self.by_class])
 
     def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Multinet:
         """Return the same structures, fitted to other rows."""
@@ -156,7 +156,7 @@ class Augmented:
         for label in range(self._classes):
             labels[:] = label
             rows = _with_class(table, self.target, labels, self._classes)
-            found.append(self.network.contributions(rows)[:-1])
+            found.append(self.network.contributions(rows).T[:-1])
         return np.stack(found)
 
     def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Augmented:

@@ -130,7 +130,7 @@ class SPBNDensity(DensityMixin, NetworkEstimator):  # type: ignore[misc]
         """Log-density of every row, or of the values that are present in it."""
         check_is_fitted(self)
         features = self._features(X, reset=False)
-        return self.network_.logpdf(features, missing=self.missing, seed=self.seed)
+        return np.asarray(self.network_.logpdf(features, missing=self.missing, seed=self.seed))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the log-likelihood of all rows together."""

@@ -30,6 +30,7 @@ from spbn.tables.levels import (
 from spbn.tables.table import Table, Variable, require_variation
 
 if TYPE_CHECKING:
+    import pandas as pd
     from narwhals.typing import IntoDataFrame
 
 #: What a table can be given as: a data frame, columns by name, or an array of rows × columns.
@@ -294,6 +295,16 @@ def frame_index(data: Any) -> Any:
     import narwhals as nw
 
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
+
+
+def by_row(data: Any, values: FloatArray) -> pd.Series[float] | FloatArray:
+    """Return one number per row as a Series with the index of a pandas frame; for other data as it is."""
+    index = frame_index(data)
+    if index is None:
+        return values
+    import pandas as pd
+
+    return pd.Series(values, index=index)
 
 
 def missing_message(table: Table, finite: BoolArray) -> str:

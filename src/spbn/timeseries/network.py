@@ -16,7 +16,7 @@ from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
 from spbn.io import model
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
-from spbn.tables.reader import as_table, frame_index
+from spbn.tables.reader import as_table, by_row, frame_index
 from spbn.tables.row_buffer import LagBuffer
 from spbn.tables.table import Table, Variable
 from spbn.timeseries.forecast import Forecast, as_data, free_name, lagged_inputs, simulate
@@ -104,23 +104,26 @@ class DynamicNetwork:
         """Names of the variables."""
         return self.transition.nodes
 
-    def logpdf(self, data: Any) -> FloatArray:
-        """Log-density of every row given the rows before it in its series, in the order of the data."""
-        return self.contributions(data).sum(axis=0)
+    def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
+        """Log-density of every row given the rows before it in its series, in the order of the data.
+
+        Of a pandas frame, it is a Series with its index; of other data, an array.
+        """
+        return by_row(data, self.contributions(data).sum(axis=1))
 
     def loglik(self, data: Any) -> float:
         """Log-likelihood: the sum of the rows' log-densities."""
-        return float(self.logpdf(data).sum())
+        return float(self.contributions(data).sum(axis=1).sum())
 
     def logpdf_by_node(self, data: Any) -> pd.DataFrame:
         """Return what every variable contributes to the log-density of every row, a column for each."""
         import pandas as pd
 
-        by_node = self.contributions(data)
+        by_node = self.contributions(data).T
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
     def contributions(self, data: Any) -> FloatArray:
-        """Return what every variable contributes to the log-density of every row: variables × rows.
+        """Return what every variable contributes to the log-density of every row: rows × variables.
 
         The first `lags` rows of a series, and after a gap, are judged by the static network, given those
         before them; all others by the transition network.
@@ -129,12 +132,12 @@ class DynamicNetwork:
         out = np.empty((len(self.nodes), table.rows))
         windows = runs.windows(self.lags + 1)
         if len(windows):
-            out[:, windows[:, 0]] = self.transition.contributions(self._transition_rows(table, windows))
+            out[:, windows[:, 0]] = self.transition.contributions(self._transition_rows(table, windows)).T
         for place in range(self.lags):
             chosen, rows = runs.rows_at(place)
             if len(chosen):
                 out[:, rows] = self._initial(table, runs, chosen, place)
-        return out
+        return out.T
 
     def lagged(self, data: Any) -> pd.DataFrame:
         """Return the rows as the transition network sees them: every row together with those before it.
