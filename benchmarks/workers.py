@@ -132,7 +132,7 @@ def equal(folder: Path, rows: int) -> None:
     nodes = list(frame.columns)
     with local_workers(2) as client:
         stored = DaskRows.folds(Shards.of(open_source(folder), deal, client), FitSettings())
-        score = spbn.ValidatedLikelihood.of_rows(stored, stored.validation)
+        score = spbn.scores.ValidatedLikelihood.of_rows(stored, stored.validation)
         print("dimensions  type  families  greatest difference: of the sum, relative   per row")
         for size in (1, 2, 3):
             sets = list(combinations(nodes, size))
@@ -240,7 +240,7 @@ def narrow(folder: Path, sizes: list[int]) -> None:
         Shards.map = timed  # type: ignore[method-assign]
         source = open_source(write(folder / str(rows), rows, synthetic))
         stored = DaskRows.folds(Shards.of(source, FoldAssignment(0, FOLDS, 0.2)), FitSettings())
-        spbn.CVLikelihood.of_rows(stored).local("C", ["A", "B"], "blend")
+        spbn.scores.CVLikelihood.of_rows(stored).local("C", ["A", "B"], "blend")
         Shards.map = unmeasured  # type: ignore[method-assign]
         print(f"{rows:12,} rows {spent[rows]:9.1f} s", flush=True)
     power = math.log(spent[sizes[-1]] / spent[sizes[0]]) / math.log(sizes[-1] / sizes[0])

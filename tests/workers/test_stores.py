@@ -7,7 +7,7 @@ import pytest
 import spbn
 from nodes.test_registry import laplace  # noqa: F401 -- a fixture
 from spbn.dask.rowstore import DaskRows
-from spbn.errors import ArgumentError, DataError
+from spbn.errors import ArgumentError
 from spbn.nodes.by_configuration import fit_node
 from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table
