@@ -11,6 +11,7 @@ import pytest
 import spbn
 from spbn import BayesianNetwork
 from spbn.cli.files import read_table, write_table
+from spbn.tables.splits import holdout_rows
 
 from strategies import nonlinear_frame
 
@@ -291,7 +292,7 @@ def test_rows_far_away_that_stop_the_search_are_named(folder, run, kind):
     write_table(frame, f"frame.{kind}")
     assert "warning" not in run("learn", f"frame.{kind}", "--patience", "0")[2]
     split = np.random.default_rng(0).spawn(2)[0]  # as the score does
-    row = int(spbn.splits.holdout_rows(400, 0.2, split)[1][0])
+    row = int(holdout_rows(400, 0.2, split)[1][0])
     score = spbn.scores.ValidatedLikelihood(frame, seed=0)
     before = score.validation_local("b", type="lg")
     frame.loc[row, "b"] = 30.0

@@ -104,11 +104,13 @@ class Command(click.Command):
         super().__init__(name, help=_unwrapped(help or ""), **attributes)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what the library refuses becomes a usage error."""
+        """Run the command; what the library refuses becomes a usage error, and Ctrl-C an exit code."""
         try:
             return super().invoke(ctx)
         except SpbnError as error:
             raise Refused(in_flags(error)) from error
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(130) from None
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the help as it is printed."""

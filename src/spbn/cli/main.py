@@ -137,7 +137,7 @@ def main() -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
     except MemoryError:
         _fail("there is not enough memory for that: ask for fewer rows.")
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort:
         raise SystemExit(130) from None
     else:
         if code:  # an interrupt comes back as a number
