@@ -71,11 +71,11 @@ class IndependenceTest(ABC):
         self._number = {name: i for i, name in enumerate(self.names)}
 
     @abstractmethod
-    def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
+    def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
         """Return the p-values of questions whose conditions have the same size.
 
         Variables are positions in `names`. Row i asks about ``x[i]`` and
-        ``y[i]``, ``x[i] < y[i]``, given ``given[i]``, which is in ascending order.
+        ``y[i]``, ``x[i] < y[i]``, given those in ``sets[i]``, in ascending order.
         """
 
     def pvalue(self, x: str, y: str, given: Iterable[str] = ()) -> float:
@@ -175,9 +175,9 @@ class Oracle(IndependenceTest):
         super().__init__(self.dag.nodes)
         self._known: dict[tuple[int, ...], float] = {}
 
-    def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
+    def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
         """Return 1 where x and y are d-separated and 0 where they are not."""
-        questions = np.column_stack([x, y, given]).tolist()
+        questions = np.column_stack([x, y, sets]).tolist()
         return np.array([self._separated(tuple(question)) for question in questions], dtype=np.float64)
 
     def _separated(self, question: tuple[int, ...]) -> float:

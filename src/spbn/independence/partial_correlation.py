@@ -70,16 +70,16 @@ class PartialCorrelation(IndependenceTest):
         self.degrees = degrees
         self._correlations = correlations_of(table.columns)
 
-    def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
+    def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
         """Return the probability of a greater absolute value of t = r √(degrees / (1 - r²)).
 
         That probability is the incomplete beta function of 1 - r², which keeps
         its relative precision down to the smallest representable number.
         """
-        size = given.shape[1]
+        size = sets.shape[1]
         lost = 4 if self.degrees == "pybnesian" and size else 2
         require_rows(self.rows, size + lost + 1, size)
-        unexplained, rank, _ = unexplained_shares(self._correlations, x, y, given)
+        unexplained, rank, _ = unexplained_shares(self._correlations, x, y, sets)
         from scipy.special import betainc  # not at the top: it takes a third of a second
 
         pvalues: FloatArray = betainc((self.rows - lost - rank) / 2, 0.5, unexplained)
@@ -95,7 +95,7 @@ def correlations_of(columns: FloatArray) -> FloatArray:
 
 @compiled()
 def unexplained_shares(
-    correlations: FloatArray, x: IntArray, y: IntArray, given: IntArray
+    correlations: FloatArray, x: IntArray, y: IntArray, sets: IntArray
 ) -> tuple[FloatArray, IntArray, BoolArray]:
     """Return what a linear regression of x and y on the condition leaves, for every question.
 
@@ -104,14 +104,14 @@ def unexplained_shares(
     1 - r² for the partial correlation r, which is 1 where nothing is left to be correlated; the rank of the
     condition; and whether x or y is a linear function of it.
     """
-    questions, size = given.shape
+    questions, size = sets.shape
     shares = np.empty(questions)
     ranks = np.empty(questions, dtype=np.int64)
     determined = np.empty(questions, dtype=np.bool_)
     order = np.empty(size + 2, dtype=np.int64)
     rest = np.empty((size + 2, size + 2))
     for q in range(questions):
-        order[:size] = given[q]
+        order[:size] = sets[q]
         order[size], order[size + 1] = x[q], y[q]
         for i in range(size + 2):
             for j in range(i + 1):

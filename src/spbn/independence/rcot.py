@@ -139,16 +139,16 @@ class RCoT(IndependenceTest):
         #: Features and factors of the most recent conditions.
         self._remembered: OrderedDict[Key, tuple[Features, FloatArray]] = OrderedDict()
 
-    def answer(self, x: IntArray, y: IntArray, given: IntArray) -> FloatArray:
+    def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
         """Return the p-values, condition by condition."""
-        size = given.shape[1]
+        size = sets.shape[1]
         require_rows(self.rows, ROWS_A_FEATURE * (size + 1), size)
         # Questions with the same condition come together, and within them those with the same x.
-        order = np.lexsort((y, x, *given.T[::-1]))
-        x, y, given = x[order], y[order], given[order]
-        determined = self._determined(x, y, given)
+        order = np.lexsort((y, x, *sets.T[::-1]))
+        x, y, sets = x[order], y[order], sets[order]
+        determined = self._determined(x, y, sets)
         statistic, power_sums = np.empty(len(x)), np.empty((len(x), POWERS))
-        tasks = list(_tasks(given))
+        tasks = list(_tasks(sets))
         threads = available_threads()
         for start in range(0, len(tasks), TASKS_AT_ONCE):
             batch = tasks[start : start + TASKS_AT_ONCE]
@@ -162,12 +162,12 @@ class RCoT(IndependenceTest):
         pvalues[order[left]] = upper_tail(statistic[left], power_sums[left])
         return pvalues
 
-    def _determined(self, x: IntArray, y: IntArray, given: IntArray) -> BoolArray:
+    def _determined(self, x: IntArray, y: IntArray, sets: IntArray) -> BoolArray:
         """Tell in which questions x or y is a linear function of the condition."""
         if len(self._columns) == len(self.names):
-            return unexplained_shares(self._correlations, x, y, given)[2]
+            return unexplained_shares(self._correlations, x, y, sets)[2]
         out = np.empty(len(x), dtype=np.bool_)
-        for number, (i, j, condition) in enumerate(zip(x, y, given, strict=True)):
+        for number, (i, j, condition) in enumerate(zip(x, y, sets, strict=True)):
             out[number] = self._is_function(i, condition) or self._is_function(j, condition)
         return out
 
@@ -238,11 +238,11 @@ def _standardised(column: FloatArray, variable: Variable) -> FloatArray:
     return np.ascontiguousarray(centred / spread)
 
 
-def _tasks(given: IntArray) -> Iterator[tuple[Key, slice]]:
+def _tasks(sets: IntArray) -> Iterator[tuple[Key, slice]]:
     """Cut questions, sorted by condition, into parts of at most `QUESTIONS_A_TASK` that share one."""
-    changes = np.flatnonzero((given[1:] != given[:-1]).any(axis=1)) + 1
-    for start, end in pairwise([0, *changes.tolist(), len(given)]):
-        key = tuple(given[start].tolist())
+    changes = np.flatnonzero((sets[1:] != sets[:-1]).any(axis=1)) + 1
+    for start, end in pairwise([0, *changes.tolist(), len(sets)]):
+        key = tuple(sets[start].tolist())
         for first in range(start, end, QUESTIONS_A_TASK):
             yield key, slice(first, min(first + QUESTIONS_A_TASK, end))
 

@@ -208,7 +208,7 @@ def _exact_part(cases: Cases) -> tuple[int, ...] | None:
 
 
 def _exactly(cases: Cases, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
-    states = np.tile(cases.given.T[:, :, None], n)
+    states = np.tile(cases.known.T[:, :, None], n)
     log_evidence = log_constants(cases)
     for case, mixture in enumerate(exact.solve(cases, solved)):
         log_evidence[case] += mixture.log_evidence

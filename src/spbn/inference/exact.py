@@ -159,7 +159,7 @@ def solve(cases: Cases, members: Sequence[int]) -> list[NormalMixture]:
     known = tuple(k for k in _involved(cases, members) if k not in members)
     log_weights, means, covariances, codes = [], [], [], []
     for levels in product(*(range(len(cases.variables[k].levels)) for k in discrete)):
-        values = cases.given.copy()
+        values = cases.known.copy()
         values[:, list(discrete)] = levels
         log_weight = _log_levels(
             cases, [k for k in (*discrete, *known) if cases.variables[k].is_discrete], values

@@ -100,7 +100,7 @@ class Particles:
 def weighted(part: Part, n: int, rng: np.random.Generator) -> Particles:
     """Draw forward samples, n for every case, and weigh them."""
     cases = part.cases
-    flat = np.repeat(cases.given.T, n, axis=1)
+    flat = np.repeat(cases.known.T, n, axis=1)
     in_a_row = np.zeros(cases.number * n)
     for k in range(len(cases.nodes)):
         _draw_node(part, k, flat, in_a_row, n, rng)

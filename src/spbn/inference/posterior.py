@@ -84,7 +84,7 @@ class Posterior:
         """As many draws of all variables as nothing is known of, but the inputs."""
         n, cases = len(self._weights), self._cases
         inputs = {
-            v.name: self.network.as_data(v, np.repeat(cases.given[0, cases.place[v.name]], n))
+            v.name: self.network.as_data(v, np.repeat(cases.known[0, cases.place[v.name]], n))
             for v in self.network.variables
             if v.name in self.network.inputs
         }

@@ -135,8 +135,8 @@ class Cases:
     ----------
     network
         The network.
-    given
-        What is known; NaN elsewhere.
+    known
+        The values that are known; NaN elsewhere.
     regions
         What is known of nodes whose values are not, in all cases.
     fixed
@@ -144,7 +144,7 @@ class Cases:
     """
 
     network: Joint
-    given: FloatArray
+    known: FloatArray
     regions: Mapping[str, Region] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
 
@@ -175,12 +175,12 @@ class Cases:
     @property
     def number(self) -> int:
         """How many cases there are."""
-        return len(self.given)
+        return len(self.known)
 
     @cached_property
     def unknown(self) -> BoolArray:
         """Which values are not known."""
-        return np.isnan(self.given)
+        return np.isnan(self.known)
 
     @cached_property
     def relevant(self) -> BoolArray:
@@ -215,7 +215,7 @@ class Cases:
 
     def only(self, cases: IntArray) -> Cases:
         """Return some of the cases."""
-        return Cases(self.network, self.given[cases], self.regions, self.fixed)
+        return Cases(self.network, self.known[cases], self.regions, self.fixed)
 
     def table(self, columns: Sequence[int], values: FloatArray) -> Table:
         """Return columns × rows of some nodes as a table."""

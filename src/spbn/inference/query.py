@@ -96,7 +96,7 @@ def answer(
     _warn_of_far_values(cases, values)
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
-            log_evidence += float(_log_slopes(cases, k, cases.given[:, k])[0])
+            log_evidence += float(_log_slopes(cases, k, cases.known[:, k])[0])
     variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
     named = " and ".join(methods) or ("forward" if variables else "exact")
     return Posterior(
@@ -136,11 +136,11 @@ def _side_by_side(
     """
     if len(found) == 1:
         ((group, part),) = found.items()
-        values = np.repeat(cases.given.T, part.log_weights.shape[1], axis=1)
+        values = np.repeat(cases.known.T, part.log_weights.shape[1], axis=1)
         values[list(group)] = part.states[list(group), 0]
         weights = np.exp(part.log_weights[0] - part.log_weights[0].max())
         return values, weights / weights.sum()
-    values = np.repeat(cases.given.T, n, axis=1)
+    values = np.repeat(cases.known.T, n, axis=1)
     for group, part in found.items():
         values[list(group)] = part.states[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
     return values, np.full(n, 1.0 / n)
@@ -168,9 +168,9 @@ def log_constants(cases: Cases) -> FloatArray:
         if not cases.relevant[0, k] or cases.unknown[0, list(cases.parents[k])].any():
             continue
         if cases.ends[0, k]:
-            total += log_mass_in(cases, k, cases.regions[node], cases.given.T)
+            total += log_mass_in(cases, k, cases.regions[node], cases.known.T)
         elif not cases.unknown[0, k]:
-            total += log_density(cases, k, cases.given.T)
+            total += log_density(cases, k, cases.known.T)
     return total
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from spbn import transforms as margins_records
 from spbn._base import files
 from spbn._base.arrays import FloatArray
+from spbn._base.checks import is_whole
 from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse, replacing
 from spbn.errors import ArgumentError, ModelFileError, SpbnError
 from spbn.joint import Joint
@@ -201,7 +202,7 @@ def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list
     _require_room(archive, [file for file in names if file.endswith(INTEGERS) and file in there])
     for i, entry in enumerate(entries):
         file, rows = names[i], entry.get("rows")
-        if entry.get("file") != file or isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        if entry.get("file") != file or not is_whole(rows, 1):
             refuse(f"the description of column {i} is wrong: {entry!r}.")
         if file not in there:
             refuse(f"it lacks {file}.")

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, frozen
-from spbn._base.checks import at_least_0
+from spbn._base.checks import at_least_0, is_whole
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.base import (
@@ -334,4 +334,4 @@ def read_configurations(record: Mapping[str, Any], parents: Sequence[str]) -> Co
 
 
 def _is_number(value: Any, limit: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit
+    return is_whole(value, 0, limit - 1)

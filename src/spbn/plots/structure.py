@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from spbn._base import display
-from spbn.errors import ArgumentError, GraphError, require_plot_packages
+from spbn._base.checks import is_whole
+from spbn.errors import ArgumentError, GraphError, argument, require_plot_packages
 from spbn.graphs.dag import DAG, Arc
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
@@ -250,11 +251,11 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
         of them the network is unrolled: every slice with a past has the arcs into it.
     """
     number = network.lags + 1 if slices is None else slices
-    if isinstance(number, bool) or not isinstance(number, int) or number <= network.lags:
+    if not is_whole(number, network.lags + 1):
         before = "row" if network.lags == 1 else f"{network.lags} rows"
         raise ArgumentError(
-            f"slices must be a whole number, {network.lags + 1} or more: the present and the {before} before "
-            f"it. Got {slices!r} instead."
+            f"{argument('slices')} must be a whole number, {network.lags + 1} or more: the present and the "
+            f"{before} before it. Got {slices!r} instead."
         )
     made = ax is None
     if ax is None:

@@ -203,25 +203,28 @@ def constrain(
             f"{in_python('start', elsewhere=argument('required_arcs'))} gives more than "
             f"{setting('max_parents', max_parents)} parents to {quoted(crowded)}."
         )
-    given = dict(start.types)
+    node_types = dict(start.types)
     fixed = {fixed_types} if isinstance(fixed_types, str) else set(fixed_types)
     for node in fixed:
         start.type(node)  # refuses what is not a node
         if isinstance(fixed_types, Mapping):
-            given[node] = NodeType.parse(fixed_types[node])
-    for node, node_type in given.items():
+            node_types[node] = NodeType.parse(fixed_types[node])
+    for node, node_type in node_types.items():
         if not node_type.admits(variables[node], ()):
             raise ArgumentError(refusal(node_type, variables[node], ()))
     changeable = [
         [
-            "types" in kinds and node in given and node not in fixed and choice.admits(variables[node], ())
+            "types" in kinds
+            and node in node_types
+            and node not in fixed
+            and choice.admits(variables[node], ())
             for choice in choices
         ]
         for node in dag.nodes
     ]
     allowed = np.array(changeable, dtype=bool).reshape(len(dag.nodes), len(choices))
     constraints = Constraints("arcs" in kinds, allowed, choices, knowledge, limit)
-    return Structure(start.nodes, dag.arcs, given, inputs=start.inputs), constraints
+    return Structure(start.nodes, dag.arcs, node_types, inputs=start.inputs), constraints
 
 
 def arcs_into(inputs: Iterable[str], names: Iterable[str]) -> list[Arc]:

@@ -223,18 +223,18 @@ class Inquiry:
         return self.max_conditioning is None or size <= self.max_conditioning
 
     def ask(
-        self, x: IntArray, y: IntArray, given: IntArray, *, stage: str, done: int, total: int
+        self, x: IntArray, y: IntArray, sets: IntArray, *, stage: str, done: int, total: int
     ) -> FloatArray:
         """Return p-values as `IndependenceTest.answer` does, reporting progress along the way."""
         pvalues = np.empty(len(x))
         # Questions with the same condition share the slow work: keep them in the same part.
-        order = np.arange(len(x)) if self.test.batch_size > 1 else np.lexsort((x, *given.T[::-1]))
+        order = np.arange(len(x)) if self.test.batch_size > 1 else np.lexsort((x, *sets.T[::-1]))
         start, step = 0, FIRST_PART
         while start < len(x):
             self.report(f"{stage}, {sum(self.tests_run.values()) + start:,} tests", done, total)
             part = order[start : start + step]
             began = time.perf_counter()
-            pvalues[part] = self.test.answer(x[part], y[part], given[part])
+            pvalues[part] = self.test.answer(x[part], y[part], sets[part])
             start += step
             if time.perf_counter() - began < SECONDS_A_PART:
                 step *= 2

@@ -211,10 +211,10 @@ class Evidence:
         n = len(pairs)
         return cls(pairs, np.zeros(n, np.int64), np.zeros((n, nodes), np.int64), np.zeros(n))
 
-    def add(self, numbers: IntArray, given: IntArray, pvalues: FloatArray) -> None:
-        """Count separating sets: of pair ``numbers[i]``, the set ``given[i]``."""
+    def add(self, numbers: IntArray, sets: IntArray, pvalues: FloatArray) -> None:
+        """Count separating sets: of pair ``numbers[i]``, the set ``sets[i]``."""
         np.add.at(self.count, numbers, 1)
-        np.add.at(self.containing, (numbers[:, None], given), 1)
+        np.add.at(self.containing, (numbers[:, None], sets), 1)
         np.maximum.at(self.pvalue, numbers, pvalues)
 
 
@@ -266,14 +266,14 @@ def _search(inquiry: Inquiry, adjacent: BoolArray, evidence: Evidence) -> None:
         if offsets[-1] == 0:
             break
         for start in range(0, offsets[-1], MOST_QUESTIONS):
-            numbers, given = _slice(conditions, offsets, start, min(start + MOST_QUESTIONS, offsets[-1]))
+            numbers, sets = _slice(conditions, offsets, start, min(start + MOST_QUESTIONS, offsets[-1]))
             stage = f"colliders, conditions of {size}"
             pvalues = inquiry.ask(
-                ends[numbers, 0], ends[numbers, 1], given, stage=stage, done=start, total=offsets[-1]
+                ends[numbers, 0], ends[numbers, 1], sets, stage=stage, done=start, total=offsets[-1]
             )
             inquiry.tests_run[size] += len(numbers)
             independent = pvalues > inquiry.alpha
-            evidence.add(numbers[independent], given[independent], pvalues[independent])
+            evidence.add(numbers[independent], sets[independent], pvalues[independent])
         size += 1
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn._base.checks import is_whole
 from spbn.errors import ArgumentError, DataError, argument, in_python
 
 
@@ -46,7 +47,7 @@ def fold_labels(
         The level codes of discrete columns, columns × rows. Levels that occur twice or more often are in at
         least two folds, where that is possible, so that they never miss from the rows outside a fold.
     """
-    if isinstance(folds, int | np.integer) and not isinstance(folds, bool):
+    if is_whole(folds):
         if not 2 <= folds <= rows:
             aside = f"training rows: {rows}, with {held_out} of {rows + held_out} set aside for validation"
             counted = f"the number of {aside}" if held_out else f"the number of rows, {rows}"
