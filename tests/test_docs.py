@@ -87,6 +87,7 @@ def folder(tmp_path, monkeypatch):
     pyplot.close("all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [README, *(page for page in PAGES if page != PATCHING)])
 def test_page_runs(page, folder):
     """The blocks of a page, in order, in one namespace and one folder."""
@@ -120,6 +121,7 @@ def copy(request, tmp_path):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [False, True], ids=["from outside", "in the package"])
 def test_the_new_node_type_works(inside, tmp_path, copy):
     """What the page writes and registers is learned with, saved, loaded, sampled, drawn and reported."""

@@ -20,6 +20,7 @@ def test_every_example_is_tested():
     assert {path.name for path in EXAMPLES.glob("*.py")} == {"wine.py", "breast_cancer.py", "diabetes.py"}
 
 
+@pytest.mark.slow
 def test_wine(tmp_path):
     out = run("wine.py", tmp_path)
     seen, gaussian = (float(x) for x in re.findall(r"(?:unseen wine|Gaussian network): (-?\d+\.\d+)", out))
@@ -30,6 +31,7 @@ def test_wine(tmp_path):
     assert [float(density) for _, density in unusual] == sorted(float(density) for _, density in unusual)
 
 
+@pytest.mark.slow
 def test_breast_cancer(tmp_path):
     out = run("breast_cancer.py", tmp_path)
     rows = re.findall(r"^(gbn|kdebn|spbn) +(-?\d+\.\d+) +(\d\.\d+) +(\d\.\d+)$", out, flags=re.MULTILINE)
@@ -39,6 +41,7 @@ def test_breast_cancer(tmp_path):
         assert 0.95 < float(area) < 1.0
 
 
+@pytest.mark.slow
 def test_diabetes(tmp_path):
     out = run("diabetes.py", tmp_path)
     assert "10 times  cholesterol - ldl" in out

@@ -11,6 +11,7 @@ from tools import fuzz
 import spbn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_odd_tables_and_damaged_files_raise_nothing_but_our_errors(seed):
     counts, failures = fuzz.fuzz(seed, seconds=4)

@@ -38,10 +38,12 @@ def references(path):
     return [(element, html.unescape(address)) for element, address in REFERENCE.findall(text)]
 
 
+@pytest.mark.slow
 def test_every_page_is_there(site):
     assert {path.stem for path in PAGES} <= {path.stem for path in site.rglob("*.html")}
 
 
+@pytest.mark.slow
 def test_tutorials_are_pages_with_what_their_cells_show(site):
     for path in (ROOT / "docs" / "tutorials").glob("*.ipynb"):
         page = site / "tutorials" / f"{path.stem}.html"
@@ -55,6 +57,7 @@ def test_tutorials_are_pages_with_what_their_cells_show(site):
         assert (site / "tutorials" / path.name).is_file()
 
 
+@pytest.mark.slow
 def test_generated_pages_are_complete(site):
     """Every command with every option, and every release."""
     page = html.unescape((site / "commands.html").read_text(encoding="utf-8"))
@@ -68,6 +71,7 @@ def test_generated_pages_are_complete(site):
     assert all(release in changes for release in releases)
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_elsewhere(site):
     """Links may lead away. What a page needs to be shown must be in the folder."""
     for path in site.rglob("*.html"):
@@ -80,6 +84,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
         assert re.findall(r"(?:url\([\"']?|@import\s+[\"'])https?:", content) == [], path.name
 
 
+@pytest.mark.slow
 def test_no_link_is_dead(site):
     """Every address within the site is a file, and every anchor is in it."""
     anchors = {path: set(ANCHOR.findall(path.read_text(encoding="utf-8"))) for path in site.rglob("*.html")}
@@ -104,6 +109,7 @@ def test_links_of_other_texts_are_files():
                 assert (ROOT / parts.path).exists(), f"{path.name} links to {address}"
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_search_works_without_a_server(site):
     """Opened as a file in a browser that may not reach any network, the search finds pages."""

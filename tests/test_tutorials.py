@@ -50,6 +50,7 @@ def notebook(*cells):
     return {"cells": list(cells)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_tutorial_shows_what_it_shows_when_it_is_run(path):
     command = [sys.executable, str(ROOT / "docs" / "tutorials.py"), "--check", path.stem]
@@ -111,6 +112,7 @@ def test_what_a_cell_prints_must_not_change():
     assert tutorials.complaints(cells(*one), cells()) != []
 
 
+@pytest.mark.slow
 def test_progress_in_a_real_notebook_leaves_nothing_behind():
     """Neither an object's name nor lines of a terminal; and no package is needed to show it."""
     nbformat = pytest.importorskip("nbformat")

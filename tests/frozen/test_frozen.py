@@ -11,6 +11,7 @@ from frozen import commands, make, saved, searches
 
 FROZEN = {group: make.read(group) for group in make.GROUPS}
 IS_SAME_PLATFORM = make.read("platform") == make.platform()
+SLOW = ("demo", "compact-iris")
 ELSEWHERE = "numbers differ in their last bits on other processors and with other packages"
 
 
@@ -49,7 +50,9 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", commands.CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in commands.CASES]
+)
 def test_a_command_prints_the_same_document(name, folder):
     require_frozen("commands", name, commands.document(name, folder))
 

@@ -17,6 +17,7 @@ from strategies import nonlinear_frame
 HEAVY = nonlinear_frame(150, 4, seed=3).apply(lambda column: np.sign(column) * np.abs(column) ** 1.7)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(parents=st.integers(0, 3), rows=st.integers(30, 80), seed=st.integers(0, 99))
 def test_weights_and_score_agree_with_em_fold_by_fold(parents, rows, seed):
@@ -70,6 +71,7 @@ def test_the_score_is_not_below_that_of_the_best_component(parents, rows, seed):
     assert blend >= best + rows * np.log(least_share)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(parents=st.integers(0, 3), seed=st.integers(0, 99), row=st.integers(0, 39))
 def test_integrates_to_one_and_cdf_is_that_integral(parents, seed, row):
@@ -166,6 +168,7 @@ def test_beyond_all_numbers_the_density_is_zero():
     assert (found[1:] == -np.inf).all()
 
 
+@pytest.mark.slow
 def test_the_engines_agree():
     frame = spbn.datasets.synthetic(3000, seed=0)
     exact, spectral = (spbn.scores.CVLikelihood(frame, engine=engine) for engine in ("exact", "spectral"))

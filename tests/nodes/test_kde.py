@@ -101,6 +101,7 @@ def test_refusals():
             KDE.fit(nonlinear_frame(50, 1)).sample(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not os.path.exists("/proc/self/clear_refs"), reason="reads memory figures that only Linux has"
 )

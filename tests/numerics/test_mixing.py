@@ -9,6 +9,7 @@ from spbn.numerics.mixture_weights import mixing_weights
 from naive import em_weights
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     components=st.integers(1, 6),

@@ -34,6 +34,7 @@ def joins(pdag):
     return {frozenset(pair) for pair in (*pdag.arcs, *pdag.edges)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nodes", range(3, 16))
 def test_with_an_oracle_pc_finds_the_class_of_the_true_graph(nodes):
     """276 DAGs, their columns in random order, each with all three rules."""
@@ -114,6 +115,7 @@ def test_batches_change_nothing_but_how_much_is_asked():
     assert [asked[size] for size in range(len(result.tests_run))] == list(result.tests_run)  # nothing in vain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [PartialCorrelation, RCoT])
 @pytest.mark.parametrize("rule", RULES)
 def test_the_order_of_columns_changes_nothing(make, rule):

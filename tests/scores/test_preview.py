@@ -40,6 +40,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("settings", [{}, {"model": "blend"}, {"bandwidth": "silverman"}], ids=str)
 def test_search_takes_the_same_steps(

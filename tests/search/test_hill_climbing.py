@@ -53,6 +53,7 @@ def test_engines_take_the_same_steps_on_the_reference_tables(shared, name):
     assert_engines_agree(frame, patience=5)
 
 
+@pytest.mark.slow
 def test_engines_take_the_same_steps_with_20000_rows():
     assert_engines_agree(spbn.datasets.synthetic(20_000, seed=5), patience=0)
 

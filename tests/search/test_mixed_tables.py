@@ -21,6 +21,7 @@ def into_levels(arcs):
     return [(source, target) for source, target in arcs if target in DISCRETE and source not in DISCRETE]
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 999), rare=st.integers(0, 2), model=st.sampled_from(["gbn", "spbn", "blend"]))
 def test_no_arc_goes_from_numbers_to_levels(seed, rare, model):
