@@ -129,14 +129,14 @@ def test_the_new_node_type_works(inside, tmp_path, copy):
     code = [block.text for block, _ in rest]
     before = {path: path.read_text() for path in (copy / "src").rglob("*.py")}
     if inside:
-        (copy / "src/spbn/nodes/laplace.py").write_text(file[0].text, encoding="utf-8")
+        (copy / "src/spbn/nodes/student.py").write_text(file[0].text, encoding="utf-8")
         (diff,) = [block.text for block in blocks(PATCHING) if block.language == "diff"]
         apply(diff, copy)
         changed = [path for path, text in before.items() if path.read_text() != text]
-        assert [path.name for path in changed] == ["registry.py"]
+        assert [path.name for path in changed] == ["__init__.py"]
         added = changed[0].read_text().splitlines()
         assert len(added) == len(before[changed[0]].splitlines()) + 1  # one line
-        code.insert(0, "from spbn.nodes.laplace import NODE_TYPE\n")
+        code.insert(0, "from spbn.nodes.student import NODE_TYPE\n")
     else:
         code[:0] = [file[0].text.replace("from __future__ import annotations\n", ""), register[0].text]
     script = tmp_path / "page.py"

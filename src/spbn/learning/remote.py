@@ -54,7 +54,7 @@ def remote_settings(settings: LearnSettings) -> LearnSettings:
     if most is not None and settings.max_parents is None:
         return settings.replace(max_parents=most)
     if most is not None and settings.max_parents is not None and settings.max_parents > most:
-        label = next(t.label for t in settings.node_types if t.most_remote_parents == most)
+        label = next(t.appearance.label for t in settings.node_types if t.most_remote_parents == most)
         raise ArgumentError(
             f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
             f"{label}. Got {settings.max_parents!r} instead."

@@ -211,8 +211,8 @@ class Blend(CPD):
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw a component by its weight, then a value from it, for every row of the parents."""
-        chosen = rng.choice(len(COMPONENTS), size=parents.shape[1], p=self.mixture)
-        out = np.empty(len(chosen))
+        n: int = parents.shape[1]
+        chosen, out = rng.choice(len(COMPONENTS), size=n, p=self.mixture), np.empty(n)
         for k, part in self.components.items():
             mine = np.flatnonzero(chosen == k)
             if len(mine):

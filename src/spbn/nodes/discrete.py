@@ -162,7 +162,8 @@ class ProbabilityTable(CPD):
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw a level, as its place among `levels`, for every row of the parents."""
-        uniforms = rng.random(parents.shape[1])
+        n: int = parents.shape[1]
+        uniforms = rng.random(n)
         bounds = np.cumsum(self.given(parents[self._order]), axis=1)[:, :-1]
         return (uniforms[:, None] >= bounds).sum(axis=1).astype(np.float64)
 

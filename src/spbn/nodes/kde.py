@@ -87,7 +87,7 @@ class KDE(WhitenedKernels):
         return kde
 
     @cached_property
-    def whitener(self) -> FloatArray:
+    def whitener(self) -> FloatArray:  # type: ignore[override]  # computed when it is needed
         """The W with W H Wᵀ = 1, lower triangular."""
         whitener = gaussian.whitener(self.bandwidth)
         if whitener is None:
@@ -98,12 +98,12 @@ class KDE(WhitenedKernels):
         return whitener
 
     @cached_property
-    def centre(self) -> FloatArray:
+    def centre(self) -> FloatArray:  # type: ignore[override]  # computed when it is needed
         """What is subtracted from points, so that large offsets cost no digits."""
         return centre_of(self.points)
 
     @cached_property
-    def coordinates(self) -> FloatArray:
+    def coordinates(self) -> FloatArray:  # type: ignore[override]  # computed when it is needed
         """The points, centred and whitened: variables × rows."""
         return np.ascontiguousarray(self.whitener @ (self.points - self.centre))
 
@@ -145,7 +145,7 @@ class KDE(WhitenedKernels):
         A row is drawn with the weight of its kernel at the parents' values, then x from the normal
         distribution that this kernel gives it.
         """
-        n = parents.shape[1]
+        n: int = parents.shape[1]
         uniforms, noise = rng.random(n), rng.standard_normal(n)
         if not len(parents):
             rows = (uniforms * self.rows).astype(np.int64)
@@ -164,7 +164,7 @@ class KDE(WhitenedKernels):
         self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
     ) -> FloatArray:
         """Draw a value of the last variable in an interval, for every column of parents."""
-        n = parents.shape[1]
+        n: int = parents.shape[1]
         rows, _ = self.choose_rows_between(parents, low, high, rng.random(n))
         *slopes, precision = self.whitener[-1]
         shift = np.asarray(slopes) @ (parents - self.points[:-1, rows])
