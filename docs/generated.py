@@ -36,9 +36,8 @@ def commands() -> str:
 
 
 def _command(name: str, command: Any) -> str:
-    shown = [p for p in command.params if not getattr(p, "hidden", False)]
-    arguments = [p for p in shown if p.param_type_name == "argument"]
-    options = [p for p in shown if p.param_type_name == "option"]
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.params if p.param_type_name == "option"]
     prose, examples = _help(command.help or "")
     usage = " ".join(["spbn", name, *map(_argument, arguments), "[options]"])
     rows = [(_argument(p), p.help or "") for p in arguments]
@@ -63,16 +62,15 @@ def _help(text: str) -> tuple[str, list[str]]:
 
 
 def _argument(parameter: Any) -> str:
-    name = (parameter.metavar or parameter.name).upper().removesuffix("...").strip("[]")
-    name += "..." if parameter.nargs == -1 else ""
+    name = f"{parameter.metavar}{'...' if parameter.nargs == -1 else ''}"
     return name if parameter.required else f"[{name}]"
 
 
 def _with_default(parameter: Any) -> str:
-    default = parameter.default
-    if parameter.is_flag or default in (None, "", ()) or callable(default) or parameter.show_default is False:
-        return parameter.help or ""
-    return f"{parameter.help or ''} Default: `{default}`."
+    from spbn.cli.command import shown_default
+
+    default = "" if parameter.is_flag else shown_default(parameter)
+    return f"{parameter.help} Default: `{default}`." if default else parameter.help
 
 
 def _cell(text: str) -> str:

@@ -174,14 +174,12 @@ def _text(markup: str) -> RenderableType:
 
 def _parameters(command: click.Command, ctx: click.Context) -> list[RenderableType]:
     """Return the panels of arguments and options."""
-    shown = [p for p in command.get_params(ctx) if not getattr(p, "hidden", False)]
-    arguments = [p for p in shown if isinstance(p, click.Argument)]
-    options = [p for p in shown if isinstance(p, click.Option)]
-    panels = [
-        _panel("Arguments", [(_named(p), _kind(p), _explained(p)) for p in arguments]),
-        _panel("Options", [(_named(p), _kind(p), _explained(p)) for p in options]),
-    ]
-    return [panel for panel, rows in zip(panels, (arguments, options), strict=True) if rows]
+    panels = []
+    for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
+        shown = [p for p in command.get_params(ctx) if isinstance(p, kind)]
+        if shown:
+            panels.append(_panel(title, [(_named(p), _kind(p), _explained(p)) for p in shown]))
+    return panels
 
 
 def _named(parameter: click.Parameter) -> str:
