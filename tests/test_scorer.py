@@ -17,7 +17,7 @@ from scipy import stats
 import spbn
 from spbn import BayesianNetwork, RowScorer, Structure
 from spbn.errors import ArgumentError, DataError
-from spbn.kernels import compressed
+from spbn.kernels import compressed, compression
 from spbn.nodes import LinearGaussian
 from spbn.nodes.base import NodeType
 from time_series import autoregression, mixed
@@ -47,7 +47,7 @@ LEVELS = {name: sorted(DATA[name].unique()) for name in "uvw"}
 def network(kind, margins, small):
     if small:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compressed, "FEW_ROWS", 0)  # tables everywhere
+            patch.setattr(compression, "FEW_ROWS", 0)  # tables everywhere
             return network(kind, margins, False).compact()
     kinds = {"several": ("lg", "blend", "ckde")}.get(kind, (kind,) * 3)
     types = dict(zip("abc", kinds, strict=True)) | dict.fromkeys("uvw", "discrete")

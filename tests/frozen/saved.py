@@ -175,7 +175,7 @@ def answers(name):
         data, _ = NETWORKS[MONITORS[name][0]]
         monitor = spbn.Monitor.load(kept_file(name), NETWORKS[MONITORS[name][0]][1]())
         verdicts = monitor.update(_new_rows(data).iloc[:ROWS])
-        return {column: hexes(verdicts[column]) for column in ("share", "drift")}
+        return {"share": hexes(verdicts["p_value"]), "drift": hexes(verdicts["drift"])}
     data, _ = NETWORKS[name]
     if name.startswith("dynamic"):
         network = spbn.DynamicNetwork.load(kept_file(name))
