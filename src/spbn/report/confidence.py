@@ -24,6 +24,7 @@ from spbn.report.parts import (
     percentage,
     plural,
     table,
+    table_row,
     track,
     write_page,
 )
@@ -99,13 +100,12 @@ def _replicates(found: Strengths) -> str:
 
 def _row(name: Html, shares: tuple[float, float], note: str, *, is_believed: bool = True) -> Html:
     strength, direction = shares
-    return tag(
-        "tr",
-        tag("td", name),
-        tag("td", percentage(strength), class_="num"),
-        tag("td", track(strength), class_="meter"),
-        tag("td", percentage(direction) if strength else "–", class_="num"),
-        tag("td", note, class_="small"),
+    return table_row(
+        name,
+        (percentage(strength), "num"),
+        (track(strength), "meter"),
+        (percentage(direction) if strength else "–", "num"),
+        (note, "small"),
         class_=None if is_believed else "unclear",
     )
 

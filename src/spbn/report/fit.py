@@ -21,6 +21,7 @@ from spbn.report.parts import (
     plural,
     rows_used,
     table,
+    table_row,
 )
 from spbn.search import SearchResult, Step
 
@@ -123,28 +124,12 @@ def _climb(search: SearchResult) -> tuple[str, Html]:
         else "Every step makes the change that raises the score most, until none does. Where the curve is "
         "flat, the last arcs matter little."
     )
-    charts = [
-        _chart(
-            "Score",
-            line_chart(
-                scores, first=0, best=search.best, titles=["start", *titles], name="Score", colour="c1"
-            ),
-        )
-    ]
-    if validated:
-        charts.append(
-            _chart(
-                "Validation score",
-                line_chart(
-                    validations,
-                    first=1,
-                    best=search.best,
-                    titles=titles,
-                    name="Validation score",
-                    colour="c2",
-                ),
-            )
-        )
+    curves = [("Score", scores, 0, ["start", *titles])]
+    curves += [("Validation score", validations, 1, titles)] if validated else []
+    charts = []
+    for k, (name, values, first, names) in enumerate(curves, 1):
+        chart = line_chart(values, first=first, best=search.best, titles=names, name=name, colour=f"c{k}")
+        charts.append(tag("div", tag("h3", f"{name} after every step"), tag("div", chart, class_="scroll")))
     return hint, tag(
         "div",
         tag("div", *charts, class_="pair"),
@@ -163,20 +148,10 @@ def _steps(steps: Sequence[Step], *, validated: bool) -> Html:
     heads += [("Validation score", "num")] if validated else []
     rows = []
     for i, step in enumerate(steps, 1):
-        cells = [
-            tag("td", str(i), class_="num"),
-            tag("td", str(step.operator)),
-            tag("td", number(step.delta), class_="num"),
-            tag("td", number(step.score, 7), class_="num"),
-        ]
-        if validated:
-            cells.append(tag("td", number(step.validation_score, 7), class_="num"))
-        rows.append(tag("tr", *cells))
+        validation = [(number(step.validation_score, 7), "num")] if validated else []
+        gain, score = (number(step.delta), "num"), (number(step.score, 7), "num")
+        rows.append(table_row((str(i), "num"), str(step.operator), gain, score, *validation))
     return table(heads, rows)
-
-
-def _chart(name: str, chart: Html) -> Html:
-    return tag("div", tag("h3", f"{name} after every step"), tag("div", chart, class_="scroll"))
 
 
 def _is_pc(search: Any) -> bool:
@@ -200,10 +175,7 @@ def _pc(search: Any) -> Html:
         "Directions are known only where the tests imply them; the other edges could as well point the "
         "other way."
     )
-    rows = [
-        tag("tr", tag("td", count(size)), tag("td", count(run), class_="num"))
-        for size, run in enumerate(tests)
-    ]
+    rows = [table_row(count(size), (count(run), "num")) for size, run in enumerate(tests)]
     found = f"{plural(len(arcs), 'arc')} with a known direction, {plural(len(edges), 'edge')} without"
     open_edges = [tag("li", f"{a} — {b}") for a, b in edges]
     return card(
@@ -338,12 +310,7 @@ def _row(content: Content, row: UnusualRow) -> Html:
         if row.reasons
         else tag("span", "a little of everything", class_="small")
     )
-    return tag(
-        "tr",
-        tag("td", row.label),
-        tag("td", number(row.logpdf), class_="num"),
-        tag("td", reasons),
-    )
+    return table_row(row.label, (number(row.logpdf), "num"), reasons)
 
 
 def _reason(content: Content, reason: Reason) -> Html:

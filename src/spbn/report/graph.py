@@ -27,6 +27,7 @@ from spbn.report.parts import (
     rows_used,
     search_box,
     table,
+    table_row,
     track,
 )
 from spbn.tables.reader import as_table
@@ -128,10 +129,7 @@ def _panel(content: Content, number_: int, node: str, figure: Html, *, first: bo
         figure,
         tag("p", _caption(content, node), class_="caption"),
         _facts(content, node),
-        *(
-            _probabilities(found) if found.of_probabilities else _parameters(found)
-            for found in described.tables
-        ),
+        *map(_parameters, described.tables),
         _cases(described.cases),
         class_="panel card first" if first else "panel card",
         id=f"node-{number_}",
@@ -158,31 +156,23 @@ def _shares(shares: Mapping[str, float]) -> Html:
     )
 
 
-def _parameters(parameters: ParameterTable) -> Html:
-    """Write numbers that do not fit into the equation, to be opened."""
-    heads = [("", ""), *((name, "num") for name in parameters.columns)]
+def _parameters(found: ParameterTable) -> Html:
+    """Write numbers that do not fit into the equation, to be opened; probabilities with a bar below each."""
+    heads = [("", ""), *((name, "num") for name in found.columns)]
+    cell = _probability if found.of_probabilities else number
     rows = [
-        tag("tr", tag("td", name), *(tag("td", number(value), class_="num") for value in values))
-        for name, values in zip(parameters.rows, parameters.values, strict=True)
+        table_row(name, *((cell(value), "num") for value in values))
+        for name, values in zip(found.rows, found.values, strict=True)
     ]
-    title = parameters.title[:1].upper() + parameters.title[1:]
-    return tag("details", tag("summary", title), table(heads, rows))
-
-
-def _probabilities(parameters: ParameterTable) -> Html:
-    """Write a table of probabilities with a bar behind each number, to be opened."""
-    heads = [("", ""), *((name, "num") for name in parameters.columns)]
-    rows = [
-        tag("tr", tag("td", name), *map(_probability, values))
-        for name, values in zip(parameters.rows, parameters.values, strict=True)
-    ]
-    title = parameters.title[:1].upper() + parameters.title[1:]
-    return tag("details", tag("summary", title), tag("div", table(heads, rows), class_="probabilities"))
+    shown = table(heads, rows)
+    title = tag("summary", found.title[:1].upper() + found.title[1:])
+    return tag(
+        "details", title, tag("div", shown, class_="probabilities") if found.of_probabilities else shown
+    )
 
 
 def _probability(value: float) -> Html:
-    bar = track(value)
-    return tag("td", number(value, 3), bar, class_="num")
+    return join(number(value, 3), track(value))
 
 
 def _cases(cases: Mapping[str, Description]) -> Html:
@@ -190,7 +180,7 @@ def _cases(cases: Mapping[str, Description]) -> Html:
     if not cases:
         return Html("")
     rows = [
-        tag("tr", tag("td", name), tag("td", tag("code", case.formula), _shares(case.shares)))
+        table_row(name, join(tag("code", case.formula), _shares(case.shares)))
         for name, case in islice(cases.items(), SHOWN_CASES)
     ]
     more = len(cases) - len(rows)

@@ -26,6 +26,7 @@ from spbn.report.parts import (
     page_head,
     plural,
     table,
+    table_row,
 )
 
 SHOWN_COLUMNS = 12
@@ -150,14 +151,13 @@ def _row(content: Content, column: ColumnCheck) -> Html:
         extent = f"most often {level} ({100 * share:.0f} %)"
     else:
         extent = ""
-    return tag(
-        "tr",
-        tag("td", node_link(content.network, column.name)),
-        tag("td", column.read_as),
-        tag("td", count(column.missing) if column.missing else "–", class_="num missing"),
-        tag("td", count(column.distinct), class_="num different"),
-        tag("td", extent),
-        tag("td", "; ".join(column.notes), class_="look"),
+    return table_row(
+        node_link(content.network, column.name),
+        column.read_as,
+        (count(column.missing) if column.missing else "–", "num missing"),
+        (count(column.distinct), "num different"),
+        extent,
+        ("; ".join(column.notes), "look"),
     )
 
 
@@ -212,7 +212,7 @@ def _changed(settings: Mapping[str, Any]) -> str:
 def _all_settings(settings: Mapping[str, Any]) -> Html:
     if not settings:
         return Html("")
-    rows = [tag("tr", tag("td", name), tag("td", _text(value))) for name, value in settings.items()]
+    rows = [table_row(name, _text(value)) for name, value in settings.items()]
     return tag("details", tag("summary", "All settings"), table([("Setting", ""), ("Value", "")], rows))
 
 

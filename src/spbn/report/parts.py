@@ -133,6 +133,12 @@ def table(heads: Sequence[tuple[str, str]], rows: Iterable[Html]) -> Html:
     )
 
 
+def table_row(*cells: str | tuple[str, str], class_: str | None = None) -> Html:
+    """Make a row of a table; a cell is its text, or that and its class."""
+    pairs = [cell if isinstance(cell, tuple) else (cell, None) for cell in cells]
+    return tag("tr", *(tag("td", text, class_=kind) for text, kind in pairs), class_=class_)
+
+
 def long_table(heads: Sequence[tuple[str, str]], rows: Sequence[Html], shown: int) -> Html:
     """Make a table of which all but the first rows have to be opened."""
     rest = rows[shown:]
