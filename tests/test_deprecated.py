@@ -53,6 +53,17 @@ def test_what_is_inside_a_package_moves_with_it(monkeypatch):
     assert found is importlib.import_module("spbn.diagnostics.unusual")
 
 
+def test_functions_for_tables():
+    with pytest.warns(DeprecationWarning, match="read_table is spbn.cli.files.read_table since"):
+        assert spbn.tables.read_table is importlib.import_module("spbn.cli.files").read_table
+    with pytest.warns(DeprecationWarning, match="is spbn.tables.as_table with training=True since"):
+        read = spbn.tables.training_table
+    table = read({"x": [1.0, 2.0, 3.0], "y": list("aba")}, "error", drop=["x"])
+    assert table.levels == {"y": ("a", "b")}
+    with pytest.raises(AttributeError, match="has no attribute 'columns_'"):
+        spbn.tables.columns_  # noqa: B018
+
+
 @renamed(draws="n")
 def draw(n=1):
     return n

@@ -104,6 +104,18 @@ def attribute(name: str) -> object:
     return getattr(importlib.import_module(module), now or name)
 
 
+def table_function(name: str) -> object:
+    """Return a function that `spbn.tables` had in version 0.2."""
+    if name in ("read_table", "write_table"):
+        warn_deprecated(f"spbn.tables.{name}", f"spbn.cli.files.{name}")
+        return getattr(importlib.import_module("spbn.cli.files"), name)
+    if name == "training_table":
+        warn_deprecated("spbn.tables.training_table", "spbn.tables.as_table with training=True")
+        as_table = importlib.import_module("spbn.tables.reader").as_table
+        return lambda data, missing, **options: as_table(data, training=True, missing=missing, **options)
+    raise AttributeError(f"module 'spbn.tables' has no attribute {name!r}")
+
+
 def renamed(**names: str) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """Let a function take arguments by their old names: ``@renamed(draws="n")``."""
 
