@@ -9,7 +9,7 @@ from inference.test_exact import conditioned
 from spbn import BayesianNetwork, Structure
 from spbn.datasets import synthetic
 from spbn.errors import ArgumentError, DataError
-from spbn.inference.gibbs import refreshed
+from spbn.inference.gibbs import gibbs_sweeps
 from spbn.tables.reader import as_table
 
 
@@ -174,7 +174,7 @@ def test_fresh_draws_leave_the_posterior_as_it_is():
     known = pd.DataFrame({"A": np.nan, "B": np.nan, "C": np.full(n, 4.0)})
     filled = as_table(network.impute(known, seed=1))
     holes = np.array([[True] * n, [True] * n, [False] * n])
-    moved = refreshed(network, filled, holes, np.random.default_rng(2), sweeps=10, candidates=3)
+    moved = gibbs_sweeps(network, filled, holes, np.random.default_rng(2), sweeps=10, candidates=3)
     names, mean, covariance, _ = conditioned(network, {"C": 4.0})
     for i, name in enumerate(names):
         column = moved.column(name)
@@ -191,7 +191,7 @@ def test_fresh_draws_find_what_a_child_nearly_determines(types):
     network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], types=types), frame)
     filled = as_table(frame.assign(x=rng.permutation(x)))
     holes = np.array([[True] * 300, [False] * 300])
-    moved = refreshed(network, filled, holes, rng)
+    moved = gibbs_sweeps(network, filled, holes, rng)
     assert np.quantile(np.abs(moved.column("x") - x), 0.9) < 0.02
 
 

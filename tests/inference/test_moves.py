@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.inference.importance import Part, terms, weighted
+from spbn.inference.importance import Target, TruncatedNormal, sample_by_weighting, terms
 from spbn.inference.problem import read_evidence
-from spbn.inference.proposals import Reference
 from spbn.inference.query import _cases
 from spbn.inference.smc import _Chain
 from spbn.nodes.regions import Interval
@@ -31,8 +30,8 @@ def _summed(part, values, apart):
 def test_only_the_sum_of_both_terms_counts_at_the_end(network):
     """In one sum the probability of a region cancels, so that it can be left out of both."""
     known = read_evidence(network, {"b": (0.0, 2.0), "c": 0.3}, "evidence")
-    part = Part.whole(_cases(network, known, read_evidence(network, None, "do")))
-    values = weighted(part, 50, np.random.default_rng(0)).states.reshape(3, -1)
+    part = Target.whole(_cases(network, known, read_evidence(network, None, "do")))
+    values = sample_by_weighting(part, 50, np.random.default_rng(0)).states.reshape(3, -1)
     values[1, :5] = 5.0  # outside the region
     (prior, weight), (plain, rest) = (_summed(part, values, apart) for apart in (True, False))
     np.testing.assert_allclose(prior + weight, plain + rest, rtol=1e-9)
@@ -55,10 +54,10 @@ def test_particles_are_moved_until_they_are_worth_enough(network):
 def test_a_reference_changes_where_particles_begin_and_not_what_they_weigh_in_all(network, region):
     """Forward samples with and without a reference estimate the same evidence."""
     known = read_evidence(network, {"b": region, "c": 0.3}, "evidence")
-    part = Part.whole(_cases(network, known, read_evidence(network, None, "do")))
-    found = weighted(part, 4000, np.random.default_rng(0))
+    part = Target.whole(_cases(network, known, read_evidence(network, None, "do")))
+    found = sample_by_weighting(part, 4000, np.random.default_rng(0))
     begun = part.with_references(found.states)
-    other = weighted(begun, 4000, np.random.default_rng(1))
+    other = sample_by_weighting(begun, 4000, np.random.default_rng(1))
     assert list(begun.references) == [1]
     assert known.regions["b"].contains(other.states[1]).all()
     error = np.hypot(found.error[0], other.error[0])
@@ -71,13 +70,13 @@ def test_a_reference_is_a_density_on_its_interval():
     rng = np.random.default_rng(0)
     for low, high in ((0.0, np.inf), (-np.inf, -1.0), (2.0, 2.1)):
         inside = stats.truncnorm((low - 1) / 2, (high - 1) / 2, 1, 2).rvs(500, random_state=rng)
-        reference = Reference.of(Interval(low, high), inside)
+        reference = TruncatedNormal.of(Interval(low, high), inside)
         mean, deviation = inside.mean(), 2 * inside.std()
         expected = stats.truncnorm((low - mean) / deviation, (high - mean) / deviation, mean, deviation)
         np.testing.assert_allclose(reference.log_density(inside), expected.logpdf(inside), rtol=1e-9)
         assert stats.kstest(reference.draw(2000, rng), expected.cdf).pvalue > 1e-4
-    assert Reference.of(Interval(0.0, 1.0), np.full(50, 0.5)) is None
-    assert Reference.of(Interval(0.0, 1.0), np.array([0.1, 0.2])) is None
+    assert TruncatedNormal.of(Interval(0.0, 1.0), np.full(50, 0.5)) is None
+    assert TruncatedNormal.of(Interval(0.0, 1.0), np.array([0.1, 0.2])) is None
 
 
 def test_blocks_divide_the_nodes_into_neighbours():
@@ -86,8 +85,10 @@ def test_blocks_divide_the_nodes_into_neighbours():
     rows = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 9)).cumsum(axis=1), columns=names)
     network = spbn.BayesianNetwork.fit(chain, rows)
     known = read_evidence(network, {"x8": 1.0}, "evidence")
-    part = Part.whole(_cases(network, known, read_evidence(network, None, "do")))
-    particles = _Chain(part, weighted(part, 20, np.random.default_rng(1)).states, np.random.default_rng(2))
+    part = Target.whole(_cases(network, known, read_evidence(network, None, "do")))
+    particles = _Chain(
+        part, sample_by_weighting(part, 20, np.random.default_rng(1)).states, np.random.default_rng(2)
+    )
     for _ in range(20):
         blocks = particles._blocks()
         assert sorted(np.concatenate(blocks).tolist()) == list(range(8))

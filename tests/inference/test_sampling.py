@@ -11,7 +11,7 @@ from inference.test_exact import conditioned
 from spbn import BayesianNetwork
 from spbn._base.arrays import generator
 from spbn.errors import ArgumentError
-from spbn.inference.problem import Cases, components
+from spbn.inference.problem import EvidenceRows, components
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_the_question_is_cut_to_what_matters(paper):
     def groups(evidence):
         nodes = paper.structure.dag.topological_order()
         given = np.array([[evidence.get(node, np.nan) for node in nodes]])
-        cases = Cases(paper, given)
+        cases = EvidenceRows(paper, given)
         return {frozenset(cases.nodes[k] for k in group) for group in components(cases)}
 
     assert groups({}) == set()

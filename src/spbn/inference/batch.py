@@ -16,11 +16,11 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn._base.checks import choice, whole
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact
-from spbn.inference.importance import Part, Particles, draw_rest, weighted
+from spbn.inference.importance import Particles, Target, draw_rest, sample_by_weighting
 from spbn.inference.leave_own_kernel_out import without_themselves
-from spbn.inference.problem import Cases, components
+from spbn.inference.problem import EvidenceRows, components
 from spbn.inference.query import log_constants
-from spbn.inference.smc import resampled, tempered
+from spbn.inference.smc import resample, sample_by_tempering
 from spbn.joint import Joint
 from spbn.tables.columns import named_by_text
 from spbn.tables.levels import values_like
@@ -47,7 +47,7 @@ def log_density_of_observed(
         out[whole] = network.contributions(table.take(np.flatnonzero(whole))).sum(axis=1)
     rows = np.flatnonzero(~whole)
     if len(rows):
-        cases = cases_of(network, table.take(rows))
+        cases = evidence_of(network, table.take(rows))
         rng = generator(seed)
         for part, answer in _answers(cases, n, rng):
             out[rows[part]] = answer.log_evidence
@@ -60,11 +60,11 @@ def imputations(network: Joint, data: Any, *, n: int, seed: Seed = 0) -> list[pd
     whole("n", n, 1)
     table = as_table(data, variables=network.variables, missing="keep")
     holes = np.isnan(table.columns)
-    filled = imputed(network, table, draws=n, seed=seed)
+    filled = impute_table(network, table, draws=n, seed=seed)
     return [_frame(network, part, holes, data) for part in filled]
 
 
-def imputed(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:
+def impute_table(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0) -> list[Table]:
     """Fill the holes of a table, in the units of the data, with draws.
 
     Rows that the network was learned from are filled without their own kernels (see `left_out`).
@@ -74,10 +74,10 @@ def imputed(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0) -> 
     rng = generator(seed)
     for others, mine in without_themselves(network, table.take(holed)):
         rows = holed[mine]
-        cases = cases_of(others, table.take(rows))
+        cases = evidence_of(others, table.take(rows))
         for part, answer in _answers(cases, max(PARTICLES // 5, 2 * draws), rng):
             _require_possible(answer.log_evidence, rows[part])
-            chosen = resampled(answer.log_weights, draws, rng)
+            chosen = resample(answer.log_weights, draws, rng)
             for case, row in enumerate(part):
                 values = answer.states[:, case][:, rng.permutation(chosen[case])]
                 for number in range(draws):
@@ -108,10 +108,10 @@ def predict(
     table = as_table(data, variables=network.variables, missing="keep", absent=True)
     columns = table.columns.copy()
     columns[[table.index(name) for name in wanted]] = np.nan
-    cases = cases_of(network, table.with_columns(columns))
+    cases = evidence_of(network, table.with_columns(columns))
     found = {name: np.empty(table.rows) for name in wanted}
     rng = generator(seed)
-    rest = np.flatnonzero(~_predicted_exactly(cases, wanted, statistic, found))
+    rest = np.flatnonzero(~_predict_exactly(cases, wanted, statistic, found))
     for some, answer in _answers(cases.only(rest), n, rng):
         part = rest[some]
         _require_possible(answer.log_evidence, part)
@@ -128,8 +128,8 @@ def predict(
     return pd.DataFrame(result, index=frame_index(data))
 
 
-def _predicted_exactly(
-    cases: Cases, wanted: Sequence[str], statistic: str, found: Mapping[str, FloatArray]
+def _predict_exactly(
+    cases: EvidenceRows, wanted: Sequence[str], statistic: str, found: Mapping[str, FloatArray]
 ) -> BoolArray:
     """Put in predictions that need no draws; return for which cases."""
     done = np.zeros(cases.number, dtype=bool)
@@ -141,7 +141,7 @@ def _predicted_exactly(
         is_normal = cases.network.margins is None and not any(cases.variables[k].is_discrete for k in solved)
         if statistic == "mode" and not is_normal:  # which draws have to show
             continue
-        for part in _some_at_a_time(rows, PARTICLES):
+        for part in _chunks(rows, PARTICLES):
             some = cases.only(part)
             mixtures = exact.solve(some, solved)
             _require_possible(log_constants(some) + [mixture.log_evidence for mixture in mixtures], part)
@@ -151,7 +151,7 @@ def _predicted_exactly(
     return done
 
 
-def _exact_summary(cases: Cases, k: int, mixture: exact.NormalMixture, statistic: str) -> float:
+def _exact_summary(cases: EvidenceRows, k: int, mixture: exact.NormalMixture, statistic: str) -> float:
     """Return one number for one case: a prediction, or the place of the most probable level."""
     name, network = cases.nodes[k], cases.network
     if cases.variables[k].is_discrete:
@@ -163,7 +163,7 @@ def _exact_summary(cases: Cases, k: int, mixture: exact.NormalMixture, statistic
     return float(weights @ values)
 
 
-def cases_of(network: Joint, table: Table) -> Cases:
+def evidence_of(network: Joint, table: Table) -> EvidenceRows:
     """Return the rows of a table as cases."""
     for name in network.inputs:
         if np.isnan(table.column(name)).any():
@@ -172,42 +172,44 @@ def cases_of(network: Joint, table: Table) -> Cases:
                 f"all be there. Fill them, or leave such rows out."
             )
     moved = network.transformed(table)
-    return Cases(network, moved.select(network.order).columns.T.copy(), fixed=frozenset(network.inputs))
+    return EvidenceRows(
+        network, moved.select(network.order).columns.T.copy(), fixed=frozenset(network.inputs)
+    )
 
 
-def _answers(cases: Cases, n: int, rng: np.random.Generator) -> Iterator[tuple[IntArray, Particles]]:
+def _answers(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Iterator[tuple[IntArray, Particles]]:
     """Yield numbers of cases and their particles."""
     left = np.ones(cases.number, dtype=bool)
     for rows in _patterns(cases.unknown):
-        solved = _solved(cases.only(rows))
+        solved = _solvable_nodes(cases.only(rows))
         if solved is None:
             continue
         left[rows] = False
-        for some in _some_at_a_time(rows, n):
+        for some in _chunks(rows, n):
             yield some, _exactly(cases.only(some), solved, n, rng)
-    for some in _some_at_a_time(np.flatnonzero(left), n):
+    for some in _chunks(np.flatnonzero(left), n):
         yield some, _by_particles(cases.only(some), n, rng)
 
 
-def _some_at_a_time(rows: IntArray, n: int) -> Iterator[IntArray]:
+def _chunks(rows: IntArray, n: int) -> Iterator[IntArray]:
     step = max(1, MOST_AT_ONCE // n)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
 
 
-def _solved(cases: Cases) -> tuple[int, ...] | None:
+def _solvable_nodes(cases: EvidenceRows) -> tuple[int, ...] | None:
     """Return all unknown nodes, if cases with the same pattern of holes can be answered exactly."""
     solved = _exact_part(cases)
     return None if solved is None or len(solved) < int(cases.unknown[0].sum()) else solved
 
 
-def _exact_part(cases: Cases) -> tuple[int, ...] | None:
+def _exact_part(cases: EvidenceRows) -> tuple[int, ...] | None:
     """Return the unknown nodes with an exact answer, if all have one that what is known depends on."""
     solved = tuple(sorted(k for group in components(cases) for k in group))
-    return exact.with_what_hangs_below(cases, solved) if exact.solvable(cases, solved) else None
+    return exact.with_unobserved_descendants(cases, solved) if exact.is_solvable(cases, solved) else None
 
 
-def _exactly(cases: Cases, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
+def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
     states = np.tile(cases.known.T[:, :, None], n)
     log_evidence = log_constants(cases)
     for case, mixture in enumerate(exact.solve(cases, solved)):
@@ -220,16 +222,16 @@ def _exactly(cases: Cases, solved: tuple[int, ...], n: int, rng: np.random.Gener
     return Particles(states, np.zeros((cases.number, n)), log_evidence, zeros, zeros + n, "exact")
 
 
-def _by_particles(cases: Cases, n: int, rng: np.random.Generator) -> Particles:
+def _by_particles(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particles:
     """Weigh forward samples of all cases, and temper those that are worth little."""
-    part = Part.whole(cases)
-    found = weighted(part, n, rng)
+    part = Target.whole(cases)
+    found = sample_by_weighting(part, n, rng)
     values, log_weights = found.states, found.log_weights.copy()
     log_evidence, effective = found.log_evidence.copy(), found.effective.copy()
     poor = np.flatnonzero(effective < ENOUGH * n)
     if len(poor):
         some = cases.only(poor)
-        better = tempered(Part.whole(some), values[:, poor], rng)
+        better = sample_by_tempering(Target.whole(some), values[:, poor], rng)
         reached = np.isfinite(better.log_evidence)
         chosen = poor[reached]
         values[:, chosen], log_weights[chosen] = better.states[:, reached], better.log_weights[reached]
@@ -294,7 +296,7 @@ def _log_slopes(network: Joint, table: Table) -> FloatArray:
     return np.where(np.isfinite(columns), slopes, 0.0).sum(axis=0)
 
 
-def _put(cases: Cases, table: Table, columns: FloatArray, row: int, values: FloatArray) -> None:
+def _put(cases: EvidenceRows, table: Table, columns: FloatArray, row: int, values: FloatArray) -> None:
     """Put drawn values, by node, into the holes of a row."""
     for k in np.flatnonzero(~np.isfinite(columns[:, row])):
         name = table.names[k]

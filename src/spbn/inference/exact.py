@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from spbn._base.arrays import LOG_2PI, FloatArray, IntArray
-from spbn.inference.problem import Cases
+from spbn.inference.problem import EvidenceRows
 from spbn.nodes.base import Linear
 
 MOST_CONFIGURATIONS = 4_096
@@ -123,7 +123,7 @@ class NormalMixture:
         return 0.5 * (low + high)
 
 
-def solvable(cases: Cases, members: Sequence[int]) -> bool:
+def is_solvable(cases: EvidenceRows, members: Sequence[int]) -> bool:
     """Tell whether a group of unknown nodes, with all that is known about it, can be answered exactly."""
     inside = set(members)
     for node in cases.regions:
@@ -133,7 +133,7 @@ def solvable(cases: Cases, members: Sequence[int]) -> bool:
     return simple and _configurations(cases, members) <= MOST_CONFIGURATIONS
 
 
-def with_what_hangs_below(cases: Cases, members: Sequence[int]) -> tuple[int, ...]:
+def with_unobserved_descendants(cases: EvidenceRows, members: Sequence[int]) -> tuple[int, ...]:
     """Add unknown nodes of which nothing depends that is known, as long as the answer stays exact."""
     unknown, relevant = cases.unknown[0], cases.relevant[0]
     chosen = set(members)
@@ -146,7 +146,7 @@ def with_what_hangs_below(cases: Cases, members: Sequence[int]) -> tuple[int, ..
     return tuple(sorted(chosen))
 
 
-def solve(cases: Cases, members: Sequence[int]) -> list[NormalMixture]:
+def solve(cases: EvidenceRows, members: Sequence[int]) -> list[NormalMixture]:
     """Return the distribution of unknown nodes in every case; all have the same nodes unknown.
 
     Parameters
@@ -165,7 +165,7 @@ def solve(cases: Cases, members: Sequence[int]) -> list[NormalMixture]:
             cases, [k for k in (*discrete, *known) if cases.variables[k].is_discrete], values
         )
         lines = [k for k in known if not cases.variables[k].is_discrete]
-        log_density, mean, covariance = _conditioned(cases, continuous, lines, values)
+        log_density, mean, covariance = _mixture_of(cases, continuous, lines, values)
         log_weights.append(log_weight + log_density)
         means.append(mean)
         covariances.append(covariance)
@@ -190,8 +190,8 @@ def solve(cases: Cases, members: Sequence[int]) -> list[NormalMixture]:
     return found
 
 
-def _conditioned(
-    cases: Cases, unknown: Sequence[int], known: Sequence[int], values: FloatArray
+def _mixture_of(
+    cases: EvidenceRows, unknown: Sequence[int], known: Sequence[int], values: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Condition normal nodes on known ones, given the levels of all discrete nodes, in every case.
 
@@ -251,7 +251,7 @@ def _condition(
 
 
 def _lines(
-    cases: Cases, nodes: Sequence[int], values: FloatArray
+    cases: EvidenceRows, nodes: Sequence[int], values: FloatArray
 ) -> Iterator[tuple[IntArray, dict[int, tuple[Linear, tuple[int, ...]]]]]:
     """Yield cases with the same configurations of discrete parents, and the lines of all nodes there."""
     given = sorted({p for k in nodes for p in cases.parents[k] if cases.variables[p].is_discrete})
@@ -268,7 +268,7 @@ def _lines(
         yield rows, lines
 
 
-def _log_levels(cases: Cases, nodes: Sequence[int], values: FloatArray) -> FloatArray:
+def _log_levels(cases: EvidenceRows, nodes: Sequence[int], values: FloatArray) -> FloatArray:
     """Log-probability of the levels of some discrete nodes, for every case."""
     total = np.zeros(cases.number)
     for k in nodes:
@@ -277,7 +277,7 @@ def _log_levels(cases: Cases, nodes: Sequence[int], values: FloatArray) -> Float
     return total
 
 
-def _involved(cases: Cases, members: Sequence[int]) -> list[int]:
+def _involved(cases: EvidenceRows, members: Sequence[int]) -> list[int]:
     """Return unknown nodes and the known ones that depend on them directly."""
     inside = set(members)
     known = [
@@ -288,14 +288,14 @@ def _involved(cases: Cases, members: Sequence[int]) -> list[int]:
     return sorted({*members, *known})
 
 
-def _is_simple(cases: Cases, k: int) -> bool:
+def _is_simple(cases: EvidenceRows, k: int) -> bool:
     cpd = cases.cpd(cases.nodes[k])
     if cases.variables[k].is_discrete:
         return cpd.as_probability_table() is not None
     return all(case.as_linear() is not None for case in cpd.cases)
 
 
-def _configurations(cases: Cases, members: Sequence[int]) -> int:
+def _configurations(cases: EvidenceRows, members: Sequence[int]) -> int:
     return math.prod(max(1, len(cases.variables[k].levels)) for k in members)
 
 

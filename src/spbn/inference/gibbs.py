@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, relative_weights
-from spbn.inference import factors
-from spbn.inference.problem import Cases
+from spbn.inference import importance
+from spbn.inference.problem import EvidenceRows
 from spbn.joint import Joint
 from spbn.tables.table import Table
 
@@ -26,7 +26,7 @@ SWEEPS = 5
 ROOT = math.sqrt(2.0 * math.pi)
 
 
-def refreshed(
+def gibbs_sweeps(
     network: Joint,
     filled: Table,
     holes: BoolArray,
@@ -46,22 +46,22 @@ def refreshed(
     """
     order = network.structure.dag.topological_order()
     values = network.transformed(filled).select(order).columns.copy()
-    cases = Cases(network, values.T)
+    cases = EvidenceRows(network, values.T)
     children = [[c for c in range(len(order)) if k in cases.parents[c]] for k in range(len(order))]
     lines = [_line(cases, k) for k in range(len(order))]
     missing = {k: np.flatnonzero(holes[filled.index(node)]) for k, node in enumerate(order)}
     for _ in range(sweeps):
         for k, rows in missing.items():
             if len(rows):
-                values[k, rows] = _redrawn(cases, lines, k, children[k], values[:, rows], candidates, rng)
+                values[k, rows] = _redraw(cases, lines, k, children[k], values[:, rows], candidates, rng)
     columns = filled.columns.copy()
     for k, rows in missing.items():
         columns[filled.index(order[k]), rows] = network.in_data_units(order[k], values[k, rows])
     return filled.with_columns(columns)
 
 
-def _redrawn(
-    cases: Cases,
+def _redraw(
+    cases: EvidenceRows,
     lines: list[_Line | None],
     k: int,
     children: list[int],
@@ -71,7 +71,7 @@ def _redrawn(
 ) -> FloatArray:
     """Return new values of a node for nodes × rows: chosen among the present ones and some candidates."""
     tried = np.repeat(values, candidates, axis=1)
-    drawn = factors.draw(cases, k, tried, rng)
+    drawn = importance.draw(cases, k, tried, rng)
     by_lines = _by_lines(lines, k, children, tried)
     if by_lines is not None:
         mean, deviation = by_lines
@@ -81,14 +81,14 @@ def _redrawn(
     tried[k] = drawn
     log_weights = np.zeros(len(drawn))
     for child in children:
-        log_weights += factors.log_density(cases, child, tried)
+        log_weights += importance.log_density(cases, child, tried)
     if by_lines is not None:
         # Half of the candidates come from the lines: divided by the mixture of both densities, they weigh as
         # much as if all had been drawn given the parents.
         z = (drawn - mean) / deviation
-        own = factors.log_density(cases, k, tried)
+        own = importance.log_density(cases, k, tried)
         log_weights -= np.logaddexp(0.0, -0.5 * z * z - math.log(deviation * ROOT) - own)
-    return drawn[_chosen(log_weights.reshape(-1, candidates), rng)]
+    return drawn[_choose(log_weights.reshape(-1, candidates), rng)]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class _Line:
         return out
 
 
-def _line(cases: Cases, k: int) -> _Line | None:
+def _line(cases: EvidenceRows, k: int) -> _Line | None:
     """Return the line through the rows that a node was fitted to; None if it is not known."""
     line = cases.cpd(cases.nodes[k]).nearest_line()
     if line is None:
@@ -135,7 +135,7 @@ def _by_lines(
     return values[k] + shift / precision, math.sqrt(1.0 / precision)
 
 
-def _chosen(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
+def _choose(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw one of every row's candidates by its weight; its place among the candidates of all rows."""
     rows, candidates = log_weights.shape
     bounds = np.cumsum(relative_weights(log_weights), axis=1)

@@ -6,20 +6,26 @@ is known weighs them (likelihood weighting). Where few carry all the weight, `te
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, greatest, relative_weights
-from spbn.inference import factors
-from spbn.inference.problem import Cases
-from spbn.inference.proposals import Reference
-from spbn.nodes.regions import Interval
+from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, greatest, relative_weights
+from spbn.inference.problem import EvidenceRows
+from spbn.nodes.regions import Interval, Region
+from spbn.numerics.gaussian import draw_between, log_mass_between
+from spbn.tables.table import Table
+
+WIDER = 2.0  # than what forward samples show: weights must not grow in the tails
+FEWEST = 10  # forward samples to learn from
+
+_LOG_SQRT_2PI = 0.5 * LOG_2PI
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Target:
     """What particles are for: some unknown nodes, and the nodes whose densities they have to match.
 
     Attributes
@@ -35,19 +41,19 @@ class Part:
         draws within the interval given their parents.
     """
 
-    cases: Cases
+    cases: EvidenceRows
     active: BoolArray
     weighing: BoolArray
-    references: Mapping[int, Reference] = field(default_factory=dict)
+    references: Mapping[int, TruncatedNormal] = field(default_factory=dict)
 
     @classmethod
-    def whole(cls, cases: Cases) -> Part:
+    def whole(cls, cases: EvidenceRows) -> Target:
         """Take everything that has a say."""
         active = cases.unknown & cases.relevant & ~cases.ends
         return cls(cases, active, cases.relevant & (~active | _regions(cases)))
 
     @classmethod
-    def of(cls, cases: Cases, members: tuple[int, ...]) -> Part:
+    def of(cls, cases: EvidenceRows, members: tuple[int, ...]) -> Target:
         """Take one group of unknown nodes, and the known ones that depend on them directly."""
         active = np.zeros_like(cases.unknown)
         active[:, list(members)] = True
@@ -55,7 +61,7 @@ class Part:
         weighing = (~cases.unknown | cases.ends) & cases.relevant & dependent
         return cls(cases, active, weighing | (active & _regions(cases)))
 
-    def with_references(self, states: FloatArray) -> Part:
+    def with_references(self, states: FloatArray) -> Target:
         """Take intervals whose probabilities take long to compute for what densities alone can weigh.
 
         `states` are forward samples: nodes × cases × particles.
@@ -65,7 +71,7 @@ class Part:
             k = self.cases.place[node]
             if not isinstance(region, Interval) or self.cases.cpd(node).type.is_quick:
                 continue
-            reference = Reference.of(region, states[k]) if self.active[:, k].any() else None
+            reference = TruncatedNormal.of(region, states[k]) if self.active[:, k].any() else None
             if reference is not None:
                 found[k] = reference
         return replace(self, references=found)
@@ -97,7 +103,7 @@ class Particles:
     method: str = field(default="weighting")
 
 
-def weighted(part: Part, n: int, rng: np.random.Generator) -> Particles:
+def sample_by_weighting(part: Target, n: int, rng: np.random.Generator) -> Particles:
     """Draw forward samples, n for every case, and weigh them."""
     cases = part.cases
     flat = np.repeat(cases.known.T, n, axis=1)
@@ -105,23 +111,23 @@ def weighted(part: Part, n: int, rng: np.random.Generator) -> Particles:
     for k in range(len(cases.nodes)):
         _draw_node(part, k, flat, in_a_row, n, rng)
     shape = (cases.number, n)
-    return _judged(flat.reshape(len(cases.nodes), *shape), in_a_row.reshape(shape))
+    return _particles_of(flat.reshape(len(cases.nodes), *shape), in_a_row.reshape(shape))
 
 
-def joined(some: Particles, others: Particles) -> Particles:
+def concatenate(some: Particles, others: Particles) -> Particles:
     """Put weighted forward samples together."""
     values = np.concatenate([some.states, others.states], axis=2)
-    return _judged(values, np.concatenate([some.log_weights, others.log_weights], axis=1))
+    return _particles_of(values, np.concatenate([some.log_weights, others.log_weights], axis=1))
 
 
-def _judged(values: FloatArray, log_weights: FloatArray) -> Particles:
+def _particles_of(values: FloatArray, log_weights: FloatArray) -> Particles:
     """Say what weighted forward samples are worth."""
     effective = effective_size(log_weights)
     share = 1.0 / np.maximum(effective, 1e-300) - 1.0 / log_weights.shape[1]
     return Particles(values, log_weights, log_mean(log_weights), np.sqrt(np.maximum(share, 0.0)), effective)
 
 
-def draw_rest(cases: Cases, values: FloatArray, rng: np.random.Generator) -> None:
+def draw_rest(cases: EvidenceRows, values: FloatArray, rng: np.random.Generator) -> None:
     """Draw, in place, whatever is still unknown in nodes × cases × particles, given what is there."""
     flat = values.reshape(len(values), -1)
     for k in range(len(cases.nodes)):
@@ -130,13 +136,13 @@ def draw_rest(cases: Cases, values: FloatArray, rng: np.random.Generator) -> Non
             continue
         region = cases.regions.get(cases.nodes[k])
         if region is None:
-            flat[k, empty] = factors.draw(cases, k, flat[:, empty], rng)
+            flat[k, empty] = draw(cases, k, flat[:, empty], rng)
         else:
-            flat[k, empty] = factors.draw_in(cases, k, region, flat[:, empty], rng)
+            flat[k, empty] = draw_in(cases, k, region, flat[:, empty], rng)
 
 
 def terms(
-    part: Part, values: FloatArray, nodes: Sequence[int] | None = None, *, apart: bool = True
+    part: Target, values: FloatArray, nodes: Sequence[int] | None = None, *, apart: bool = True
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log-density that forward sampling gives to particles, and their weights, by node.
 
@@ -157,7 +163,7 @@ def terms(
     return np.stack([prior for prior, _ in found]), np.stack([weight for _, weight in found])
 
 
-def _terms_of(part: Part, k: int, values: FloatArray, *, apart: bool) -> tuple[FloatArray, FloatArray]:
+def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple[FloatArray, FloatArray]:
     """Return what one node adds to both."""
     cases, n = part.cases, values.shape[1] // part.cases.number
     prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
@@ -174,13 +180,13 @@ def _terms_of(part: Part, k: int, values: FloatArray, *, apart: bool) -> tuple[F
         prior[rows], weight[rows] = np.where(active, density, 0.0), np.where(active, 0.0, density)
     elif k in part.references:
         begun = part.references[k].log_density(chosen[k])
-        prior[rows], weight[rows] = begun, factors.log_density(cases, k, chosen) - begun
+        prior[rows], weight[rows] = begun, log_density(cases, k, chosen) - begun
     elif apart or not in_region:
-        weight[rows] = factors.log_mass_in(cases, k, region, chosen)
+        weight[rows] = log_mass_in(cases, k, region, chosen)
         if in_region:
-            prior[rows] = factors.log_density(cases, k, chosen) - weight[rows]
+            prior[rows] = log_density(cases, k, chosen) - weight[rows]
     else:
-        prior[rows] = factors.log_density(cases, k, chosen)
+        prior[rows] = log_density(cases, k, chosen)
     if region is not None and in_region:
         prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
@@ -203,7 +209,7 @@ def log_mean(log_weights: FloatArray) -> FloatArray:
 
 
 def _draw_node(
-    part: Part, k: int, flat: FloatArray, log_weights: FloatArray, n: int, rng: np.random.Generator
+    part: Target, k: int, flat: FloatArray, log_weights: FloatArray, n: int, rng: np.random.Generator
 ) -> None:
     """Draw an active node, or weigh the particles by a known one, in all cases in which it is that."""
     cases = part.cases
@@ -212,39 +218,111 @@ def _draw_node(
     if len(rows):
         chosen = flat[:, rows]
         if region is None:
-            flat[k, rows] = factors.draw(cases, k, chosen, rng)
+            flat[k, rows] = draw(cases, k, chosen, rng)
         elif k in part.references:
             reference = part.references[k]
             chosen[k] = flat[k, rows] = reference.draw(len(rows), rng)
-            log_weights[rows] += factors.log_density(cases, k, chosen) - reference.log_density(chosen[k])
+            log_weights[rows] += log_density(cases, k, chosen) - reference.log_density(chosen[k])
         else:
-            log_weights[rows] += factors.log_mass_in(cases, k, region, chosen)
-            flat[k, rows] = factors.draw_in(cases, k, region, chosen, rng)
+            log_weights[rows] += log_mass_in(cases, k, region, chosen)
+            flat[k, rows] = draw_in(cases, k, region, chosen, rng)
     asked = part.weighing[:, k] & ~part.active[:, k]
     if asked.any():
         rows = np.flatnonzero(np.repeat(asked, n))
         if region is None:
             log_weights[rows] += _changing_density(part, k, flat[:, rows], asked, n)
         else:
-            log_weights[rows] += factors.log_mass_in(cases, k, region, flat[:, rows])
+            log_weights[rows] += log_mass_in(cases, k, region, flat[:, rows])
 
 
-def _changing_density(part: Part, k: int, chosen: FloatArray, asked: BoolArray, n: int) -> FloatArray:
+def _changing_density(part: Target, k: int, chosen: FloatArray, asked: BoolArray, n: int) -> FloatArray:
     """Log-density of a node; computed once for a case in which its whole family is known."""
     cases = part.cases
     family = [*cases.parents[k], k]
     constant = ~cases.unknown[asked][:, family].any(axis=1)
     if not constant.any():
-        return factors.log_density(cases, k, chosen)
+        return log_density(cases, k, chosen)
     out = np.empty(chosen.shape[1])
     firsts = np.flatnonzero(constant) * n
-    out[np.repeat(constant, n)] = np.repeat(factors.log_density(cases, k, chosen[:, firsts]), n)
+    out[np.repeat(constant, n)] = np.repeat(log_density(cases, k, chosen[:, firsts]), n)
     rest = np.flatnonzero(np.repeat(~constant, n))
     if len(rest):
-        out[rest] = factors.log_density(cases, k, chosen[:, rest])
+        out[rest] = log_density(cases, k, chosen[:, rest])
     return out
 
 
-def _regions(cases: Cases) -> BoolArray:
+def _regions(cases: EvidenceRows) -> BoolArray:
     has = np.array([node in cases.regions for node in cases.nodes])
     return np.broadcast_to(has, cases.unknown.shape)
+
+
+def log_density(cases: EvidenceRows, k: int, particles: FloatArray) -> FloatArray:
+    """Return the log-density of a node given its parents, for nodes × particles."""
+    columns = (*cases.parents[k], k)
+    found: FloatArray = cases.cpd(cases.nodes[k]).logpdf(cases.table(columns, particles[list(columns)]))
+    return found
+
+
+def draw(cases: EvidenceRows, k: int, particles: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw a node's values given its parents, for nodes × particles."""
+    parents = _parents(cases, k, particles)
+    return cases.cpd(cases.nodes[k]).sample(particles.shape[1], given=parents, seed=rng)
+
+
+def log_mass_in(cases: EvidenceRows, k: int, region: Region, particles: FloatArray) -> FloatArray:
+    """Return the log-probability that a node is in a region given its parents, for nodes × particles."""
+    return cases.cpd(cases.nodes[k]).log_mass(region, _parents(cases, k, particles))
+
+
+def draw_in(
+    cases: EvidenceRows, k: int, region: Region, particles: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Draw a node's values within a region given its parents, for nodes × particles."""
+    return cases.cpd(cases.nodes[k]).draw_within(region, _parents(cases, k, particles), rng)
+
+
+def _parents(cases: EvidenceRows, k: int, particles: FloatArray) -> Table:
+    return cases.table(cases.parents[k], particles[list(cases.parents[k])])
+
+
+@dataclass(frozen=True)
+class TruncatedNormal:
+    """A normal distribution between the ends of an interval, where particles begin.
+
+    Forward samples draw a node in its interval given its parents, and are weighed by the probability of the
+    interval, which takes some twenty times as long to compute as a density of kernels. Particles that begin
+    at draws from this proposal, which does not depend on the parents, need densities alone.
+    """
+
+    mean: float
+    deviation: float
+    interval: Interval
+
+    @classmethod
+    def of(cls, interval: Interval, draws: FloatArray) -> TruncatedNormal | None:
+        """Return one that covers draws within the interval; None if these are too few or all the same."""
+        there = draws[np.isfinite(draws) & interval.contains(draws)]
+        if len(there) < FEWEST or not there.std() > 0.0:
+            return None
+        return cls(float(there.mean()), WIDER * float(there.std()), interval)
+
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw n values."""
+        low, high = (np.full(n, end) for end in self._ends)
+        drawn = self.mean + self.deviation * draw_between(low, high, rng.random(n))
+        return np.clip(drawn, self.interval.low, self.interval.high)
+
+    def log_density(self, values: FloatArray) -> FloatArray:
+        """Return the log-density of values within the interval."""
+        low, high = (np.array([end]) for end in self._ends)
+        scale = math.log(self.deviation) + _LOG_SQRT_2PI + log_mass_between(low, high)[0]
+        density: FloatArray = -0.5 * ((values - self.mean) / self.deviation) ** 2 - scale
+        return density
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends of the interval in deviations from the mean."""
+        return (
+            (self.interval.low - self.mean) / self.deviation,
+            (self.interval.high - self.mean) / self.deviation,
+        )

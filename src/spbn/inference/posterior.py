@@ -15,7 +15,7 @@ from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted
 from spbn.inference.exact import NormalMixture
-from spbn.inference.problem import Cases, read_evidence
+from spbn.inference.problem import EvidenceRows, read_evidence
 from spbn.joint import Joint
 from spbn.nodes.regions import Interval
 from spbn.tables.table import Variable
@@ -61,7 +61,7 @@ class Posterior:
     effective_size: float
     log_evidence: float
     log_evidence_error: float
-    _cases: Cases = field(repr=False)
+    _cases: EvidenceRows = field(repr=False)
     _values: FloatArray = field(repr=False)  # nodes × draws, in the units of the densities
     _weights: FloatArray = field(repr=False)  # of the draws
     _exact: NormalMixture | None = field(repr=False)

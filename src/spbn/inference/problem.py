@@ -22,14 +22,14 @@ from spbn.tables.levels import as_text
 from spbn.tables.table import Table, Variable
 
 
-class Known(NamedTuple):
+class Evidence(NamedTuple):
     """Evidence in the units of the densities: values, level codes, and regions."""
 
     points: dict[str, float]
     regions: dict[str, Region]
 
 
-def read_evidence(network: Joint, evidence: Mapping[str, Any] | None, what: str) -> Known:
+def read_evidence(network: Joint, evidence: Mapping[str, Any] | None, what: str) -> Evidence:
     """Read evidence or interventions, and refuse what makes no sense.
 
     A number or a level is a value; a pair (low, high), either of which may be None, is an interval; a set
@@ -38,7 +38,7 @@ def read_evidence(network: Joint, evidence: Mapping[str, Any] | None, what: str)
     if evidence is not None and not isinstance(evidence, Mapping):
         raise ArgumentError(f"{what} must be a dict of variables and values. Got {evidence!r:.100}.")
     variables = {variable.name: variable for variable in network.variables}
-    known = Known({}, {})
+    known = Evidence({}, {})
     for name, value in (evidence or {}).items():
         if name not in variables:
             raise ArgumentError(
@@ -126,7 +126,7 @@ def _number_in_density_units(network: Joint, name: str, value: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Cases:
+class EvidenceRows:
     """Rows of values, known and unknown, in the units of a network's densities.
 
     Nodes are in topological order, and arrays are cases × nodes.
@@ -213,9 +213,9 @@ class Cases:
         """Return the density of a node."""
         return self.network.cpds[node]
 
-    def only(self, cases: IntArray) -> Cases:
+    def only(self, cases: IntArray) -> EvidenceRows:
         """Return some of the cases."""
-        return Cases(self.network, self.known[cases], self.regions, self.fixed)
+        return EvidenceRows(self.network, self.known[cases], self.regions, self.fixed)
 
     def table(self, columns: Sequence[int], values: FloatArray) -> Table:
         """Return columns × rows of some nodes as a table."""
@@ -224,7 +224,7 @@ class Cases:
         return Table(tuple(variable.name for variable in chosen), values, levels)
 
 
-def components(cases: Cases) -> list[tuple[int, ...]]:
+def components(cases: EvidenceRows) -> list[tuple[int, ...]]:
     """Split the relevant unknown nodes of one case into groups that are independent given what is known.
 
     Two are in the same group if they are members of the same family, of a node that has a say. What can be

@@ -19,11 +19,18 @@ from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn._base.checks import choice
 from spbn.errors import ArgumentError, SpbnWarning, argument, quoted
 from spbn.inference import exact
-from spbn.inference.factors import log_density, log_mass_in
-from spbn.inference.importance import Part, Particles, draw_rest, joined, weighted
+from spbn.inference.importance import (
+    Particles,
+    Target,
+    concatenate,
+    draw_rest,
+    log_density,
+    log_mass_in,
+    sample_by_weighting,
+)
 from spbn.inference.posterior import Posterior
-from spbn.inference.problem import Cases, Known, components, read_evidence
-from spbn.inference.smc import resampled, tempered
+from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence
+from spbn.inference.smc import resample, sample_by_tempering
 from spbn.joint import Joint
 
 METHODS = ("auto", "exact", "weighting", "smc")
@@ -56,7 +63,7 @@ def query(
 
 
 def answer(
-    cases: Cases,
+    cases: EvidenceRows,
     n: int,
     rng: np.random.Generator,
     method: str,
@@ -65,13 +72,13 @@ def answer(
     do: Mapping[str, Any],
 ) -> Posterior:
     """Answer one case."""
-    solved, sampled = _shared_out(cases, method)
+    solved, sampled = _split_by_method(cases, method)
     if method == "exact" and sampled:
         raise ArgumentError(
             "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
             "Use method='auto'."
         )
-    found = {group: _sampled(Part.of(cases, group), n, rng, method) for group in sampled}
+    found = {group: _sample(Target.of(cases, group), n, rng, method) for group in sampled}
     log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
     for part in found.values():
         _require_possible(part, evidence)
@@ -79,7 +86,7 @@ def answer(
         variance += float(part.error[0]) ** 2
         effective = min(effective, float(part.effective[0]))
     methods = dict.fromkeys(part.method for part in found.values())
-    values, weights = _side_by_side(cases, found, n, rng)
+    values, weights = _combine(cases, found, n, rng)
     mixture = exact.solve(cases, solved)[0] if solved else None
     if mixture is not None:
         if not np.isfinite(mixture.log_evidence):  # there is nothing to draw from
@@ -114,21 +121,21 @@ def answer(
     )
 
 
-def _sampled(part: Part, n: int, rng: np.random.Generator, method: str) -> Particles:
+def _sample(part: Target, n: int, rng: np.random.Generator, method: str) -> Particles:
     """Answer a group by particles, and by tempering where forward samples are worth little."""
-    found = weighted(part, n, rng)
+    found = sample_by_weighting(part, n, rng)
     worth = found.effective[0] / n
     if method == "weighting" or (method != "smc" and worth >= ENOUGH):
         return found
     if method != "smc" and worth >= WORTH_MORE:
-        return joined(found, weighted(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng))
+        return concatenate(found, sample_by_weighting(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng))
     begun = part.with_references(found.states)
-    start = weighted(begun, n, rng) if begun.references else found
-    return tempered(begun, start.states, rng, share=ENOUGH)
+    start = sample_by_weighting(begun, n, rng) if begun.references else found
+    return sample_by_tempering(begun, start.states, rng, share=ENOUGH)
 
 
-def _side_by_side(
-    cases: Cases, found: Mapping[tuple[int, ...], Particles], n: int, rng: np.random.Generator
+def _combine(
+    cases: EvidenceRows, found: Mapping[tuple[int, ...], Particles], n: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """Put draws of groups beside what is known: values, nodes × draws, and the weights of the draws.
 
@@ -142,26 +149,26 @@ def _side_by_side(
         return values, weights / weights.sum()
     values = np.repeat(cases.known.T, n, axis=1)
     for group, part in found.items():
-        values[list(group)] = part.states[list(group), 0][:, resampled(part.log_weights, n, rng)[0]]
+        values[list(group)] = part.states[list(group), 0][:, resample(part.log_weights, n, rng)[0]]
     return values, np.full(n, 1.0 / n)
 
 
-def _shared_out(cases: Cases, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+def _split_by_method(cases: EvidenceRows, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the unknown nodes that are answered exactly, all together, and the groups that are not."""
     solved: tuple[int, ...] = ()
     sampled = []
     for group in components(cases):
         together = tuple(sorted((*solved, *group)))
-        if method in ("auto", "exact") and exact.solvable(cases, together):
+        if method in ("auto", "exact") and exact.is_solvable(cases, together):
             solved = together
         else:
             sampled.append(group)
     if method in ("auto", "exact"):
-        solved = exact.with_what_hangs_below(cases, solved)
+        solved = exact.with_unobserved_descendants(cases, solved)
     return solved, sampled
 
 
-def log_constants(cases: Cases) -> FloatArray:
+def log_constants(cases: EvidenceRows) -> FloatArray:
     """Log-density of what is known about nodes whose parents are known; in all cases the same ones."""
     total = np.zeros(cases.number)
     for k, node in enumerate(cases.nodes):
@@ -186,7 +193,7 @@ def _warn_of_few_draws(effective: float, n: int) -> None:
         )
 
 
-def _warn_of_far_values(cases: Cases, values: FloatArray) -> None:
+def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
     """Warn of what is known if the network finds it far less likely than any row it was learned from."""
     typical = cases.network.record.typical
     for k, node in enumerate(cases.nodes):
@@ -203,14 +210,14 @@ def _warn_of_far_values(cases: Cases, values: FloatArray) -> None:
                 )
 
 
-def _log_slopes(cases: Cases, k: int, values: FloatArray) -> FloatArray:
+def _log_slopes(cases: EvidenceRows, k: int, values: FloatArray) -> FloatArray:
     """Return what the margin of a node adds to the log-density of values, in the units of the densities."""
     margins = {} if cases.network.margins is None else cases.network.margins.columns
     margin = margins.get(cases.nodes[k])
     return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 
-def _cases(network: Joint, known: Known, set_to: Known) -> Cases:
+def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
     nodes = network.order
     values: FloatArray = np.full((1, len(nodes)), np.nan)
     for name, value in {**known.points, **set_to.points}.items():
@@ -221,10 +228,10 @@ def _cases(network: Joint, known: Known, set_to: Known) -> Cases:
             f"the network says nothing about its inputs, so {argument('evidence')} must have their values. "
             f"It lacks {quoted(absent)}."
         )
-    return Cases(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
+    return EvidenceRows(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
 
 
-def _require_sense(known: Known, set_to: Known) -> None:
+def _require_sense(known: Evidence, set_to: Evidence) -> None:
     if set_to.regions:
         raise ArgumentError(
             f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, relative_weights
-from spbn.inference.importance import Part, Particles, effective_size, log_mean, terms
+from spbn.inference.importance import Particles, Target, effective_size, log_mean, terms
 
 KEPT = 0.5  # share of the particles' worth that a step keeps
 MOST_STEPS = 300
@@ -30,7 +30,9 @@ MORE_ROUNDS = 20  # at most, until the particles are worth enough
 JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
 
-def tempered(part: Part, start: FloatArray, rng: np.random.Generator, *, share: float = 0.0) -> Particles:
+def sample_by_tempering(
+    part: Target, start: FloatArray, rng: np.random.Generator, *, share: float = 0.0
+) -> Particles:
     """Lead forward samples, nodes × cases × particles, to the posterior of every case.
 
     At the end they are moved until they are worth this share of their number, if that does not take too long.
@@ -45,7 +47,7 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator, *, share: 
         if number == PROBATION // 2:
             halfway = beta
         elif number == PROBATION:
-            hopeless = ~_will_do(halfway, beta)
+            hopeless = ~_is_enough(halfway, beta)
         going = (beta < 1.0) & np.isfinite(log_evidence) & ~hopeless
         if not going.any():
             break
@@ -55,7 +57,7 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator, *, share: 
         log_evidence += log_mean(tilted)
         families = np.where(going[:, None], _family_weights(tilted, ancestors), families)
         beta = np.where(going, np.minimum(beta + step, 1.0), beta)
-        chosen = resampled(tilted, n, rng)
+        chosen = resample(tilted, n, rng)
         copies = np.stack([np.bincount(row, minlength=n) for row in chosen])
         clustering *= (copies**2).sum(axis=1) / n
         ancestors = np.take_along_axis(ancestors, chosen, axis=1)
@@ -82,7 +84,7 @@ def tempered(part: Part, start: FloatArray, rng: np.random.Generator, *, share: 
     )
 
 
-def resampled(log_weights: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+def resample(log_weights: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     """Draw n particles of every case by their weights, evenly spread: cases × n."""
     cases, there = log_weights.shape
     bounds = np.cumsum(relative_weights(log_weights), axis=1)
@@ -105,7 +107,7 @@ def _family_weights(log_weights: FloatArray, ancestors: IntArray) -> FloatArray:
 class _Chain:
     """The particles of all cases, in a row, with what forward sampling and what is known say about them."""
 
-    def __init__(self, part: Part, values: FloatArray, rng: np.random.Generator) -> None:
+    def __init__(self, part: Target, values: FloatArray, rng: np.random.Generator) -> None:
         self._part = part
         self._rng = rng
         self._cases, self._n = values.shape[1:]
@@ -255,7 +257,7 @@ class _Chain:
         return np.clip(found, 0.0, 1.0).max(axis=0) ** 2
 
 
-def _will_do(halfway: FloatArray, beta: FloatArray) -> BoolArray:
+def _is_enough(halfway: FloatArray, beta: FloatArray) -> BoolArray:
     """Tell for every case whether β, which grows like a power of the number of steps or faster, can get to 1.
 
     Parameters

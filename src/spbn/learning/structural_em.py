@@ -21,8 +21,8 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import DataError, SpbnError, in_python, quoted, setting
-from spbn.inference.batch import imputed
-from spbn.inference.gibbs import refreshed
+from spbn.inference.batch import impute_table
+from spbn.inference.gibbs import gibbs_sweeps
 from spbn.inference.leave_own_kernel_out import without_themselves
 from spbn.network import BayesianNetwork
 from spbn.numerics.gaussian import normal_of
@@ -143,11 +143,11 @@ def _first(
     if len(whole) >= max(FEWEST_ROWS, ROWS_A_COLUMN * len(table.names)):
         with suppress(SpbnError):  # some columns may not vary in these rows
             network = learn(table.take(whole), None)
-            filled = imputed(learn_lines(table.take(whole)), table, seed=rng)[0]
+            filled = impute_table(learn_lines(table.take(whole)), table, seed=rng)[0]
             return _refreshed(network, filled, holes, rng), network.structure
     filled = _from_normal(_from_columns(table, holes & table.discrete[:, None], rng), margins, 1, rng)[0]
     if table.discrete.any():
-        filled = _like_the_columns(imputed(learn_lines(filled), table, seed=rng)[0], holes)
+        filled = _like_the_columns(impute_table(learn_lines(filled), table, seed=rng)[0], holes)
     return filled, None
 
 
@@ -180,7 +180,7 @@ def _refreshed(network: BayesianNetwork, filled: Table, holes: BoolArray, rng: n
     """Draw all holes anew, each row by a network that does not know what it was filled with before."""
     columns = filled.columns.copy()
     for others, rows in without_themselves(network, filled):
-        columns[:, rows] = refreshed(others, filled.take(rows), holes[:, rows], rng).columns
+        columns[:, rows] = gibbs_sweeps(others, filled.take(rows), holes[:, rows], rng).columns
     return _like_the_columns(filled.with_columns(columns), holes)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
 from spbn.diagnostics.unusual import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason
-from spbn.inference.batch import imputed
+from spbn.inference.batch import impute_table
 from spbn.monitoring.drift import Change
 from spbn.monitoring.reference import Reference
 from spbn.network import BayesianNetwork
@@ -200,7 +200,7 @@ def explain_row(
         return ()
     if missing.any():
         if np.isnan(contributions).all():
-            draws = imputed(network, row, draws=DRAWS, seed=0)
+            draws = impute_table(network, row, draws=DRAWS, seed=0)
             contributions = np.stack([network.contributions(draw)[0] for draw in draws], axis=1)
             contributions = finite_log_density(contributions)
             contributions[missing] = usual[missing, None]  # nothing to blame there

@@ -260,9 +260,9 @@ def _filled(network: BayesianNetwork, table: Table) -> Table:
     """Return a table that was learned from as it is, its holes filled: they count for the fit."""
     if np.isfinite(table.columns).all():
         return table
-    from spbn.inference.batch import imputed
+    from spbn.inference.batch import impute_table
 
-    return imputed(network, table, seed=0)[0]
+    return impute_table(network, table, seed=0)[0]
 
 
 def _pit_out_of_fold(

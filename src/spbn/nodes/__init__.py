@@ -18,15 +18,7 @@
 
 from importlib import import_module
 
-from spbn.nodes.base import (
-    CPD,
-    Appearance,
-    Description,
-    NodeType,
-    ParameterTable,
-    register,
-    registered,
-)
+from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable, register, registered
 
 #: The modules of the package's types. Their order breaks ties, so new ones go at the end.
 MODULES = (

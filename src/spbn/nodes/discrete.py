@@ -13,13 +13,7 @@ from spbn._base.arrays import FloatArray, IntArray, frozen
 from spbn._base.checks import at_least_0, is_whole
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import (
-    CPD,
-    Appearance,
-    Description,
-    NodeType,
-    ParameterTable,
-)
+from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
 from spbn.nodes.regions import Levels, Region
 from spbn.nodes.scorers import CountingScorer, smoothed
 from spbn.rows.configurations import MOST, Configurations, number_possible

@@ -9,17 +9,7 @@ from spbn._base.arrays import IntArray
 from spbn.diagnostics.classification import FACTS, Assessment, Predictions
 from spbn.plots.svg import Html, tag
 from spbn.report.charts import reliability_diagram
-from spbn.report.parts import (
-    MINUS,
-    assemble_page,
-    card,
-    count,
-    heading,
-    number,
-    page_head,
-    table,
-    write_page,
-)
+from spbn.report.parts import MINUS, assemble_page, card, count, heading, number, page_head, table, write_page
 
 
 def write_classification_report(
