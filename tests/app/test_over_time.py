@@ -75,7 +75,7 @@ def test_plot(over_time, run, kind):
 
 
 def test_report(over_time, run):
-    assert run("report", "time.spbn", "--out", "r.html", "--data", "rows.csv")[0] == 0
+    assert run("report", "time.spbn", "rows.csv", "--out", "r.html")[0] == 0
     page = Path("r.html").read_text()
     assert 'id="slices"' in page
     assert "How a row (t) depends on the 2 rows before it" in page
