@@ -388,7 +388,8 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
     )
     for (source, target), reason in left_out:
         warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=5)
-    cpds = pooled_over(task.completions, structure, cpds, fit_settings)
+    if task.completions:
+        cpds = pooled_over(task.completions, structure, cpds, fit_settings)
     original, typical = task.original, dict[str, float]()
     if original is not None:
         typical = typical_logpdf(structure, original, fit_settings, task.margins)
