@@ -58,7 +58,7 @@ def test_functions_for_tables():
         assert spbn.tables.read_table is importlib.import_module("spbn.cli.files").read_table
     with pytest.warns(DeprecationWarning, match="is spbn.tables.as_table with training=True since"):
         read = spbn.tables.training_table
-    table = read({"x": [1.0, 2.0, 3.0], "y": list("aba")}, "error", drop=["x"])
+    table = read({"x": [1.0, 2.0, 3.0], "y": list("aba")}, "error", drop=["x"], discrete=["y"])
     assert table.levels == {"y": ("a", "b")}
     with pytest.raises(AttributeError, match="has no attribute 'columns_'"):
         spbn.tables.columns_  # noqa: B018
