@@ -281,7 +281,7 @@ def verdict_strip(found: pd.DataFrame, unusual: BoolArray, drifting: BoolArray) 
     """Draw shares, on a logarithmic axis, over the drift statistic."""
     if len(found) < 2:
         return Html("")
-    shares = _depth(found["share"], LOWEST_SHARE) * SHARES_HEIGHT
+    shares = _depth(found["p_value"], LOWEST_SHARE) * SHARES_HEIGHT
     base = SHARES_HEIGHT + GAP
     drift = base + _depth(found["drift"], LOWEST_DRIFT) * DRIFT_HEIGHT
     xs = 4.0 + (STRIP_WIDTH - 8.0) * np.arange(len(found)) / (len(found) - 1)
