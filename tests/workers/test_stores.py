@@ -7,7 +7,7 @@ import pytest
 import spbn
 from nodes.test_registry import laplace  # noqa: F401 -- a fixture
 from spbn.dask.rowstore import DaskRows
-from spbn.errors import ArgumentError
+from spbn.errors import ArgumentError, DataError
 from spbn.nodes.by_configuration import fit_node
 from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table
@@ -115,7 +115,5 @@ def test_without_a_limit_there_are_as_many_parents_as_can_be(tmp_path):
 def test_a_family_that_is_too_large_to_be_collected_is_refused(folder, laplace, monkeypatch):  # noqa: F811
     monkeypatch.setattr("spbn.dask.shards.MOST_COLLECTED_BYTES", 1000)
     score = mixed_rows.held(folder)
-    with pytest.raises(
-        spbn.errors.DataError, match="more than is collected for a node type that needs all rows"
-    ):
+    with pytest.raises(DataError, match="more than is collected for a node type that needs all rows"):
         score.local("a", [], "laplace")
