@@ -12,6 +12,7 @@ import pytest
 
 from command_line import GROUP
 from spbn.cli.main import GROUPS
+from spbn.learning.settings import OPTIONS
 
 EXAMPLE = re.compile(r"^\s*\[dim\](.*)\[/\]$", re.MULTILINE)
 
@@ -148,3 +149,23 @@ def test_a_new_bash_knows_the_completion_that_was_installed(tmp_path):
     command = ["bash", "--norc", "-c", "source ~/.bashrc; complete -p spbn"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("spbn")
+
+
+def test_without_its_package_the_command_says_which_extra_it_needs():
+    program = (
+        "import importlib.util as util, sys; found = util.find_spec;"
+        "util.find_spec = lambda name, *rest: None if name == 'click' else found(name, *rest);"
+        "sys.argv = ['spbn', 'learn']; from spbn.cli import run; run()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'spbn: the command line needs click: install it with pip install "spbn[cli]".\n'
+
+
+def test_every_argument_of_learn_is_an_option_of_the_commands_that_learn():
+    for known in OPTIONS.values():
+        if known.flag and known.is_shared:
+            (option,) = [p for p in GROUP.commands["learn"].params if p.name == known.name]
+            assert option.opts == [known.flag]
+            assert option.help == known.flag_help
+            assert any(p.name == known.name for p in GROUP.commands["confidence"].params)

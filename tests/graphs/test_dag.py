@@ -1,10 +1,12 @@
+import sys
+
 import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spbn import DAG
-from spbn.errors import GraphError
+from spbn.errors import GraphError, PackageError
 from spbn.graphs import PDAG
 
 from naive import is_acyclic
@@ -128,3 +130,10 @@ def test_pdag():
     assert str(pdag) == "4 nodes: a, b, c, d\na → b\nb — c\nc — d"
     with pytest.raises(GraphError, match="more than once"):
         PDAG("ab", [("a", "b")], [("b", "a")])
+
+
+def test_without_networkx_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    for graph in (DAG("ab", [("a", "b")]), PDAG("ab", edges=[("a", "b")])):
+        with pytest.raises(PackageError, match=r"spbn\[networkx\]"):
+            graph.to_networkx()
