@@ -294,10 +294,6 @@ def quoted(names: Iterable[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-# ----------------------------------------------------------------------------------------------------
-# Packages that only parts of spbn need.
-
-
 def require_plot_packages() -> None:
     """Refuse to draw if the packages for it are not installed, and say how to install them."""
     for package in ("matplotlib", "igraph"):

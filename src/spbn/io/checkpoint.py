@@ -169,10 +169,6 @@ def _line(record: Mapping[str, Any]) -> str:
     return json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-# ----------------------------------------------------------------------------------------------------
-# What work is, for its checkpoint, and the steps that a search took before it was killed.
-
-
 def describe_work(work: str, settings: Mapping[str, object], table: Table) -> dict[str, object]:
     """Describe everything that a result depends on, for its checkpoint.
 

@@ -200,13 +200,9 @@ def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
-# ----------------------------------------------------------------------------------------------------
-# The table that `compare_models` returns: a data frame that notebooks show with bars.
-
-
 @final
 class Comparison(pd.DataFrame):
-    """A data frame in every respect; whatever is taken out of it is an ordinary one."""
+    """A data frame that notebooks show with bars; whatever is taken out of it is an ordinary one."""
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:

@@ -1,4 +1,4 @@
-"""Replicates of a search: the same one on random halves of the rows.
+"""Which arcs to believe: the search is repeated on random halves of the rows, and what it finds again counts.
 
 A replicate is half of the rows, drawn without replacement, with its columns in an order of their own, and a
 search with folds and validation rows of its own. The order of the columns decides between arcs that score the
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 
 DRAWN = 0.5  # of the rows, for every replicate
 DRAWS = 100  # of rows, until no column is constant
+CLEAR_DIRECTION = 0.75  # of the replicates that join two nodes
+OVER_TIME = {"lags", "series", "time"}  # arguments of `learn_dynamic`
+EQUIVALENT = "the reverse is equivalent: it implies the same independences"
+DISPUTED = "replicates disagree"
 
 
 def learn_replicates(
@@ -121,18 +125,6 @@ def draw_rows(table: Table, rng: np.random.Generator) -> IntArray:
 def structure_of(record: Mapping[str, Any], nodes: Sequence[str]) -> Structure:
     """Return the structure that `learn_replicate` described."""
     return Structure(nodes, [(source, target) for source, target in record["arcs"]], record["types"])
-
-
-# ----------------------------------------------------------------------------------------------------
-# Which arcs to believe: the search is repeated on samples of the rows, and what it finds again is believed.
-#
-# A replicate is half of the rows, and a search of its own; `replicates` says why half.
-
-
-CLEAR_DIRECTION = 0.75  # of the replicates that join two nodes
-OVER_TIME = {"lags", "series", "time"}  # arguments of `learn_dynamic`
-EQUIVALENT = "the reverse is equivalent: it implies the same independences"
-DISPUTED = "replicates disagree"
 
 
 @dataclass(frozen=True, eq=False)
