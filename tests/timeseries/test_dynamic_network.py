@@ -42,7 +42,7 @@ def test_densities_are_those_of_the_two_networks(make, settings, lags):
     assert found.index.equals(frame.index)
     # The first rows have the joint density that the static network gives them.
     first = shifted(frame, lags - 1).iloc[[0]]
-    assert found.iloc[:lags].to_numpy().sum() == pytest.approx(dynamic.static.logpdf(first)[0], abs=1e-10)
+    assert found.iloc[:lags].to_numpy().sum() == pytest.approx(dynamic.static.logpdf(first).iloc[0], abs=1e-10)
     np.testing.assert_allclose(dynamic.logpdf(frame), found.sum(axis=1), atol=1e-12)
     assert dynamic.loglik(frame) == pytest.approx(found.to_numpy().sum())
 
@@ -77,7 +77,7 @@ def test_rows_after_a_gap_begin_anew():
     assert dynamic.transition.record.rows == 98
     assert dynamic.step == 1.0
     found = dynamic.logpdf(frame)
-    np.testing.assert_allclose(found[40], dynamic.static.logpdf(frame.iloc[[40]])[0])
+    np.testing.assert_allclose(found[40], dynamic.static.logpdf(frame.iloc[[40]]).iloc[0])
     np.testing.assert_allclose(found[:40], dynamic.logpdf(frame.iloc[:40]))
     np.testing.assert_allclose(found[40:], dynamic.logpdf(frame.iloc[40:]))
     with pytest.raises(spbn.errors.DataError, match="lacks the column 't'"):
@@ -254,7 +254,7 @@ def test_a_compact_network_says_the_same_without_the_rows(settings, tmp_path):
         assert ks_2samp(found[:, step], exact[:, step]).pvalue > 1e-4
     # And rows have the same verdicts.
     other = threshold(300, seed=1).assign(s="m", t=np.arange(300) * 2.0)
-    shares = [spbn.Monitor(network, other).update(frame[:100])["share"] for network in (small, dynamic)]
+    shares = [spbn.Monitor(network, other).update(frame[:100])["p_value"] for network in (small, dynamic)]
     np.testing.assert_allclose(*shares, atol=1e-4)
 
 
