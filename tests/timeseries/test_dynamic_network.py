@@ -42,7 +42,9 @@ def test_densities_are_those_of_the_two_networks(make, settings, lags):
     assert found.index.equals(frame.index)
     # The first rows have the joint density that the static network gives them.
     first = shifted(frame, lags - 1).iloc[[0]]
-    assert found.iloc[:lags].to_numpy().sum() == pytest.approx(dynamic.static.logpdf(first).iloc[0], abs=1e-10)
+    assert found.iloc[:lags].to_numpy().sum() == pytest.approx(
+        dynamic.static.logpdf(first).iloc[0], abs=1e-10
+    )
     np.testing.assert_allclose(dynamic.logpdf(frame), found.sum(axis=1), atol=1e-12)
     assert dynamic.loglik(frame) == pytest.approx(found.to_numpy().sum())
 
