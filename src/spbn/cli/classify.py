@@ -104,7 +104,7 @@ def classify(
         structure=structure, calibrate=calibrate, score_function=settings.pop("score"), **settings
     )
     if new is None:
-        found = cross_validated(classifier, features, classes, folds, lesson.given["seed"])
+        found = cross_validated(classifier, features, classes, folds, lesson.chosen["seed"])
         how = f"Rows of {data.name}, predicted in a cross-validation with {folds} folds."
     else:
         with busy("learning"):

@@ -94,19 +94,19 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
     )
     @click.option("--encoding", help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8.")
     @functools.wraps(command)
-    def called(*, sep: str | None, decimal: str | None, encoding: str | None, **given: Any) -> None:
+    def called(*, sep: str | None, decimal: str | None, encoding: str | None, **options: Any) -> None:
         tables: list[Source] = []
-        for name, value in given.items():
+        for name, value in options.items():
             if isinstance(value, Source):
-                given[name] = replace(value, sep=sep, decimal=decimal, encoding=encoding)
+                options[name] = replace(value, sep=sep, decimal=decimal, encoding=encoding)
                 tables.append(value)
             elif isinstance(value, Lesson):
                 files = [replace(f, sep=sep, decimal=decimal, encoding=encoding) for f in value.files]
-                given[name] = replace(value, files=tuple(files))
+                options[name] = replace(value, files=tuple(files))
                 tables += files[:1]  # several cannot be, and are refused for that
         if sum(table.is_standard for table in tables) > 1:
             raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
-        command(**given)
+        command(**options)
 
     return called
 
@@ -146,11 +146,11 @@ def learning_options(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
-        def called(*, data: Source | tuple[Source, ...], columns: tuple[str, ...], **given: Any) -> None:
+        def called(*, data: Source | tuple[Source, ...], columns: tuple[str, ...], **options: Any) -> None:
             files = (data,) if isinstance(data, Source) else data
-            settings = {known.name: given.pop(known.name) for known in shared}
+            settings = {known.name: options.pop(known.name) for known in shared}
             lesson = Lesson(files, columns, settings, can_impute="missing" not in (*but, *changes))
-            command(lesson=lesson, **given)
+            command(lesson=lesson, **options)
 
         for known in reversed(shared):
             called = learning_option(known, **changes.get(known.name, {}))(called)
@@ -177,7 +177,7 @@ class Lesson:
         What was given as the table.
     only
         The columns to use, as they were given.
-    given
+    chosen
         The options, as they were given.
     can_impute
         Whether the command can learn from a table with holes.
@@ -185,7 +185,7 @@ class Lesson:
 
     files: tuple[Source, ...]
     only: tuple[str, ...]
-    given: Mapping[str, Any]
+    chosen: Mapping[str, Any]
     can_impute: bool = True
 
     @property
@@ -216,16 +216,16 @@ class Lesson:
     @property
     def drop(self) -> list[str]:
         """The columns to leave out."""
-        return names_in("--drop", self.given["drop"]) or []
+        return names_in("--drop", self.chosen["drop"]) or []
 
     @property
     def discrete(self) -> list[str]:
         """The columns that hold categories, whatever they look like."""
-        return names_in("--discrete", self.given["discrete"]) or []
+        return names_in("--discrete", self.chosen["discrete"]) or []
 
     def settings(self, names: Collection[str]) -> dict[str, Any]:
         """Return the settings of `spbn.learn` for a table with columns of these names."""
-        found = {name: _read(OPTIONS[name], value, names) for name, value in self.given.items()}
+        found = {name: _read(OPTIONS[name], value, names) for name, value in self.chosen.items()}
         del found["drop"]  # the table lacks them already
         return found
 
@@ -233,7 +233,7 @@ class Lesson:
         """Return the table and the settings of `spbn.learn`; `axis` says how rows follow each other."""
         from spbn.cli.files import present, require_complete
 
-        data, missing, choice = self.table, self.given["missing"], (self.columns, self.drop, self.discrete)
+        data, missing, choice = self.table, self.chosen["missing"], (self.columns, self.drop, self.discrete)
         if axis is not None:
             frame = series_frame(data, axis, *choice)
             if missing == "error":
@@ -256,13 +256,13 @@ class Lesson:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
         from spbn.dask.sources import open_source
 
-        given = self.given
+        chosen = self.chosen
         refused = {
-            "--algorithm": given["algorithm"] != OPTIONS["algorithm"].default,
-            "--test": given["test"] != OPTIONS["test"].default,
-            "--alpha": given["alpha"] != OPTIONS["alpha"].default,
-            "--missing impute": given["missing"] == "impute",
-            "--bandwidth cv": given["bandwidth"] == "cv",
+            "--algorithm": chosen["algorithm"] != OPTIONS["algorithm"].default,
+            "--test": chosen["test"] != OPTIONS["test"].default,
+            "--alpha": chosen["alpha"] != OPTIONS["alpha"].default,
+            "--missing impute": chosen["missing"] == "impute",
+            "--bandwidth cv": chosen["bandwidth"] == "cv",
             "--sep": self.data.sep is not None,
             "--decimal": self.data.decimal is not None,
             "--encoding": self.data.encoding is not None,

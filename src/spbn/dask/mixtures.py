@@ -269,12 +269,12 @@ class DaskMixtures:
             out.append((weights, total))
         return out
 
-    def _under(self, groups: Groups, given: FloatArray) -> FloatArray:
+    def _under(self, groups: Groups, trial: FloatArray) -> FloatArray:
         self.cached.require(groups, self.families)
         out = np.full((len(self.families), len(groups.labels)), -np.inf)
         asked, places = [], []
         for number, members in enumerate(self.families):
-            weights = np.where(self._components(groups, members), given[number], 0.0)
+            weights = np.where(self._components(groups, members), trial[number], 0.0)
             if weights.sum() > 0.0:
                 shares = (weights / weights.sum())[weights > 0.0]
                 for place, label in enumerate(groups.labels):
