@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,9 +128,10 @@ class Source:
         text = self.texts[file]
         line = text[text.rfind("\n", 0, start) + 1 : start]
         indent = line[: len(line) - len(line.lstrip())]
-        changed = text[:start] + after.replace("\n", f"\n{indent}") + text[stop:]
-        if ast.dump(ast.parse(changed)) == ast.dump(ast.parse(text)):
+        if words == [token.word for token in tokens(after)]:
             raise ValueError(f"nothing is changed in {named}")
+        changed = text[:start] + after.replace("\n", f"\n{indent}") + text[stop:]
+        ast.parse(changed)
         return file, changed
 
     def with_text(self, file: str, before: str, after: str) -> tuple[Path, str]:
@@ -142,27 +144,28 @@ class Source:
 
 def _parts(path: Path, text: str) -> Iterator[Part]:
     words = tokens(text)
+    starts = [token.start for token in words]
     ends = [0]
     for line in text.splitlines(keepends=True):
         ends.append(ends[-1] + len(line))
-    outside = words
+    covered: list[tuple[int, int]] = []
 
     def walk(nodes: list[ast.stmt], prefix: str) -> Iterator[Part]:
-        nonlocal outside
         for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
                 first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                 start, stop = ends[first - 1], ends[node.end_lineno or first]
                 name = f"{prefix}{node.name}"
-                yield Part(path, name, tuple(token for token in words if start <= token.start < stop))
+                yield Part(path, name, tuple(words[bisect_left(starts, start) : bisect_left(starts, stop)]))
                 if not prefix:
-                    outside = [token for token in outside if not start <= token.start < stop]
+                    covered.append((start, stop))
                 yield from walk(node.body, f"{name}.")
             else:  # a function may be defined under a condition
                 inner = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.stmt)]
                 yield from walk(inner, prefix)
 
     yield from walk(ast.parse(text).body, "")
+    outside = (token for token in words if not any(start <= token.start < stop for start, stop in covered))
     yield Part(path, "", tuple(outside))
 
 

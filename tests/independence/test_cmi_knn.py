@@ -26,6 +26,7 @@ def information(x, y, given, k):
     return terms.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transform", ["ranks", "standardise"])
 @pytest.mark.parametrize("given", [[], [2], [2, 3, 4]])
 @pytest.mark.parametrize("neighbours", [1, 7, 0.1])

@@ -56,6 +56,7 @@ def child_coordinate(kernels, parents, child):
     return (kernels.whitener @ (np.vstack([parents, child]) - kernels.centre))[-1]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     d=st.integers(1, 3),
@@ -123,6 +124,7 @@ def test_absurdly_far_rows_are_finite(rng, always_tabled):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("tailed", [False, True])
 def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
@@ -143,6 +145,7 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
     np.testing.assert_allclose(made.conditional_cdf(queries), truth, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "interval", [(-1.0, 0.5), (0.2, 0.2001), (4.0, np.inf), (-np.inf, -30.0), (9.0, 9.5)]
 )
@@ -157,6 +160,7 @@ def test_probabilities_of_intervals(rng, d, interval, always_tabled):
     assert (np.abs(found - truth) <= 2e-6 * np.maximum(1.0, np.abs(truth))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", [(-np.inf, np.inf), (0.3, 2.0), (5.0, np.inf)])
 @pytest.mark.parametrize("where", ["near", "far"])
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -241,6 +245,7 @@ def test_a_box_ends_where_sums_are_small(rng):
         assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
     points = curve(rng, d, 30_000 if d == 2 else 10_000)
@@ -287,6 +292,7 @@ def test_sums_around_nodes_are_no_less_than_said(d, rows, spread, seed):
     ].all()  # by at most twice the steepest slope, 4.8, times half a diagonal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_what_a_table_will_cost_is_known_beforehand(rng, d):
     points = prepared(curve(rng, d, 20_000)).coordinates
@@ -311,6 +317,7 @@ def test_the_same_seed_draws_the_same(rng, always_tabled):
     np.testing.assert_array_equal(one, two)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "rows"), [(1, 100_000), (2, 100_000), (3, 100_000)])
 def test_large_tables_keep_few_rows(rng, d, rows):
     points = rng.normal(size=(d, rows))

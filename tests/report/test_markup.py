@@ -24,6 +24,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_whatever_is_written_stays_text(text):
     reader = Reader()

@@ -14,6 +14,7 @@ from spbn.report.content import model_name
 FRAME = mixed_frame()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_every_kind_of_mixed_network_has_a_report(kind, margins):

@@ -246,6 +246,7 @@ def test_verdicts_and_their_legend_agree(plain_network, plain_frame):
         )
 
 
+@pytest.mark.slow
 def test_the_least_likely_rows_are_listed(plain_network, plain_frame):
     frame = plain_frame.set_axis([f"day {i}" for i in range(120)])
     text = render(plain_network, data=frame)
