@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,7 +101,10 @@ def open_rows(
     if settings.margins == "yeo-johnson":
         margins = fit_margins(shards)
         shards = shards.again(assignment, margins=margins)
-    return DaskRows.folds(shards, settings.fit_settings), margins
+    fit_settings = settings.fit_settings
+    if settings.score_name == "bic":  # which compares the greatest likelihoods
+        fit_settings = replace(fit_settings, smoothing=0.0)
+    return DaskRows.folds(shards, fit_settings), margins
 
 
 def _assignment(settings: LearnSettings) -> FoldAssignment:
