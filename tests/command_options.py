@@ -8,6 +8,7 @@ import pytest
 import spbn
 from learning_options import CASES, FRAME
 from spbn.cli.command import ARGUMENTS
+from spbn.dask import client
 from time_series import autoregression
 
 from strategies import nonlinear_frame
@@ -50,7 +51,7 @@ def workers_as_threads():
         return original(*arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        original = spbn.dask.client.local_workers
+        original = client.local_workers
         patch.setattr("spbn.cli.options.PROCESSES", False)
         patch.setattr("spbn.dask.client.local_workers", counted)
         yield found
