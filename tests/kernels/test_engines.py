@@ -24,6 +24,7 @@ def test_small_data_is_computed_exactly(d):
     np.testing.assert_array_equal(kernels.log_density(*arrays), exactly(arrays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "spectral"])
 @pytest.mark.parametrize(("d", "rows"), [(1, 30_000), (2, 30_000)])
 def test_large_data_goes_through_fourier_space(engine, d, rows):
@@ -72,6 +73,7 @@ def test_beyond_three_dimensions_spectral_is_exact():
     np.testing.assert_array_equal(kernels.log_density(*arrays, engine="spectral"), exactly(arrays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "spectral"])
 def test_many_rows_in_four_dimensions_are_pruned(monkeypatch, engine):
     monkeypatch.setitem(kernels.PRUNING_TRAIN, 4, 3000)

@@ -75,6 +75,7 @@ def large(monkeypatch):
     monkeypatch.setattr(kernels, "NARROW_QUERIES", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_engines_for_large_data_keep_their_promise_at_every_scale(large, shape, d):

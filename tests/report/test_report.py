@@ -309,6 +309,7 @@ def test_a_missing_package_is_named(plain_network, monkeypatch):
         render(plain_network)
 
 
+@pytest.mark.slow
 def test_the_data_is_checked_first(plain_network, plain_frame):
     frame = plain_frame.assign(id=range(120))
     frame.loc[[3, 5], "b"] = np.nan
