@@ -95,7 +95,6 @@ MODULES = {
     "spbn.numerics.random": "spbn._base.arrays",
     "spbn.tables.files": "spbn.cli.files",
     "spbn.tables.frames": "spbn.tables.reader",
-    "spbn.tables.rows": "spbn.tables.reader",
 }
 
 

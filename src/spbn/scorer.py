@@ -20,7 +20,7 @@ from spbn.diagnostics.unusual import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
 from spbn.io.model import load
 from spbn.network import BayesianNetwork, Network
-from spbn.tables.reader import RowParser
+from spbn.tables.rows import RowParser
 from spbn.tables.table import Table, Variable
 from spbn.transforms import StackedMargins
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray
 from spbn.errors import DataError, quoted
-from spbn.tables.reader import number_of
+from spbn.tables.rows import number_of
 from spbn.tables.table import Variable
 
 AT_A_TIME = 1 << 16  # bytes that are read at once, if there are so many

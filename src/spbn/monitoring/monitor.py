@@ -23,7 +23,8 @@ from spbn.monitoring.reference import Reference, score_reference
 from spbn.monitoring.scorer import ReferenceScorer
 from spbn.monitoring.state import MonitorState, probe
 from spbn.network import Network
-from spbn.tables.reader import as_dict, frame_index
+from spbn.tables.reader import frame_index
+from spbn.tables.rows import as_dict
 from spbn.tables.table import Table, Variable
 
 ALARM, DRIFT = 0.001, 1e-5

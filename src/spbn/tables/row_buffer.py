@@ -14,7 +14,7 @@ from spbn.errors import DataError
 from spbn.tables.columns import columns_of
 from spbn.tables.lags import is_dated, read_times, runs_of
 from spbn.tables.levels import as_text
-from spbn.tables.reader import RowParser, are_dicts
+from spbn.tables.rows import RowParser, are_dicts
 from spbn.tables.table import Table, Variable
 
 MOST_SERIES = 10_000  # whose last rows are remembered
