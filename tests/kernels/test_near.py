@@ -31,6 +31,7 @@ def in_parts(arrays, parts):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("width", [0.25, 1.0])

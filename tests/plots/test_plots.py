@@ -288,6 +288,7 @@ def test_small_graphs_have_all_their_resolution(count, tmp_path):
         assert image.size == pytest.approx([200 * inches for inches in graph_inches(ax)], abs=1)
 
 
+@pytest.mark.slow
 def test_a_picture_of_a_large_graph_can_be_opened(tmp_path):
     path = tmp_path / "g.png"
     with pytest.warns(UserWarning, match=r"graph of 200 nodes.*an \.svg or \.pdf can be enlarged"):
