@@ -16,7 +16,7 @@ from spbn.errors import ArgumentError, FitError, ModelFileError, setting
 from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import imputations, log_density_of_observed, predict
 from spbn.inference.posterior import Posterior
-from spbn.inference.query import query
+from spbn.inference.query import Method, query
 from spbn.io import model
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
@@ -208,12 +208,12 @@ class BayesianNetwork(Joint):
 
     def query(
         self,
-        evidence: Mapping[str, Any] | None = None,
+        evidence: Mapping[str, object] | None = None,
         *,
-        do: Mapping[str, Any] | None = None,
+        do: Mapping[str, object] | None = None,
         n: int = 2000,
         seed: Seed = 0,
-        method: str = "auto",
+        method: Method = "auto",
     ) -> Posterior:
         """Return what is likely for all other variables, given what is known about some.
 

@@ -54,8 +54,8 @@ class Posterior:
     exact 17.9
     """
 
-    evidence: Mapping[str, Any]
-    do: Mapping[str, Any]
+    evidence: Mapping[str, object]
+    do: Mapping[str, object]
     variables: tuple[Variable, ...]
     method: str
     effective_size: float
@@ -158,7 +158,7 @@ class Posterior:
             shares = sums / sums.sum()
         return pd.Series(shares, index=pd.Index(found.levels, name=variable), name="probability")
 
-    def probability(self, event: Mapping[str, Any] | Callable[[pd.DataFrame], Any]) -> float:
+    def probability(self, event: Mapping[str, object] | Callable[[pd.DataFrame], Any]) -> float:
         """Return the probability of an event.
 
         Parameters

@@ -29,7 +29,7 @@ class Evidence(NamedTuple):
     regions: dict[str, Region]
 
 
-def read_evidence(network: Joint, evidence: Mapping[str, Any] | None, what: str) -> Evidence:
+def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: str) -> Evidence:
     """Read evidence or interventions, and refuse what makes no sense.
 
     A number or a level is a value; a pair (low, high), either of which may be None, is an interval; a set

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from spbn.inference.problem import Evidence, EvidenceRows, components, read_evid
 from spbn.inference.smc import resample, sample_by_tempering
 from spbn.joint import Joint
 
-METHODS = ("auto", "exact", "weighting", "smc")
+Method = Literal["auto", "exact", "weighting", "smc"]
+METHODS: tuple[Method, ...] = get_args(Method)
 ENOUGH = 0.5  # of the draws, which weighting must be worth
 #: If a forward sample is worth this much, more of them cost less than anything else; a few more than needed.
 WORTH_MORE, MARGIN = 0.04, 1.2
@@ -43,12 +44,12 @@ FEWEST, FEWEST_SHARE = 50, 0.1  # independent draws that a posterior should be w
 
 def query(
     network: Joint,
-    evidence: Mapping[str, Any] | None = None,
+    evidence: Mapping[str, object] | None = None,
     *,
-    do: Mapping[str, Any] | None = None,
+    do: Mapping[str, object] | None = None,
     n: int = 2000,
     seed: Seed = 0,
-    method: str = "auto",
+    method: Method = "auto",
 ) -> Posterior:
     """Return what is likely, given evidence and interventions; see `Joint.query`."""
     require_count(n)
@@ -68,8 +69,8 @@ def answer(
     rng: np.random.Generator,
     method: str,
     *,
-    evidence: Mapping[str, Any],
-    do: Mapping[str, Any],
+    evidence: Mapping[str, object],
+    do: Mapping[str, object],
 ) -> Posterior:
     """Answer one case."""
     solved, sampled = _split_by_method(cases, method)
@@ -244,12 +245,12 @@ def _require_sense(known: Evidence, set_to: Evidence) -> None:
         )
 
 
-def _require_possible(found: Particles, evidence: Mapping[str, Any]) -> None:
+def _require_possible(found: Particles, evidence: Mapping[str, object]) -> None:
     if not np.isfinite(found.log_evidence[0]) or not found.effective[0] > 0.0:
         raise ArgumentError(_impossible(evidence))
 
 
-def _impossible(evidence: Mapping[str, Any]) -> str:
+def _impossible(evidence: Mapping[str, object]) -> str:
     return (
         f"the evidence is impossible under the network, or too far outside for any method to reach it: "
         f"{dict(evidence)!r:.200}. Check its values against the data."
