@@ -16,7 +16,7 @@ HYBRID ?= ../shared/hybrid-data
 help:
 	@echo "make demo    learn the paper's synthetic network, compare it with the published figures, write a report"
 	@echo "make test    run the tests"
-	@echo "make test-fast run those that are not slow and need no browser or workers, in two minutes"
+	@echo "make test-fast run those that are not slow and need no browser or workers"
 	@echo "make check   lint, check the format and the types"
 	@echo "make docs    build the documentation into site/"
 	@echo "make tutorials run the tutorials, and keep what their cells show"
