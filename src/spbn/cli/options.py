@@ -63,7 +63,7 @@ seed_option = click.option("--seed", type=int, default=0, help=OPTIONS["seed"].f
 report_option = click.option("--report", type=FILE, help="Write a report: report.html.")
 screen_option = click.option("--out", type=FILE, help="Write to a file, not to the screen.")
 #: What is different about --missing where nothing can be imputed.
-MISSING_ROWS = {
+MISSING_ROWS: dict[str, Any] = {
     "type": click.Choice(["error", "drop"]),
     "help": "Rows with missing values: refuse the table, or drop these rows.",
 }
@@ -152,17 +152,18 @@ def learning_options(
             lesson = Lesson(files, columns, settings, can_impute="missing" not in (*but, *changes))
             command(lesson=lesson, **options)
 
+        wrapped: Callable[..., None] = called
         for known in reversed(shared):
-            called = learning_option(known, **changes.get(known.name, {}))(called)
+            wrapped = learning_option(known, **changes.get(known.name, {}))(wrapped)
             if known.name == "drop":
-                called = click.option(
+                wrapped = click.option(
                     "--columns",
                     multiple=True,
                     help="Columns to use, separated by commas: a,b. May be repeated. Default: all.",
-                )(called)
+                )(wrapped)
         if one_table:
-            return data_argument(called)
-        return argument("data", metavar="DATA", type=TABLE, nargs=-1, required=True, help=A_TABLE)(called)
+            return data_argument(wrapped)
+        return argument("data", metavar="DATA", type=TABLE, nargs=-1, required=True, help=A_TABLE)(wrapped)
 
     return decorate
 

@@ -11,7 +11,7 @@ Two ways to spread work:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from spbn.dask.client import connected, local_workers
 from spbn.errors import ArgumentError
@@ -21,14 +21,14 @@ from spbn.learning.settings import LearnSettings, shows_options
 
 if TYPE_CHECKING:
     from spbn.network import BayesianNetwork
-    from spbn.tables.reader import TableLike
+    from spbn.tables.reader import RowsLike
 
 __all__ = ["connected", "learn", "local_workers"]
 
 
 @shows_options
 def learn(
-    data: object, *, columns: Sequence[str] | None = None, max_parents: int | None = 2, **options: object
+    data: RowsLike, *, columns: Sequence[str] | None = None, max_parents: int | None = 2, **options: object
 ) -> BayesianNetwork:
     """Learn a network from rows that workers hold: more of them than fit into the memory of any machine.
 
@@ -77,4 +77,4 @@ def learn(
         )
     settings = LearnSettings.of("learn", {**options, "max_parents": max_parents})
     require_limit(max_parents, settings)
-    return learn_network(cast("TableLike", data), settings, columns=columns)
+    return learn_network(data, settings, columns=columns)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from spbn.scores.base import Averaged
 from spbn.search import PCResult, SearchInterrupted, SearchResult, Step, hill_climb, pc
 from spbn.search.operators import arcs_into
 from spbn.structure import Structure
-from spbn.tables.reader import TableLike, as_table
+from spbn.tables.reader import RowsLike, TableLike, as_table
 from spbn.tables.splits import Split
 from spbn.tables.table import Table, Variable, require_distinct
 from spbn.transforms import Margins
@@ -62,7 +62,7 @@ class LearningInterrupted(KeyboardInterrupt):
 
 
 @takes(LearnSettings)
-def learn(data: TableLike, settings: LearnSettings) -> BayesianNetwork:
+def learn(data: RowsLike, settings: LearnSettings) -> BayesianNetwork:
     """Learn the structure and the node types of a network from data, and fit it to all rows.
 
     Parameters
@@ -96,7 +96,7 @@ def learn(data: TableLike, settings: LearnSettings) -> BayesianNetwork:
 
 
 def learn_network(
-    data: TableLike,
+    data: RowsLike,
     settings: LearnSettings,
     *,
     columns: Sequence[str] | None = None,
@@ -123,9 +123,10 @@ def learn_network(
     if is_remote(data):
         task = prepare_remote_task(data, remote_settings(settings), columns)
         return fit(task, search(task, notes))
+    table = cast("TableLike", data)
     if settings.missing == "impute":
-        return _impute_and_learn(data, settings)
-    task = prepare_task(data, settings, completions=completions, inputs=inputs, split=split)
+        return _impute_and_learn(table, settings)
+    task = prepare_task(table, settings, completions=completions, inputs=inputs, split=split)
     return fit(task, search(task, notes))
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from spbn.nodes.base import NodeType
     from spbn.rows.store import FitSettings
     from spbn.structure import Structure
-    from spbn.tables.reader import TableLike
+    from spbn.tables.reader import RowsLike, TableLike
 
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
@@ -556,13 +556,13 @@ def write_docstring(thing: object, names: Iterable[str], renamed: Mapping[str, s
 
 def takes(
     make: Callable[P, LearnSettings],
-) -> Callable[[Callable[[TableLike, LearnSettings], R]], Callable[Concatenate[TableLike, P], R]]:
+) -> Callable[[Callable[[RowsLike, LearnSettings], R]], Callable[Concatenate[RowsLike, P], R]]:
     """Let a function of data and settings take the settings as arguments of its own."""
 
-    def decorate(function: Callable[[TableLike, LearnSettings], R]) -> Callable[Concatenate[TableLike, P], R]:
+    def decorate(function: Callable[[RowsLike, LearnSettings], R]) -> Callable[Concatenate[RowsLike, P], R]:
         name = function.__name__
 
-        def called(data: TableLike, *none: P.args, **options: P.kwargs) -> R:
+        def called(data: RowsLike, *none: P.args, **options: P.kwargs) -> R:
             require_known(name, options, OPTIONS)
             return function(data, make(*none, **options))
 

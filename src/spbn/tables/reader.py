@@ -26,11 +26,15 @@ from spbn.tables.levels import (
 from spbn.tables.table import Table, Variable, require_variation
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
     from narwhals.typing import IntoDataFrame
 
 #: What a table can be given as: a data frame, columns by name, or an array of rows × columns.
 TableLike: TypeAlias = "IntoDataFrame | Mapping[str, npt.ArrayLike] | npt.NDArray[np.generic] | Table"
+#: What rows to learn from can be given as: a table, or rows elsewhere, by the names of Parquet files.
+RowsLike: TypeAlias = "TableLike | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 #: What users may choose for rows with missing values: refuse the table, or leave them out.
 Missing = Literal["error", "drop"]
 #: Numbers, and the levels that they are positions of; None if they are just numbers.
