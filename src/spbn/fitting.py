@@ -11,8 +11,7 @@ from spbn.errors import FitError
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import CPD
 from spbn.nodes.by_configuration import fit_node
-from spbn.nodes.families import Family, named_batch
-from spbn.nodes.family_scorer import FamilyScorer
+from spbn.nodes.families import Family, FamilyScorer, named_batch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings, RemoteRows

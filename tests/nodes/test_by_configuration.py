@@ -14,8 +14,7 @@ from spbn import BayesianNetwork, NodeType, Structure
 from spbn.errors import FitError
 from spbn.nodes import Family
 from spbn.nodes.by_configuration import ByConfiguration
-from spbn.nodes.families import named_batch
-from spbn.nodes.family_scorer import FamilyScorer
+from spbn.nodes.families import FamilyScorer, named_batch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.tables.reader import as_table

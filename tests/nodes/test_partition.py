@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from spbn import NodeType
 from spbn.nodes import Family
-from spbn.nodes.families import named_batch
-from spbn.nodes.family_scorer import FamilyScorer
+from spbn.nodes.families import FamilyScorer, named_batch
 from spbn.rows.densities import SetDensities
 from spbn.rows.families import VariableSet
 from spbn.rows.memory import MemoryRows

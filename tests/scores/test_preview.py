@@ -11,7 +11,7 @@ import spbn
 from spbn import datasets
 from spbn.nodes.base import NodeType
 from spbn.nodes.families import named_batch
-from spbn.scores import preview
+from spbn.scores import likelihood
 from spbn.scores.likelihood import CVLikelihood, ValidatedLikelihood
 
 ROWS = 4_000
@@ -20,7 +20,7 @@ ROWS = 4_000
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have estimates made for small tables too."""
-    monkeypatch.setattr(preview, "FEWEST_ROWS", 1_000)
+    monkeypatch.setattr(likelihood, "FEWEST_ROWS", 1_000)
 
 
 def heavy_tailed(rows: int) -> pd.DataFrame:
@@ -49,10 +49,10 @@ def test_search_takes_the_same_steps(
     data = TABLES[table]()
     in_full = spbn.learn(data, **settings)
     settled = []
-    monkeypatch.setattr(preview, "FEWEST_ROWS", 1_000)
-    estimate = preview.Preview.gains
+    monkeypatch.setattr(likelihood, "FEWEST_ROWS", 1_000)
+    estimate = likelihood.Preview.gains
     monkeypatch.setattr(
-        preview.Preview, "gains", lambda *arguments: settled.append(1) or estimate(*arguments)
+        likelihood.Preview, "gains", lambda *arguments: settled.append(1) or estimate(*arguments)
     )
     estimated = spbn.learn(data, **settings)
     assert settled
@@ -75,7 +75,7 @@ def test_most_families_are_never_computed_in_full(monkeypatch: pytest.MonkeyPatc
     found = spbn.search.hill_climb(score, start, types=("ckde",))
     with_estimates = len(computed)
     computed.clear()
-    monkeypatch.setattr(preview, "FEWEST_ROWS", 1 << 40)
+    monkeypatch.setattr(likelihood, "FEWEST_ROWS", 1 << 40)
     again = ValidatedLikelihood(datasets.synthetic(ROWS, seed=2))
     assert spbn.search.hill_climb(again, start, types=("ckde",)).structure == found.structure
     assert with_estimates < 0.7 * len(computed)

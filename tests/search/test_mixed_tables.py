@@ -44,7 +44,7 @@ def test_no_arc_goes_from_numbers_to_levels(seed, rare, model):
     ],
 )
 def test_required_arcs_into_levels_are_refused_before_anything_is_scored(ask, monkeypatch):
-    monkeypatch.setattr("spbn.nodes.family_scorer.FamilyScorer.totals", None)
+    monkeypatch.setattr("spbn.nodes.families.FamilyScorer.totals", None)
     monkeypatch.setattr("spbn.independence.RCoT.answer", None)
     with pytest.raises(KnowledgeError, match=r"no arc can go from a continuous to a discrete.*Got a → u"):
         ask(mixed_frame(60), required_arcs=iter([("a", "u"), ("u", "v")]))

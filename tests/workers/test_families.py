@@ -63,12 +63,12 @@ def test_a_generator_deals_the_rows_alike_on_all_workers(client):
 
 
 def test_estimates_come_from_workers_too(client, monkeypatch):
-    monkeypatch.setattr("spbn.scores.preview.FEWEST_ROWS", 50)
-    monkeypatch.setattr("spbn.scores.preview.OUTSTANDING", 8)
+    monkeypatch.setattr("spbn.scores.likelihood.FEWEST_ROWS", 50)
+    monkeypatch.setattr("spbn.scores.likelihood.OUTSTANDING", 8)
     asked = []
-    original = spbn.scores.preview.Preview.gains
+    original = spbn.scores.likelihood.Preview.gains
     monkeypatch.setattr(
-        "spbn.scores.preview.Preview.gains",
+        "spbn.scores.likelihood.Preview.gains",
         lambda self, new, old: asked.append(threading.current_thread().name) or original(self, new, old),
     )
     here = spbn.learn(FRAME, folds=2)

@@ -25,8 +25,7 @@ from spbn.errors import ArgumentError
 from spbn.kernels.estimates import BandwidthRule
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD
-from spbn.nodes.families import Family, named_batch
-from spbn.nodes.family_scorer import FamilyScorer
+from spbn.nodes.families import Family, FamilyScorer, named_batch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings

@@ -17,7 +17,7 @@ from spbn._base.checks import choice, whole
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact
 from spbn.inference.importance import Particles, Target, draw_rest, sample_by_weighting
-from spbn.inference.leave_own_kernel_out import without_themselves
+from spbn.inference.imputation import without_themselves
 from spbn.inference.problem import EvidenceRows, components
 from spbn.inference.query import log_constants
 from spbn.inference.smc import resample, sample_by_tempering

@@ -21,7 +21,7 @@ from spbn.errors import FitError
 from spbn.nodes.base import CPD, Description, NodeType, refusal
 from spbn.nodes.discrete import read_configurations, write_variables
 from spbn.nodes.regions import Region
-from spbn.rows.configurations import Configurations
+from spbn.rows.families import Configurations
 from spbn.rows.memory import FEWEST_ROWS
 from spbn.rows.store import FitSettings, RemoteRows
 from spbn.tables.table import Table, Variable

@@ -16,7 +16,7 @@ from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
 from spbn.nodes.regions import Levels, Region
 from spbn.nodes.scorers import CountingScorer, smoothed
-from spbn.rows.configurations import MOST, Configurations, number_possible
+from spbn.rows.families import MOST, Configurations, number_possible
 from spbn.rows.store import FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table, Variable

@@ -15,9 +15,8 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, remembered
 from spbn.kernels.multiscale import SCALES
 from spbn.numerics.mixture_weights import log_mixture, mixing_weights
 from spbn.numerics.regression import ILL_CONDITIONED, MomentStack, log_likelihoods, residual_directions
-from spbn.rows.configurations import Configurations
 from spbn.rows.densities import KEPT_BYTES, SetDensities
-from spbn.rows.families import FamilyBatch
+from spbn.rows.families import Configurations, FamilyBatch
 from spbn.rows.partition import Partition
 from spbn.rows.store import Columns, FamilyCounts, FitSettings, Part, RowStore, Scorer
 from spbn.tables.table import Table

@@ -28,8 +28,7 @@ from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.numerics.moments import Moments
 from spbn.numerics.regression import MomentStack
-from spbn.rows.configurations import Configurations
-from spbn.rows.families import FamilyBatch
+from spbn.rows.families import Configurations, FamilyBatch
 from spbn.tables.table import Table, Variable
 
 #: Columns, by number.

@@ -147,10 +147,6 @@ class Score(ABC):
         return float(self.local_many(structure.families()).sum())
 
 
-# ----------------------------------------------------------------------------------------------------
-# The mean of a score over several tables that are the same but for what was missing.
-
-
 @final
 class Averaged(Score):
     """The mean of scores of the same columns.

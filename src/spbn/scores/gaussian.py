@@ -11,7 +11,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, argument, quoted
 from spbn.nodes.base import NodeType
-from spbn.nodes.family_scorer import FamilyScorer
+from spbn.nodes.families import FamilyScorer
 from spbn.numerics.moments import Moments
 from spbn.numerics.regression import log_pivots
 from spbn.rows.families import FamilyBatch
