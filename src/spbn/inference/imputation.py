@@ -153,8 +153,8 @@ def _choose(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
 #
 # A network of kernels has a kernel on every row that it was learned from. If such a row had holes, they were
 # filled before, and the kernel sits on what they were filled with: asked about the row again, a narrow kernel
-# would only repeat that. So rows are recognised by their values, and answered by a network without the kernels
-# that may be their own.
+# would only repeat that. So rows are recognised by their values, and answered by a network without the
+# kernels that may be their own.
 
 
 GROUPS = 10  # rows that are left out together are a tenth of those that are recognised
