@@ -60,6 +60,9 @@ def imported_parameters(thing: griffe.Object) -> dict[str, griffe.Parameter]:
     ]
     if thing.is_function:
         thing.parameters = griffe.Parameters(*found)
+    else:
+        this = griffe.Parameter("self", kind=griffe.ParameterKind.positional_or_keyword)
+        thing.set_member("__init__", griffe.Function("__init__", parameters=griffe.Parameters(this, *found)))
     return {parameter.name: parameter for parameter in found}
 
 

@@ -177,7 +177,7 @@ def test_the_gallery_has_every_plot():
         "plot_slices": "dynamic.plot()",
         "plot_forecast": "dynamic.forecast(series, 12).plot()",
     }
-    drawing = (ROOT / "src" / "spbn" / "drawing").glob("*.py")
+    drawing = (ROOT / "src" / "spbn" / "plots").glob("*.py")
     names = {
         name for path in drawing for name in re.findall(r"^def (plot_\w+)", path.read_text(), re.MULTILINE)
     }

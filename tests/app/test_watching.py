@@ -69,7 +69,8 @@ def test_what_is_printed_is_what_the_library_says(watched, run):
     printed = pd.DataFrame([json.loads(line) for line in out.splitlines()])
     network = spbn.BayesianNetwork.load("m.spbn")
     expected = spbn.Monitor(network, pd.read_csv("normal.csv")).update(watched)
-    for name in ("share", "alarm", "drift", "drift_alarm"):
+    np.testing.assert_allclose(printed["share"], expected["p_value"])
+    for name in ("alarm", "drift", "drift_alarm"):
         np.testing.assert_allclose(printed[name], expected[name])
     assert printed["blame"][4][0]["variable"] == "z"
     assert printed["blame"][4][0]["value"] == 50.0

@@ -72,7 +72,7 @@ def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few,
     points = np.ascontiguousarray(table(shape, d, rows, seed).T) + offset
     kernels = prepared(points)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compressed, "FEW_ROWS", few)
+        patch.setattr(compression, "FEW_ROWS", few)
         patch.setattr(truncation, "SMALL", 0.0)  # thresholds are raised, until most rows are outposts
         patch.setattr(truncation, "BYTES_AN_OUTPOST", row_cost)
         patch.setattr(truncation, "MORE_OUTPOSTS", 1e9)

@@ -111,12 +111,12 @@ def test_outstanding_rows_are_all_there() -> None:
     data = heavy_tailed(ROWS)
     score = CVLikelihood(data)
     assert score.preview is not None
-    asked = score.preview.outstanding.partition
+    asked = score.preview.outstanding.store.partition
     values = asked.queried(asked.original.columns)
     for name, row in zip(data.columns, values, strict=True):
         extreme = data[name].abs().nlargest(10)
         assert np.isin(data[name].loc[extreme.index], row).all()
-    assert score.preview.some.partition.queries * score.preview.standing_for + len(
+    assert score.preview.some.store.partition.queries * score.preview.standing_for + len(
         values[0]
     ) == pytest.approx(ROWS)
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn.dask import client, executor
+from spbn.dask import client as clients
+from spbn.dask import executor
 from spbn.dask.client import connected, local_workers
 from spbn.dask.executor import DaskExecutor
 from spbn.dask.families import dealt, spread
@@ -313,14 +314,14 @@ def test_clients_that_could_not_be_started_are_closed(monkeypatch):
 def test_what_a_cluster_knows_of_its_workers_is_left_alone(client):
     """If it were looked up anew, news of a worker that died would come twice, and closing would fail."""
     known = client.cluster.scheduler_info
-    assert set(client.require_workers(client)) == set(known["workers"])
+    assert set(clients.require_workers(client)) == set(known["workers"])
     assert client.cluster.scheduler_info is known
 
 
 def test_a_scheduler_without_workers_is_given_up(monkeypatch):
     from distributed import Client, LocalCluster
 
-    monkeypatch.setattr(client.require_workers, "__kwdefaults__", {"timeout": 0.3})
+    monkeypatch.setattr(clients.require_workers, "__kwdefaults__", {"timeout": 0.3})
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as alone,
@@ -334,12 +335,12 @@ def test_workers_are_waited_for_as_long_as_said(monkeypatch):
     clock = SimpleNamespace(now=5.0)
     clock.monotonic = lambda: clock.now
     clock.sleep = lambda seconds: setattr(clock, "now", clock.now + seconds)
-    monkeypatch.setattr(client, "time", clock)
+    monkeypatch.setattr(clients, "time", clock)
     late = SimpleNamespace(scheduler=None, nthreads=lambda: {"b": 2, "a": 1} if clock.now > 7.0 else {})
     with pytest.raises(ClusterError, match=r"had no workers for 1\.5 seconds"):
-        client.require_workers(late, timeout=1.5)
+        clients.require_workers(late, timeout=1.5)
     assert 6.5 <= clock.now < 6.7
-    assert list(client.require_workers(late, timeout=1.5).items()) == [("a", 1), ("b", 2)]
+    assert list(clients.require_workers(late, timeout=1.5).items()) == [("a", 1), ("b", 2)]
     assert 7.0 < clock.now < 7.2
 
 

@@ -12,7 +12,7 @@
     Tables of probabilities, and densities of any type that depend on discrete parents.
 `regions`
     What is known of a variable if its value is not.
-`families`, `scorers`, `family_scorer`
+`families`, `scorers`
     How families are scored: many at a time, on rows that their parameters were not fitted to.
 """
 
@@ -35,7 +35,7 @@ from spbn.nodes.blend import Blend  # noqa: E402 -- once the types are registere
 from spbn.nodes.by_configuration import ByConfiguration  # noqa: E402
 from spbn.nodes.ckde import CKDE  # noqa: E402
 from spbn.nodes.discrete import ProbabilityTable  # noqa: E402
-from spbn.nodes.families import Family  # noqa: E402
+from spbn.nodes.families import Family, families_of  # noqa: E402
 from spbn.nodes.kde import KDE  # noqa: E402
 from spbn.nodes.linear_gaussian import LinearGaussian  # noqa: E402
 from spbn.rows.families import FamilyBatch  # noqa: E402
@@ -59,6 +59,7 @@ __all__ = [
     "ProbabilityTable",
     "Scorer",
     "Variable",
+    "families_of",
     "register",
     "registered",
 ]
