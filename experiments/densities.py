@@ -71,7 +71,7 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
     train, test = (frame.iloc[rows] for rows in outer_folds(len(frame))[cell.fold])
     if cell.method in MODELS:
         network = spbn.learn(train, **MODELS[cell.method])
-        log_density, arcs = network.logpdf(test), len(network.structure.arcs)
+        log_density, arcs = np.asarray(network.logpdf(test)), len(network.structure.arcs)
     else:
         log_density, arcs = PEERS[cell.method](train.to_numpy(), test.to_numpy()), 0
     return {

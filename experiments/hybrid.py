@@ -86,7 +86,7 @@ def run(cell: Cell, data: Path) -> dict[str, float | int | str]:
     began = time.process_time()
     network = spbn.learn(train, **options)
     learning = time.process_time() - began
-    return _measured(network.logpdf(test), frame, len(network.structure.arcs), learning)
+    return _measured(np.asarray(network.logpdf(test)), frame, len(network.structure.arcs), learning)
 
 
 def _measured(
