@@ -10,6 +10,10 @@ _deprecated.install()
 
 # While a shell completes a command it waits for names of options only: nothing that computes is needed.
 if "_SPBN_COMPLETE" not in environ:
+    # First, and from here: deep inside of imports of ours, Python 3.11 takes a quarter of a second longer
+    # to import it, as every call then crosses the end of a piece of the interpreter's stack.
+    import numba  # noqa: F401
+
     from spbn import datasets, metrics
     from spbn._base import display
     from spbn.errors import SpbnError
