@@ -34,7 +34,7 @@ import pandas as pd
 
 import spbn
 from spbn.dask.client import local_workers
-from spbn.dask.plan import FoldAssignment
+from spbn.dask.mapreduce import FoldAssignment
 from spbn.dask.row_cache import cache_pairwise
 from spbn.dask.rowstore import DaskRows
 from spbn.dask.shards import Shards

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from spbn import NodeType
 from spbn.nodes import Family
 from spbn.nodes.families import FamilyScorer, named_batch
-from spbn.rows.densities import SetDensities
 from spbn.rows.families import VariableSet
-from spbn.rows.memory import MemoryRows
+from spbn.rows.memory import MemoryRows, SetDensities
 from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings
 from spbn.tables.reader import as_table

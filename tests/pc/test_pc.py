@@ -14,7 +14,7 @@ from spbn.graphs.dag import DAG
 from spbn.independence import IndependenceTest, Oracle, PartialCorrelation, RCoT
 from spbn.metrics import hmd
 from spbn.search import pc
-from spbn.search.pc_skeleton import Conditions
+from spbn.search.pc_stable import Conditions
 
 from strategies import NAMES, arcs_of_dag, nonlinear_frame
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import spbn
 from spbn import Structure
 from spbn.errors import ArgumentError, DataError, GraphError
-from spbn.search import AddArc, ChangeType, deltas, hill_climb
+from spbn.search import AddArc, ChangeType, hill_climb, operators
 
 import reference
 from naive import possible_operators
@@ -182,7 +182,7 @@ def test_a_start_may_have_some_of_the_columns_in_any_order(nodes):
 
 def test_many_families_are_asked_about_in_parts(monkeypatch):
     expected = hill_climb(SCORES["validated"], Structure("abcd", types="lg"))
-    monkeypatch.setattr(deltas, "LARGEST_BATCH", 12)
+    monkeypatch.setattr(operators, "LARGEST_BATCH", 12)
     assert (
         hill_climb(spbn.scores.ValidatedLikelihood(FRAME, folds=4), Structure("abcd", types="lg")) == expected
     )

@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import minimize
 
 import spbn
-from spbn.dask import densities, mixtures, plan, row_cache
-from spbn.dask.executor import LocalExecutor
-from spbn.dask.plan import FoldAssignment
+from spbn.dask import densities, mapreduce, mixtures, row_cache
+from spbn.dask.client import LocalExecutor
+from spbn.dask.mapreduce import FoldAssignment
 from spbn.dask.row_cache import rows_at_a_time
 from spbn.dask.rowstore import DaskRows
 from spbn.dask.shards import Shards
@@ -96,21 +96,21 @@ def test_kernels_that_no_grid_fits_are_added_up_pair_by_pair(folder, monkeypatch
 
 def test_the_rows_of_others_do_not_take_the_place_of_a_workers_own(folder, monkeypatch):
     """Unless there is room for all of them."""
-    asked, original = [], plan.Plan.rows
+    asked, original = [], mapreduce.Plan.rows
 
     def rows(self, part, columns, *, cached=True):
         asked.append(cached)
         return original(self, part, columns, cached=cached)
 
-    monkeypatch.setattr(plan.Plan, "rows", rows)
+    monkeypatch.setattr(mapreduce.Plan, "rows", rows)
     held(folder).local("C", ["A", "B"], "blend")
     assert all(asked)
     shards = with_cache(shards_of(folder), 8 * ROWS * len(FRAME.columns) - 1)
     score_of(shards).local("D", ["A", "B"], "blend")
     assert asked.count(False) == len(shards.plan.chunks)
-    kept_columns = set(plan._CACHE._columns)
+    kept_columns = set(mapreduce._CACHE._columns)
     list(shards.plan.rows(0, [4], cached=False))
-    assert set(plan._CACHE._columns) == kept_columns
+    assert set(mapreduce._CACHE._columns) == kept_columns
 
 
 def test_blocks_are_the_same_from_files_and_from_memory(tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ def test_blocks_are_the_same_from_files_and_from_memory(tmp_path, monkeypatch):
     folder = written(tmp_path / "data", FRAME, [0, ROWS])
     # There is room for all three families, and not for all five columns.
     score = score_of(with_cache(shards_of(folder, table_bytes=8 * ROWS * 20), 8 * ROWS * 4))
-    plan._CACHE._columns.clear()
+    mapreduce._CACHE._columns.clear()
     families = [("B", ["A"], "blend"), ("D", ["C"], "blend"), ("E", [], "blend")]
     expected = in_memory(cuts=[0, ROWS])
     np.testing.assert_allclose(score.local_many(families), expected.local_many(families), atol=1e-6)

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn.dask import mapreduce
-from spbn.dask.levels import with_levels
-from spbn.dask.plan import FoldAssignment
+from spbn.dask.mapreduce import FoldAssignment
 from spbn.dask.rowstore import DaskRows
 from spbn.dask.shards import Shards
-from spbn.dask.sources import open_source
+from spbn.dask.sources import open_source, with_levels
 from spbn.errors import DataError
 from spbn.nodes.families import named_batch
 from spbn.rows.store import FitSettings
@@ -297,7 +296,7 @@ def test_text_that_names_the_rows_is_refused(tmp_path, monkeypatch):
             == ROWS
         )
         with monkeypatch.context() as patch:
-            patch.setattr("spbn.dask.levels.MOST_VALUES", 700)
+            patch.setattr("spbn.dask.sources.MOST_VALUES", 700)
             for given in (["name"], ()):
                 with pytest.raises(DataError, match="'name' has more than 700 different values in 1200 rows"):
                     with_levels(open_source(data, discrete=given, drop=["day"]), given)

@@ -15,9 +15,7 @@ import pytest
 
 import spbn
 from spbn.dask import client as clients
-from spbn.dask import executor
-from spbn.dask.client import connected, local_workers
-from spbn.dask.executor import DaskExecutor
+from spbn.dask.client import DaskExecutor, connected, local_workers
 from spbn.dask.families import dealt, spread
 from spbn.errors import ArgumentError, ClusterError, PackageError
 from spbn.nodes.families import families_of, named_batch
@@ -163,7 +161,7 @@ def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
         return original(*arguments, **options)
 
     monkeypatch.setattr(client, "scatter", scatter)
-    monkeypatch.setattr(executor, "SECONDS_TO_RECOVER", 0.0)
+    monkeypatch.setattr(clients, "SECONDS_TO_RECOVER", 0.0)
     assert sorted(workers.map(joined, [("a",), ("b",)], common=("c",))) == [
         (0, "shared a c"),
         (1, "shared b c"),
@@ -222,7 +220,7 @@ def test_workers_use_one_thread_each(client):
 
     counts = [count for _, count in DaskExecutor(client, None).map(threads_of, [(), (), ()])]
     assert counts == [1, 1, 1]
-    with executor.using_threads(1):
+    with clients.using_threads(1):
         assert numba.get_num_threads() == 1
     assert numba.get_num_threads() == numba.config.NUMBA_NUM_THREADS
 

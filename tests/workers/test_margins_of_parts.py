@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn.dask.margins import fit_margins
-from spbn.dask.plan import FoldAssignment
+from spbn.dask.mapreduce import FoldAssignment
+from spbn.dask.shards import fit_margins
 from spbn.errors import ArgumentError
 from spbn.tables.reader import as_table
 from spbn.transforms import Margins, YeoJohnson
@@ -57,7 +57,7 @@ def test_no_other_exponent_is_better(seed, skew, tail):
 
 def _one_column(column):
     """Fit a column that is held in two parts, without files."""
-    from spbn.dask.margins import spreads
+    from spbn.dask.shards import spreads
     from spbn.numerics.moments import Moments
 
     class Block:
@@ -76,7 +76,7 @@ def _one_column(column):
                 parts = np.array_split(column, [17])
                 out = []
                 for part in parts:
-                    patch.setattr("spbn.dask.margins.blocks", lambda *_, p=part: [Block(p)])
+                    patch.setattr("spbn.dask.shards.blocks", lambda *_, p=part: [Block(p)])
                     out.append(spreads(type("Plan", (), {"assignment": DEAL}), [0], asked))
                 return out
 

@@ -13,7 +13,7 @@ import spbn
 from spbn.dask import mapreduce
 from spbn.dask.client import local_workers
 from spbn.dask.densities import standing_for
-from spbn.dask.plan import FoldAssignment, Plan
+from spbn.dask.mapreduce import FoldAssignment, Plan
 from spbn.dask.rowstore import DaskRows
 from spbn.dask.shards import Shards
 from spbn.dask.sources import open_source

@@ -20,7 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.dask.executor import DaskExecutor, using_threads
+from spbn.dask.client import DaskExecutor, using_threads
 from spbn.errors import ClusterError, quoted
 from spbn.nodes.base import registered
 from spbn.rows.families import FamilyBatch

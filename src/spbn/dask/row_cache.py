@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.dask.mapreduce import DensityRequest, rows_to_check
-from spbn.dask.plan import Block, Plan, Where, blocks
+from spbn.dask.mapreduce import Block, DensityRequest, Plan, Where, blocks, rows_to_check
 from spbn.kernels.pairwise_stream import LEAF, QUERIES, Leaves, Sums, arranged
 from spbn.numerics.mixture_weights import MixtureSums
 

@@ -15,14 +15,15 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.dask.densities import SetTotals, compact_kernels
 from spbn.dask.mapreduce import (
     Counted,
+    FoldAssignment,
     MomentsByConfiguration,
+    Where,
     add_counts,
     add_moments,
     count,
     moments_by_configuration,
 )
 from spbn.dask.mixtures import CachedDensities, DaskMixtures, Groups
-from spbn.dask.plan import FoldAssignment, Where
 from spbn.dask.shards import Shards
 from spbn.errors import quoted
 from spbn.kernels.compressed import CompactKernels

@@ -1,7 +1,4 @@
-"""Where the rows are: Parquet files, or the partitions of a Dask DataFrame; read a part at a time.
-
-Only the workers read rows. Whoever asks them to opens the files for their column names and sizes alone.
-"""
+"""Columns of a part of the rows, arrays of pyarrow or Series of pandas: as numbers, or as level codes."""
 
 from __future__ import annotations
 
@@ -10,18 +7,92 @@ import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
-from spbn.dask.columns import codes, numbers
+from spbn._base.arrays import FloatArray, IntArray
+from spbn.dask.client import executor_for
 from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
 from spbn.tables.columns import how_to_drop
+from spbn.tables.levels import Categories, as_text, categories, is_categorical, require_categories
+
+
+class Coded(NamedTuple):
+    """A column of categories: its distinct values, and the place of every row among them; -1 is missing.
+
+    `is_ordered` tells columns whose values have an order of their own.
+    """
+
+    distinct: list[Any]
+    places: IntArray
+    is_ordered: bool
+
+
+def coded(column: Any) -> Coded:
+    """Read a column as one of categories."""
+    return _coded_array(column) if hasattr(column, "dictionary_encode") else _coded_series(column)
+
+
+def _coded_array(column: Any) -> Coded:
+    is_ordered = hasattr(column, "dictionary")
+    encoded = column if is_ordered else column.dictionary_encode()
+    places = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return _without_missing(encoded.dictionary.to_pylist(), places, is_ordered)
+
+
+def _coded_series(column: Any) -> Coded:
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return Coded(list(column.cat.categories), column.cat.codes.to_numpy().astype(np.int64), True)
+    places, values = pd.factorize(column, use_na_sentinel=True)
+    return _without_missing(list(values), places.astype(np.int64), False)
+
+
+def _without_missing(values: list[Any], places: IntArray, is_ordered: bool) -> Coded:
+    """Leave out what stands for missing values among the distinct ones, such as NaN."""
+    there = [value is not None and value == value for value in values]
+    if all(there):
+        return Coded(values, places, is_ordered)
+    moved = np.array([*np.where(there, np.cumsum(there) - 1, -1), -1], dtype=np.int64)
+    return Coded(
+        [value for value, kept in zip(values, there, strict=True) if kept], moved[places], is_ordered
+    )
+
+
+def codes(column: Any, name: str, where: str, levels: Sequence[str]) -> FloatArray:
+    """Return the places of a column's values among its levels; NaN is missing."""
+    found = coded(column)
+    order = {level: float(place) for place, level in enumerate(levels)}
+    texts = [as_text(value) for value in found.distinct]
+    unknown = [text for text in texts if text not in order]
+    if unknown:
+        raise DataError(
+            f"column {name!r} of {where} has the level {unknown[0]!r}, which it did not have when its levels "
+            f"were looked up: do not change the data while a network is learned from them."
+        )
+    return np.array([*(order[text] for text in texts), np.nan])[found.places]
+
+
+def numbers(column: Any) -> FloatArray:
+    """Read a column as one of numbers; NaN is missing."""
+    if hasattr(column, "dictionary_encode"):
+        found: FloatArray = column.to_numpy(zero_copy_only=False)
+        return found
+    series: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return series
+
+
+# ----------------------------------------------------------------------------------------------------
+# Where the rows are: Parquet files, or the partitions of a Dask DataFrame; read a part at a time.
+#
+# Only the workers read rows. Whoever asks them to opens the files for their column names and sizes alone.
+
 
 NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
 ROWS_AT_A_TIME = 1 << 17  # that are converted to numbers: 20 MB of twenty columns
@@ -402,3 +473,79 @@ def _unusable(where: str, name: str, kind: str) -> str:
         f"column {name!r} of {where} holds {kind}, which is neither numbers nor categories: convert it, or "
         f"leave it out with {setting('drop', [name])}."
     )
+
+
+# ----------------------------------------------------------------------------------------------------
+# The levels of discrete columns, found in one pass over the rows.
+
+
+MOST_VALUES = 10_000  # of a column, that are sent to whoever asks
+
+
+class Found(NamedTuple):
+    """What a part of the rows has in a column: the distinct values, in order; None if they are too many."""
+
+    distinct: list[Any] | None
+    is_ordered: bool
+
+
+def distinct(source: Source, part: int) -> tuple[int, list[Found]]:
+    """Return how many rows a part has, and the values of each of its discrete columns."""
+    rows = 0
+    values: list[dict[Any, None]] = [{} for _ in source.discrete]
+    is_ordered = [True] * len(source.discrete)
+    for batch in source.chunks[part].batches(source.discrete):
+        rows += len(batch[0])
+        for place, column in enumerate(batch):
+            if len(values[place]) <= MOST_VALUES:
+                found = coded(column)
+                values[place].update(dict.fromkeys(found.distinct))
+                is_ordered[place] &= found.is_ordered
+    few = [list(found) if len(found) <= MOST_VALUES else None for found in values]
+    return rows, [Found(*both) for both in zip(few, is_ordered, strict=True)]
+
+
+def with_levels(source: Source, named: Sequence[str], client: Any = None) -> Source:
+    """Find the levels of all discrete columns, as `spbn.learn` does, and refuse text that names the rows.
+
+    Parameters
+    ----------
+    named
+        The columns that are discrete because somebody said so.
+    """
+    if not source.discrete:
+        return source
+    seen = dict(executor_for(client, source).map(distinct, [(part,) for part in range(len(source.chunks))]))
+    parts = [seen[part] for part in sorted(seen) if seen[part][0]]
+    rows = sum(count for count, _ in parts)
+    levels = {
+        name: _levels(name, [found[place] for _, found in parts], rows, is_named=name in named)
+        for place, name in enumerate(source.discrete)
+    }
+    return replace(source, levels=levels)
+
+
+def _levels(name: str, parts: Sequence[Found], rows: int, *, is_named: bool) -> tuple[str, ...]:
+    every: dict[Any, None] = {}
+    for part in parts:
+        every.update(dict.fromkeys(part.distinct or ()))
+    if len(every) > MOST_VALUES or any(part.distinct is None for part in parts):
+        raise DataError(
+            f"column {name!r} has more than {MOST_VALUES} different values in {rows} rows, which looks like "
+            f"names, not categories: {how_to_drop([name])}."
+        )
+    if all(part.is_ordered for part in parts):
+        return tuple(dict.fromkeys(as_text(value) for value in every))
+    values = np.empty(len(every), dtype=object)
+    values[:] = list(every)
+    if not is_named:
+        if len(every) and not is_categorical(values):
+            kinds = sorted({type(value).__name__ for value in every})
+            raise DataError(
+                f"column {name!r} holds neither numbers nor categories ({', '.join(kinds)}): "
+                f"{how_to_drop([name])}, or convert it."
+            )
+        found = categories(values)
+        places = np.broadcast_to(np.int64(0), (rows,))  # of which only the number matters
+        require_categories(name, Categories(found.levels, places, found.is_plain_text))
+    return categories(values).levels

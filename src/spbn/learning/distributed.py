@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from spbn.dask.client import connected, local_workers
 from spbn.errors import ArgumentError
-from spbn.learning.learn import learn_network
-from spbn.learning.remote import is_remote, require_limit
+from spbn.learning.learn import is_remote, learn_network, require_limit
 from spbn.learning.settings import LearnSettings, shows_options
 
 if TYPE_CHECKING:

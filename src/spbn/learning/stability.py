@@ -65,8 +65,7 @@ def learn_replicates(
         for task in tasks:
             yield learn_replicate(table, *task)
         return
-    from spbn.dask.client import is_dask_client
-    from spbn.dask.executor import DaskExecutor
+    from spbn.dask.client import DaskExecutor, is_dask_client
 
     if is_dask_client(client):
         yield from (record for _, record in DaskExecutor(client, table).map(learn_replicate, tasks))

@@ -149,7 +149,7 @@ def smoothed(counts: IntArray, smoothing: float) -> tuple[FloatArray, FloatArray
 class KernelScorer:
     """Scores CKDE families from densities of sets of columns that families share.
 
-    Under a named bandwidth rule a CKDE needs two set functions (`rows.densities`): J(S), the
+    Under a named bandwidth rule a CKDE needs two set functions (`rows.memory`): J(S), the
     log-density of the variables S with the bandwidth of |S| dimensions, and M(S), the same with
     that of |S| + 1 dimensions:
 

@@ -260,7 +260,7 @@ def _split(table: Table, validation: Any, seed: Seed, missing: Missing) -> tuple
 # The score of a kernel family is a sum over all rows, and each row costs a sum over kernels. But most
 # changes that a search considers are much worse than the best one, which some thousands of rows show as well
 # as a million. So a search may ask for estimates first, and compute in full what could be the best
-# (`search.deltas`).
+# (`search.operators`).
 #
 # The rows are a random part of the first fold, and those of all folds that stand out: the greatest and the
 # least values of a column, and the greatest departures of a column from its regression on the others. A few

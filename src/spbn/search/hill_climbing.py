@@ -13,8 +13,7 @@ from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
-from spbn.search.deltas import Deltas
-from spbn.search.operators import Operator, constrain
+from spbn.search.operators import Deltas, Operator, constrain
 from spbn.structure import Structure
 
 NO_IMPROVEMENT = "no operator improves the score"
