@@ -9,8 +9,7 @@ from scipy import stats
 from sklearn.neighbors import KernelDensity
 
 import spbn
-from spbn._base.jit import REORDER, compiled
-from spbn._base.threads import available_threads
+from spbn._base.jit import REORDER, available_threads, compiled
 from spbn.kernels.inner_loop import exp2_negative
 
 from timing import best, heading, machine, peak_megabytes

@@ -23,9 +23,8 @@ from itertools import pairwise
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.kernels import exact, pruned
+from spbn.kernels import exact, pruned, spectral
 from spbn.kernels.estimates import Spans
-from spbn.kernels.spectral import engine as spectral
 from spbn.numerics import gaussian
 from spbn.numerics.moments import Moments, leave_one_out
 

@@ -16,10 +16,9 @@ import finufft
 import numpy as np
 
 from spbn._base.arrays import FloatArray
-from spbn.kernels import exact
+from spbn.kernels import exact, spectral
 from spbn.kernels.estimates import Spans
-from spbn.kernels.spectral import engine as spectral
-from spbn.kernels.spectral.engine import REACH, THRESHOLD
+from spbn.kernels.spectral import REACH, THRESHOLD
 
 from large import SAMPLE, Arrays, cross_validation, error, part, table
 from timing import best, heading, machine

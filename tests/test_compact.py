@@ -12,14 +12,13 @@ from scipy import stats
 
 import spbn
 from mixed import mixed_frame, mixed_network
-from spbn import BayesianNetwork, Structure
+from spbn import BayesianNetwork, Structure, io
 from spbn._base.files import ArrayReader, ArrayWriter
 from spbn.errors import ArgumentError, FitError, ModelFileError
-from spbn.io import model
-from spbn.io.model import cpd_from_record, cpd_to_record
+from spbn.io import cpd_from_record, cpd_to_record
 from spbn.kernels import compression
 from spbn.kernels.multiscale import SCALES
-from spbn.kernels.spectral import boxes, truncation
+from spbn.kernels.spectral import gridding
 from spbn.report import render
 
 from strategies import nonlinear_frame
@@ -220,7 +219,7 @@ def test_nodes_with_too_many_parents(kind):
 
 
 def test_tables_that_are_too_large(monkeypatch):
-    monkeypatch.setattr(boxes, "MAX_CELLS", 200)
+    monkeypatch.setattr(gridding, "MAX_CELLS", 200)
     monkeypatch.setattr(compression, "FEW_ROWS", 500)
     with pytest.raises(FitError, match=r"table of 'b' would be too large.*table of 'd'"):
         exact("ckde").compact()
@@ -237,7 +236,7 @@ def test_refuses_arguments_that_make_no_sense():
 
 def test_the_tolerance_reaches_the_tables(monkeypatch):
     monkeypatch.setattr(compression, "FEW_ROWS", 0)
-    monkeypatch.setattr(truncation, "SMALL", np.inf)  # no table is made smaller for the sake of its bytes
+    monkeypatch.setattr(compression, "SMALL", np.inf)  # no table is made smaller for the sake of its bytes
     loose, tight = exact("ckde").compact(1e-2), exact("ckde").compact()
     sizes = [sum(cpd.kernels.joint.numbers.size for cpd in made.cpds.values()) for made in (loose, tight)]
     assert sizes[0] < sizes[1]
@@ -322,16 +321,16 @@ def test_a_damaged_file_is_refused(tmp_path):
         for name, content in members.items():
             archive.writestr(name, content)
     with pytest.raises(ModelFileError, match=r"table of .* makes no sense: the box needs \d+ numbers"):
-        model.load(tmp_path / "damaged.spbn")
+        io.load(tmp_path / "damaged.spbn")
 
 
 def test_integers_that_would_fill_the_memory_are_refused(tmp_path, monkeypatch):
     small("ckde").save(tmp_path / "small.spbn")
-    monkeypatch.setattr(model, "SMALL_INFLATED", 1000)
-    assert model.load(tmp_path / "small.spbn") == small("ckde")  # they shrink to a third, not to a hundredth
-    monkeypatch.setattr(model, "MOST_INFLATED", 1)
+    monkeypatch.setattr(io, "SMALL_INFLATED", 1000)
+    assert io.load(tmp_path / "small.spbn") == small("ckde")  # they shrink to a third, not to a hundredth
+    monkeypatch.setattr(io, "MOST_INFLATED", 1)
     with pytest.raises(ModelFileError, match=r"its integers would take more than \d+ bytes of memory"):
-        model.load(tmp_path / "small.spbn")
+        io.load(tmp_path / "small.spbn")
 
 
 def test_numbers_take_few_bytes(tmp_path):

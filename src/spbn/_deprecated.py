@@ -66,7 +66,7 @@ MODULES = {
     "spbn.app": "spbn.cli",
     "spbn.app.cli": "spbn.cli.main",
     "spbn.app.comparison": "spbn.learning.comparison",
-    "spbn.app.progress": "spbn._base.progress",
+    "spbn.app.progress": "spbn._base.display",
     "spbn.distributed": "spbn.learning.distributed",
     "spbn.distributed.clients": "spbn.dask.client",
     "spbn.distributed.rows": "spbn.learning.distributed",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, final
 
+from spbn import io
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed
 from spbn._base.checks import either
@@ -17,7 +18,6 @@ from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import imputations, log_density_of_observed, predict
 from spbn.inference.posterior import Posterior
 from spbn.inference.query import Method, query
-from spbn.io import model
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule
@@ -330,21 +330,21 @@ class BayesianNetwork(Joint):
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
         """Describe the network as plain data, apart from its arrays, for a file."""
-        return model.to_record(self, arrays)
+        return io.to_record(self, arrays)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], version: int, arrays: ArrayReader) -> BayesianNetwork:
         """Read what `to_record` wrote; anything else is a `ModelFileError`."""
-        return model.from_record(cls, record, version, arrays)
+        return io.from_record(cls, record, version, arrays)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
-        model.save(self, path)
+        io.save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> BayesianNetwork:
         """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
-        network = model.load(path)
+        network = io.load(path)
         if not isinstance(network, BayesianNetwork):
             raise ModelFileError(
                 f"{os.fspath(path)} holds a dynamic network: read it with spbn.DynamicNetwork.load."
@@ -384,4 +384,4 @@ class BayesianNetwork(Joint):
         return "\n".join(str(self.cpds[node]) for node in self.order if node in self._cpds)
 
 
-model.register(None, BayesianNetwork.from_record)
+io.register(None, BayesianNetwork.from_record)

@@ -18,7 +18,7 @@ import numpy as np
 from spbn._base.arrays import LOG_ZERO, FloatArray, IntArray, finite_log_density
 from spbn.diagnostics.unusual import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
-from spbn.io.model import load
+from spbn.io import load
 from spbn.network import BayesianNetwork, Network
 from spbn.tables.rows import RowParser
 from spbn.tables.table import Table, Variable

@@ -4,7 +4,7 @@ from types import ModuleType, SimpleNamespace
 import numba
 import pytest
 
-from spbn._base.progress import COMPILING, counting_progress, search_progress, working
+from spbn._base.display import COMPILING, counting_progress, search_progress, working
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def notebook(monkeypatch):
     display.display = show
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    monkeypatch.setattr("spbn._base.progress.PAUSE", 0.0)
+    monkeypatch.setattr("spbn._base.display.PAUSE", 0.0)
     return displayed
 
 

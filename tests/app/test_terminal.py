@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import spbn
-from spbn._base.progress import printable
+from spbn._base.display import printable
 
 from strategies import nonlinear_frame
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import spbn
-from spbn import BayesianNetwork, Structure
+from spbn import BayesianNetwork, Structure, io
 from spbn._base import files
 from spbn._base.files import replacing
 from spbn.errors import ModelFileError
-from spbn.io import model
 
 from strategies import nonlinear_frame
 
@@ -32,16 +31,16 @@ def path(network, tmp_path):
 def test_a_document_that_is_too_large_is_not_unpacked(path, monkeypatch):
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo("network.json").file_size
-    monkeypatch.setattr(model, "LARGEST_DOCUMENT", size)
+    monkeypatch.setattr(io, "LARGEST_DOCUMENT", size)
     BayesianNetwork.load(path)
-    monkeypatch.setattr(model, "LARGEST_DOCUMENT", size - 1)
+    monkeypatch.setattr(io, "LARGEST_DOCUMENT", size - 1)
     monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("was unpacked"))
     with pytest.raises(ModelFileError, match=rf"network\.json is larger than {size - 1} bytes"):
         BayesianNetwork.load(path)
 
 
 def test_a_network_with_too_many_nodes_is_refused(path, monkeypatch):
-    monkeypatch.setattr(model, "MOST_NODES", 1)
+    monkeypatch.setattr(io, "MOST_NODES", 1)
     with pytest.raises(ModelFileError, match="declares 2 nodes, and a network has at most 1"):
         BayesianNetwork.load(path)
 

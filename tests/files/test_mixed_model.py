@@ -6,7 +6,7 @@ import pytest
 import spbn
 from spbn import BayesianNetwork, Structure
 from spbn.errors import ModelFileError
-from spbn.io.model import cpd_from_record, cpd_to_record
+from spbn.io import cpd_from_record, cpd_to_record
 
 from strategies import mixed_frame
 

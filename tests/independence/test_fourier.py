@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from spbn.independence import small_matrices
+from spbn.independence import rcot_kernel
 from spbn.independence.rcot_kernel import (
     Projections,
     fill_features,
@@ -76,15 +76,15 @@ def test_products(rng, p, q, width):
     a, b = rng.normal(size=(p, width + 3)), rng.normal(size=(q, width + 3))
     out = rng.normal(size=(p, q))
     expected = out + a[:, :width] @ b[:, :width].T
-    small_matrices.add_products(a, b, width, False, out)
+    rcot_kernel.add_products(a, b, width, False, out)
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-12)
     square = np.zeros((p, p))
-    small_matrices.add_products(a, a, width, True, square)
+    rcot_kernel.add_products(a, a, width, True, square)
     np.testing.assert_allclose(np.tril(square), np.tril(a[:, :width] @ a[:, :width].T), atol=1e-12)
     left = rng.normal(size=(p, width + 3))
     expected = left.copy()
     expected[:, :width] -= out @ b[:, :width]
-    small_matrices.subtract_combinations(out, b, width, left)
+    rcot_kernel.subtract_combinations(out, b, width, left)
     np.testing.assert_allclose(left, expected, atol=1e-11)
 
 
@@ -92,11 +92,11 @@ def test_solving(rng):
     root = rng.normal(size=(12, 20))
     matrix = root @ root.T
     factor = matrix.copy()
-    small_matrices.factorise(factor, 0.5)
+    rcot_kernel.factorise(factor, 0.5)
     np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix + 0.5 * np.eye(12)), rtol=1e-10)
     right = rng.normal(size=12)
     expected = np.linalg.solve(matrix + 0.5 * np.eye(12), right)
-    small_matrices.solve(factor, right)
+    rcot_kernel.solve(factor, right)
     np.testing.assert_allclose(right, expected, rtol=1e-9)
 
 
@@ -105,5 +105,5 @@ def test_power_sums_are_those_of_the_eigenvalues(rng):
     matrix = root @ root.T
     eigenvalues = np.linalg.eigvalsh(matrix)
     found = np.empty(8)
-    small_matrices.sum_powers(np.tril(matrix), found)
+    rcot_kernel.sum_powers(np.tril(matrix), found)
     np.testing.assert_allclose(found, [np.sum(eigenvalues**r) for r in range(1, 9)], rtol=1e-10)

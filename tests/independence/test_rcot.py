@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from spbn._base.threads import available_threads
+from spbn._base.jit import available_threads
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import RCoT
 from spbn.independence.rcot import upper_tail

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from spbn.kernels.spectral import boxes
-from spbn.kernels.spectral.boxes import cheapest_grid
+from spbn.kernels.spectral import gridding
+from spbn.kernels.spectral.gridding import cheapest_grid
 
 REACH = 8.0
 
@@ -47,25 +47,25 @@ def test_no_face_is_better_moved_alone(rng):
                 moved = {"low": grid.low.copy(), "high": grid.high.copy()}
                 quantile = level if side == "low" else 1 - level
                 moved[side][axis] = np.quantile(points[axis], quantile)
-                assert expected < 1.02 * cost(boxes.Grid(**moved, reach=REACH), points, **costs)
+                assert expected < 1.02 * cost(gridding.Grid(**moved, reach=REACH), points, **costs)
 
 
 def test_a_grid_fits_in_memory_where_any_does(rng, monkeypatch):
     points = 3 * rng.standard_t(2, size=(3, 20_000))
-    monkeypatch.setattr(boxes, "MAX_CELLS", 50_000_000)
+    monkeypatch.setattr(gridding, "MAX_CELLS", 50_000_000)
     grid, _ = cheapest_grid(points, REACH, cell_cost=1e-12, row_cost=1e9)
-    assert grid.cells <= boxes.MAX_CELLS
+    assert grid.cells <= gridding.MAX_CELLS
 
 
 def test_the_grid_holds_the_box_and_its_rim():
     for low, high in ([0.0], [3.0]), ([-1.0, 5.0], [0.0, 9.0]), ([0.0, 0.0, 0.0], [1.0, 2.0, 30.0]):
-        grid = boxes.Grid(np.array(low), np.array(high), REACH)
+        grid = gridding.Grid(np.array(low), np.array(high), REACH)
         cells = np.array(grid.shape)[grid.axes]
-        assert (cells * boxes.gridding.SPACING >= grid.high - grid.low + 2 * REACH).all()
+        assert (cells * gridding.SPACING >= grid.high - grid.low + 2 * REACH).all()
         corners = np.stack([grid.low - REACH, grid.high + REACH], axis=1)
         assert grid.covers(corners, rim=True).all()
         assert not grid.covers(corners).any()
-        centres = grid.positions(corners)[grid.axes] + boxes.WIDTH / 2
+        centres = grid.positions(corners)[grid.axes] + gridding.WIDTH / 2
         assert (centres > -1e-9).all()
         assert (centres < cells[:, None] + 1e-9).all()
 

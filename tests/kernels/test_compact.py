@@ -9,13 +9,12 @@ from scipy import special, stats
 from kernels.large import SHAPES, table
 from spbn._base import files
 from spbn.errors import ArgumentError
-from spbn.kernels import compressed, compression
-from spbn.kernels.compression import compact_kernels, extent_of
-from spbn.kernels.spectral import boxes, engine, truncation
+from spbn.kernels import compressed, compression, spectral
+from spbn.kernels.compression import compact_kernels, extent_of, least_around
+from spbn.kernels.conditional import PreparedKernels
+from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.coefficients import Coefficients, Rings
 from spbn.kernels.spectral.tables import Lattice, RowTable
-from spbn.kernels.spectral.truncation import least_around
-from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics import gaussian
 
 from naive import kde_logpdf, scott
@@ -73,9 +72,9 @@ def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few,
     kernels = prepared(points)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compression, "FEW_ROWS", few)
-        patch.setattr(truncation, "SMALL", 0.0)  # thresholds are raised, until most rows are outposts
-        patch.setattr(truncation, "BYTES_AN_OUTPOST", row_cost)
-        patch.setattr(truncation, "MORE_OUTPOSTS", 1e9)
+        patch.setattr(compression, "SMALL", 0.0)  # thresholds are raised, until most rows are outposts
+        patch.setattr(compression, "BYTES_AN_OUTPOST", row_cost)
+        patch.setattr(compression, "MORE_OUTPOSTS", 1e9)
         made = compact_kernels(kernels, TOLERANCE)
     if made is None:  # tails too long for a grid, and no rows are few
         assert few == 0
@@ -133,7 +132,7 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
         points[:, :40] *= 6.0
         monkeypatch.setattr(compression, "COMFORTABLE_CELLS", 200)
         monkeypatch.setattr(compression, "BYTES_A_ROW", 1.0)
-    monkeypatch.setattr(truncation, "SMALL", np.inf)  # nor is anything else left out
+    monkeypatch.setattr(compression, "SMALL", np.inf)  # nor is anything else left out
     kernels = prepared(points)
     made = compact_kernels(kernels, TOLERANCE)
     assert made.joint.lattice.covers(coordinates(made, points)).all() != tailed
@@ -234,7 +233,7 @@ def test_a_box_ends_where_sums_are_small(rng):
     points[:, :3] = [[60.0, 0.0, -50.0], [60.0, -70.0, 0.0]]
     kernels = prepared(points)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "THRESHOLD", 1e-4)  # of 40,000: a row alone does not make a sum of 4
+        patch.setattr(spectral, "THRESHOLD", 1e-4)  # of 40,000: a row alone does not make a sum of 4
         made = compact_kernels(kernels, TOLERANCE)
     low, high = coordinates(made, np.array([[-6.0, 6.0]] * 2)).T
     assert (made.joint.low > low - 2.0).all()
@@ -251,8 +250,8 @@ def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
     points = curve(rng, d, 30_000 if d == 2 else 10_000)
     kernels, sizes, kept, thresholds = prepared(points), [], [], []
     for cost, more in ((1e9, 1e9), (0.0, 1.1), (0.0, 1e9)):
-        monkeypatch.setattr(truncation, "BYTES_AN_OUTPOST", cost)
-        monkeypatch.setattr(truncation, "MORE_OUTPOSTS", more)
+        monkeypatch.setattr(compression, "BYTES_AN_OUTPOST", cost)
+        monkeypatch.setattr(compression, "MORE_OUTPOSTS", more)
         made = compact_kernels(kernels, TOLERANCE)
         sizes.append(len(zlib.compress(files.to_bytes(made.joint.integers))))
         kept.append(made.outposts.shape[1])
@@ -261,7 +260,7 @@ def test_a_threshold_is_raised_where_that_saves_bytes(rng, d, monkeypatch):
         truth = kernels.conditional_log_density(queries)
         allowed = TOLERANCE * np.maximum(1.0, np.abs(truth))
         assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
-    assert thresholds[0] == engine.THRESHOLD * points.shape[1] < thresholds[2]
+    assert thresholds[0] == spectral.THRESHOLD * points.shape[1] < thresholds[2]
     assert sizes[0] >= sizes[1] >= sizes[2]
     assert kept[0] <= kept[1] <= 1.15 * kept[0] < kept[2]
     assert sizes[2] < 0.7 * sizes[0]
@@ -369,7 +368,7 @@ def test_few_rows_that_are_all_outposts_need_no_table(rng):
 
 
 def test_tables_that_do_not_fit(rng, monkeypatch):
-    monkeypatch.setattr(boxes, "MAX_CELLS", 1000)
+    monkeypatch.setattr(gridding, "MAX_CELLS", 1000)
     assert compact_kernels(prepared(rng.normal(size=(3, 200))), TOLERANCE).joint is None
     monkeypatch.setattr(compression, "FEW_ROWS", 199)
     assert compact_kernels(prepared(rng.normal(size=(3, 200))), TOLERANCE) is None

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spbn.kernels import single_query
+from spbn.kernels import conditional
+from spbn.kernels.conditional import PreparedKernels
 from spbn.kernels.multiscale import SCALES
-from spbn.kernels.whitened import PreparedKernels
 
 import naive
 
@@ -33,9 +33,9 @@ def expected(queries, points, bandwidth):
 def test_log_densities_are_right(d, rows, asked, seed):
     kernels, points, bandwidth = prepared(d, rows, seed)
     queries = points[:, np.arange(asked) % rows] + 0.2 * np.random.default_rng(seed).normal(size=(d, asked))
-    found = single_query.conditional_log_density(kernels._frame, kernels._frozen_rows, queries)
+    found = conditional.few_log_densities(kernels._frame, kernels._frozen_rows, queries)
     np.testing.assert_allclose(found, expected(queries, points, bandwidth), rtol=1e-10, atol=1e-10)
-    by_scale = single_query.conditional_log_density_by_scale(kernels._frame, kernels._frozen_rows, queries)
+    by_scale = conditional.few_log_densities_by_scale(kernels._frame, kernels._frozen_rows, queries)
     if by_scale is None:  # a single row of few is isolated in many dimensions
         assert d > 3
         return
@@ -47,13 +47,13 @@ def test_log_densities_are_right(d, rows, asked, seed):
 def test_queries_far_out_are_left_to_others(d):
     kernels, points, _ = prepared(d, 200, 0)
     queries = np.stack([points[:, 0], points[:, 1] + 1000.0], axis=1)
-    for function in (single_query.conditional_log_density, single_query.conditional_log_density_by_scale):
+    for function in (conditional.few_log_densities, conditional.few_log_densities_by_scale):
         assert function(kernels._frame, kernels._frozen_rows, queries) is None
     assert np.isfinite(kernels.conditional_log_density(queries)).all()
     if d > 1:  # the parents alone are far out
         queries = points[:, :1].copy()
         queries[0] += 1000.0
-        assert single_query.conditional_log_density(kernels._frame, kernels._frozen_rows, queries) is None
+        assert conditional.few_log_densities(kernels._frame, kernels._frozen_rows, queries) is None
 
 
 def test_many_queries_and_other_engines_go_their_own_way(monkeypatch):
@@ -66,7 +66,7 @@ def test_many_queries_and_other_engines_go_their_own_way(monkeypatch):
         raise AssertionError("too many queries, or the wrong engine")
 
     for name in ("conditional_log_density", "conditional_log_density_by_scale"):
-        monkeypatch.setattr(single_query, name, refuse)
+        monkeypatch.setattr(conditional, name, refuse)
     with pytest.raises(AssertionError):
         kernels.conditional_log_density(points[:, :1])
     kernels.conditional_log_density(points)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from spbn._base.threads import available_threads
+from spbn._base.jit import available_threads
 from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import gridding
-from spbn.kernels.spectral.boxes import Field, Grid
+from spbn.kernels.spectral.gridding import Field, Grid
 
 
 def bump(distances):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from spbn import kernels
+from spbn.kernels.conditional import PreparedKernels
 from spbn.kernels.estimates import Spans
-from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics import gaussian
 
 from naive import kde_logpdf

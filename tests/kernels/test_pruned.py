@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn._base.threads import available_threads
+from spbn._base.jit import available_threads
 from spbn.kernels import pruned
 from spbn.kernels.estimates import Spans
 

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn._base.threads import available_threads
+from spbn._base.jit import available_threads
+from spbn.kernels import spectral
 from spbn.kernels.estimates import Spans
-from spbn.kernels.spectral import boxes, engine
-from spbn.kernels.spectral import engine as spectral
-from spbn.kernels.spectral.boxes import Field
+from spbn.kernels.spectral import gridding
+from spbn.kernels.spectral.gridding import Field
 from spbn.numerics import gaussian
 
 from naive import kde_logpdf
@@ -23,20 +23,20 @@ ROWS = 20_000
 def exact_rows(monkeypatch):
     """How many rows were left to the exact kernel."""
     counts = []
-    original = engine.exact_rows
+    original = spectral.exact_rows
 
     def spy(rows, spans, estimates, wanted):
         counts.append(sum(map(len, wanted)))
         return original(rows, spans, estimates, wanted)
 
-    monkeypatch.setattr(engine, "exact_rows", spy)
+    monkeypatch.setattr(spectral, "exact_rows", spy)
     return counts
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cross_validation_keeps_the_promise(shape, d, exact_rows, monkeypatch):
-    monkeypatch.setattr(engine, "CHECKED", np.inf)  # even if it does not check itself
+    monkeypatch.setattr(spectral, "CHECKED", np.inf)  # even if it does not check itself
     arrays = cross_validation(table(shape, d, ROWS))
     require_promise(spectral.log_density(*arrays), exactly(arrays))
     assert sum(exact_rows) < 0.2 * ROWS
@@ -85,7 +85,7 @@ def test_small_tables_of_all_shapes(d, rows, folds, shape, width, offset, seed):
 @pytest.mark.parametrize("near", [0, 3, 4.5, 5.5, 6.5, 7, 8])
 def test_the_worst_case_of_the_error_analysis(rng, monkeypatch, d, near):
     """All rows lie at one distance from the queries. Nor may the engine check itself."""
-    monkeypatch.setattr(engine, "CHECKED", np.inf)
+    monkeypatch.setattr(spectral, "CHECKED", np.inf)
     direction = rng.normal(size=(300, d))
     queries = direction / np.linalg.norm(direction, axis=1)[:, None] * rng.normal(near, 0.1, size=(300, 1))
     arrays = plain(np.zeros((50_000, d)), queries, np.eye(d))
@@ -116,7 +116,7 @@ def test_sets_of_the_same_variables_share_the_grid(monkeypatch):
 def test_a_fold_without_the_outlier_gets_a_grid_of_its_own(monkeypatch):
     arrays = cross_validation(table("outlier", 2, 5000))
     spacings = []
-    original = boxes.cheapest_grid
+    original = gridding.cheapest_grid
     monkeypatch.setattr(
         spectral.boxes,
         "cheapest_grid",
@@ -160,7 +160,7 @@ def test_it_notices_a_broken_promise(monkeypatch, exact_rows, error, wrong_below
 
 def test_a_grid_that_does_not_fit_is_left_to_the_exact_kernel(monkeypatch):
     arrays = cross_validation(table("normal", 3, 1000))
-    monkeypatch.setattr(boxes, "MAX_CELLS", 1000)
+    monkeypatch.setattr(gridding, "MAX_CELLS", 1000)
     np.testing.assert_array_equal(spectral.log_density(*arrays), exactly(arrays))
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernels.large import SHAPES, exactly, plain, table
 from spbn.errors import ArgumentError
-from spbn.kernels.spectral import boxes
+from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.tables import Lattice, RowTable, extent
 from spbn.numerics import gaussian
 
@@ -136,6 +136,6 @@ def test_refuses_kernels_that_the_lattice_is_not_made_for(rng, factor):
 def test_refuses_what_does_not_fit(rng, monkeypatch):
     with pytest.raises(ArgumentError, match=r"1 to 3 dimensions\. Got 4"):
         tabled(rng.normal(size=(4, 50)))
-    monkeypatch.setattr(boxes, "MAX_CELLS", 100)
+    monkeypatch.setattr(gridding, "MAX_CELLS", 100)
     with pytest.raises(ArgumentError, match=r"at most 1e\+02"):
         tabled(rng.normal(size=(2, 50)))

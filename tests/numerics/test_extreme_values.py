@@ -8,7 +8,7 @@ import pytest
 
 import spbn
 from spbn.numerics import gaussian
-from spbn.numerics.regression import MomentStack, log_likelihoods
+from spbn.numerics.moments import MomentStack, log_likelihoods
 
 from strategies import nonlinear_frame
 

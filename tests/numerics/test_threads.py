@@ -5,7 +5,7 @@ import time
 import numba
 import pytest
 
-from spbn._base.threads import available_threads
+from spbn._base.jit import available_threads
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

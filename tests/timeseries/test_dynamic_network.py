@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import ks_2samp, multivariate_normal
 
 import spbn
-from spbn.io import model
+from spbn import io
 from spbn.structure import Structure
 from spbn.timeseries.network import DynamicNetwork
 from time_series import autoregression, mixed, threshold
@@ -156,12 +156,12 @@ def test_files(tmp_path):
 )
 def test_damaged_files(tmp_path, monkeypatch, change, message):
     dynamic = spbn.learn_dynamic(autoregression(40), model="gbn")
-    original = model.json.dumps
+    original = io.json.dumps
 
     def dumps(document, **options):
         return original({**document, "dynamic": {**document["dynamic"], **change}}, **options)
 
-    monkeypatch.setattr(model.json, "dumps", dumps)
+    monkeypatch.setattr(io.json, "dumps", dumps)
     dynamic.save(tmp_path / "m.spbn")
     with pytest.raises(spbn.errors.ModelFileError, match=message):
         DynamicNetwork.load(tmp_path / "m.spbn")

@@ -85,7 +85,7 @@ def test_little_memory_means_more_passes_and_the_same_numbers(folder, monkeypatc
 
 def test_kernels_that_no_grid_fits_are_added_up_pair_by_pair(folder, monkeypatch):
     """As they are in memory; but not if there are too many pairs, and then with a warning."""
-    monkeypatch.setattr("spbn.kernels.spectral.boxes.MAX_CELLS", 5_000)
+    monkeypatch.setattr("spbn.kernels.spectral.gridding.MAX_CELLS", 5_000)
     families = [("B", ["A"], "blend")]
     np.testing.assert_allclose(held(folder).local_many(families), in_memory().local_many(families), atol=1e-6)
     monkeypatch.setattr(mixtures, "MOST_PAIRS", 1e6)

@@ -18,7 +18,7 @@ from spbn.dask.rowstore import DaskRows
 from spbn.dask.shards import Shards
 from spbn.dask.sources import open_source
 from spbn.errors import ArgumentError, DataError
-from spbn.kernels.spectral.boxes import cheapest_grid
+from spbn.kernels.spectral.gridding import cheapest_grid
 from spbn.learning import learn
 from spbn.rows.store import FitSettings
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spbn._base.progress import counting_progress, printable
+from spbn._base.display import counting_progress, printable
 from spbn.cli.command import command
 from spbn.cli.inputs import busy, require_targets, training_frame, with_all_levels
 from spbn.cli.options import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spbn._base.progress import printable
+from spbn._base.display import printable
 from spbn.cli.command import argument, command
 from spbn.cli.conditions import EXAMPLES, conditions_in, in_words, require_intervals
 from spbn.cli.inputs import busy, frame_for, load_any_model, require_picture, require_targets

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spbn._base.progress import working
+from spbn._base.display import working
 from spbn.cli.output import as_option_value, note, say
 from spbn.cli.sources import STANDARD, Source, kind_of
 from spbn.errors import ArgumentError, DataError, ModelFileError, quoted, require_plot_packages, setting
@@ -106,7 +106,7 @@ def load_model(path: Path) -> BayesianNetwork:
 
 def load_any_model(path: Path) -> Network:
     """Read a network, of single rows or over time."""
-    from spbn.io.model import load
+    from spbn.io import load
 
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
 
 import click
 
-from spbn._base.progress import printable
+from spbn._base.display import printable
 from spbn.cli.sources import STANDARD
 from spbn.errors import ArgumentError
 

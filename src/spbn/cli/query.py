@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from spbn._base.progress import printable
+from spbn._base.display import printable
 from spbn.cli.command import command
 from spbn.cli.conditions import EXAMPLES, conditions_in, in_words, require_intervals
 from spbn.cli.inputs import (

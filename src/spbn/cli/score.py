@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spbn._base.progress import printable
+from spbn._base.display import printable
 from spbn.cli.command import command
 from spbn.cli.inputs import FILL, busy, frame_for, load_any_model, require_targets
 from spbn.cli.options import data_argument, model_argument, out_option, seed_option, table_options

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spbn._base.progress import printable
+from spbn._base.display import printable
 from spbn.cli.command import command
 from spbn.cli.inputs import require_targets
 from spbn.cli.options import (

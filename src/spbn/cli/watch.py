@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, final
 
 import click
 
-from spbn._base.progress import printable
+from spbn._base.display import printable
 from spbn.cli.command import argument, command
 from spbn.cli.inputs import busy, frame_for, load_any_model, require_targets
 from spbn.cli.options import FILE, TABLE, model_argument, seed_option, table_options

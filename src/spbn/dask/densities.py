@@ -50,9 +50,7 @@ from spbn.kernels.compression import (
     rounded_outposts,
 )
 from spbn.kernels.estimates import ALIKE, Estimate, grouped
-from spbn.kernels.spectral import boxes
-from spbn.kernels.spectral.boxes import MAX_CELLS
-from spbn.kernels.spectral.engine import (
+from spbn.kernels.spectral import (
     ATTEMPTS,
     CHECKED,
     DIMENSIONS,
@@ -60,7 +58,9 @@ from spbn.kernels.spectral.engine import (
     SECONDS_A_CELL,
     SECONDS_A_PAIR,
     THRESHOLD,
+    gridding,
 )
+from spbn.kernels.spectral.gridding import MAX_CELLS
 from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics import gaussian
 from spbn.rows.families import VariableSet
@@ -173,7 +173,7 @@ class GridDensities:
         for (columns, group), one, both in zip(groups, asked, found, strict=True):
             estimates, widest = group.estimates, group.widest  # type: ignore[attr-defined]
             train = float(self.shards.training.counts[[e.span for e in estimates]].mean())
-            grid, _ = boxes.cheapest_grid(
+            grid, _ = gridding.cheapest_grid(
                 standing_for(both),
                 REACH * widest,
                 cell_cost=(len(estimates) + len(one.labels)) * SECONDS_A_CELL,

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.threads import available_threads
+from spbn._base.jit import available_threads
 from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
 from spbn.errors import DataError, setting
 from spbn.kernels import exact
+from spbn.kernels.compression import Outskirts
 from spbn.kernels.estimates import Spans, whitened
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
-from spbn.kernels.spectral.truncation import Outskirts
 from spbn.numerics.moments import Moments
 from spbn.rows.store import Columns
 from spbn.transforms import YeoJohnson

@@ -38,9 +38,9 @@ from spbn.errors import ClusterError, quoted
 from spbn.kernels import SHARED_GRID
 from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
-from spbn.kernels.spectral.engine import ATTEMPTS
+from spbn.kernels.spectral import ATTEMPTS
 from spbn.numerics.mixture_weights import MixtureSums, WeightSearch
-from spbn.numerics.regression import residual_directions
+from spbn.numerics.moments import residual_directions
 from spbn.rows.families import VariableSet
 from spbn.rows.store import Columns
 

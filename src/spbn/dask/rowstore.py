@@ -27,8 +27,7 @@ from spbn.dask.mixtures import CachedDensities, DaskMixtures, Groups
 from spbn.dask.shards import Shards
 from spbn.errors import quoted
 from spbn.kernels.compressed import CompactKernels
-from spbn.numerics.moments import Moments
-from spbn.numerics.regression import MomentStack, log_likelihoods
+from spbn.numerics.moments import Moments, MomentStack, log_likelihoods
 from spbn.rows.families import Configurations, FamilyBatch, number_possible
 from spbn.rows.store import Columns, FamilyCounts, FitSettings, KernelDensities, Part, RemoteRows, Scorer
 from spbn.tables.table import Table

@@ -27,8 +27,7 @@ from spbn.dask.mapreduce import (
 )
 from spbn.dask.sources import Source
 from spbn.errors import DataError, quoted
-from spbn.numerics.moments import Moments, leave_one_out
-from spbn.numerics.regression import MomentStack
+from spbn.numerics.moments import Moments, MomentStack, leave_one_out
 from spbn.rows.memory import FEWEST_ROWS
 from spbn.rows.store import Columns
 from spbn.tables.columns import how_to_drop

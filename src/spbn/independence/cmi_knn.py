@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray, Seed
 from spbn._base.checks import either, whole
-from spbn._base.jit import compiled
-from spbn._base.threads import available_threads
+from spbn._base.jit import available_threads, compiled
 from spbn.errors import ArgumentError, argument
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_numbers, stream
 from spbn.tables.reader import Missing

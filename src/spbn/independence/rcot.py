@@ -24,8 +24,7 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import whole
-from spbn._base.jit import compiled
-from spbn._base.threads import Threads, available_threads
+from spbn._base.jit import Threads, available_threads, compiled
 from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
 from spbn.independence.partial_correlation import correlations_of, unexplained_shares
 from spbn.independence.rcot_kernel import (

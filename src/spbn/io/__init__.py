@@ -1,1 +1,300 @@
 """Files that spbn writes: models, and anything that has to be written completely or not at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+
+from spbn import transforms as margins_records
+from spbn._base import files
+from spbn._base.arrays import FloatArray
+from spbn._base.checks import is_whole
+from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse, replacing
+from spbn.errors import ArgumentError, ModelFileError, SpbnError
+from spbn.joint import Joint
+from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.by_configuration import ByConfiguration
+from spbn.record import Record, from_plain, to_plain
+from spbn.search import PCResult, SearchResult
+from spbn.search import records as pc_records
+from spbn.search import records as search_records
+from spbn.structure import Structure
+
+# ----------------------------------------------------------------------------------------------------
+# Networks as files: ``.spbn``, a zip of a JSON document and arrays. See docs/file-format.md.
+#
+# A file is data, never code: arrays are read without pickle, and whatever does
+# not fit the format is refused with a `ModelFileError`.
+
+
+VERSION = 2
+READABLE = (1, 2)  # version 1 has no record of learning
+_DOCUMENT = "network.json"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same network gives the same bytes
+
+# Limits on what a file may declare: a few bytes can ask for a lot of memory, and files come from anywhere.
+LARGEST_DOCUMENT = 256 * 2**20
+MOST_NODES = 1 << 12
+SMALL_INFLATED, MOST_INFLATED = 1 << 26, 64  # bytes of integers, always, and for each of theirs in the file
+INTEGERS = ".integers"
+
+
+class Storable(Protocol):
+    """A network that can be written to a file."""
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the network as plain data, apart from its arrays."""
+
+
+AnyJoint = TypeVar("AnyJoint", bound=Joint)
+#: Makes a network of a record, of the version of its file, and of the arrays of the file.
+Reader = Callable[[Any, int, ArrayReader], Storable]
+#: How networks of every kind are read, by the key of a document that holds them; None: the document itself.
+_READERS: dict[str | None, Reader] = {}
+
+
+def register(key: str | None, read: Reader) -> None:
+    """Say how networks of some kind are read."""
+    _READERS[key] = read
+
+
+def save(network: Storable, path: str | os.PathLike[str]) -> None:
+    """Write a network; the file is written completely or not at all."""
+    arrays = ArrayWriter()
+    document = {"format": "spbn", "version": VERSION, **network.to_record(arrays)}
+    document["columns"] = [
+        {"file": _integer_file(i) if i in arrays.integers else _column_file(i), "rows": len(column)}
+        for i, column in enumerate(arrays.columns)
+    ]
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
+    if not _is_unicode(text):
+        text = json.dumps(document, allow_nan=False, indent=1)
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
+        for i, column in enumerate(arrays.columns):
+            if i in arrays.integers:
+                member = zipfile.ZipInfo(_integer_file(i), _EPOCH)
+                archive.writestr(member, files.to_bytes(column), zipfile.ZIP_DEFLATED)
+            else:
+                archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a network of any kind."""
+    with open(path, "rb") as stream:  # errors about the path itself are raised as they are
+        try:
+            length = stream.seek(0, os.SEEK_END)
+            with zipfile.ZipFile(stream) as archive:
+                if any(member.compress_size > length for member in archive.infolist()):
+                    refuse("it declares members that are larger than itself.")
+                return _read(archive)
+        except ModelFileError as error:
+            raise ModelFileError(f"{os.fspath(path)} cannot be read: {error}") from error.__cause__
+        except MemoryError:  # the fault of the machine, not of the file
+            raise
+        except Exception as error:  # a damaged archive makes zipfile raise almost anything
+            raise ModelFileError(
+                f"{os.fspath(path)} cannot be read: it is not an .spbn file, or it is damaged ({error})."
+            ) from error
+
+
+def _read(archive: zipfile.ZipFile) -> Storable:
+    document = _read_document(archive)
+    arrays = ArrayReader(_read_columns(archive, document))
+    key = next((key for key in _READERS if key is not None and document.get(key) is not None), None)
+    return _READERS[key](document if key is None else document[key], document["version"], arrays)
+
+
+def to_record(network: Joint, arrays: ArrayWriter) -> dict[str, Any]:
+    """Describe a structure and its densities as plain data, apart from their arrays."""
+    record: dict[str, Any] = {
+        "nodes": list(network.nodes),
+        **({"inputs": list(network.structure.inputs)} if network.structure.inputs else {}),
+        "arcs": [list(arc) for arc in network.structure.arcs],
+        "cpds": [cpd_to_record(network.cpds[node], arrays) for node in network.nodes],
+        "record": to_plain(network.record),
+    }
+    if network.margins is not None:
+        record["margins"] = margins_records.to_plain(network.margins)
+    if isinstance(network.search, SearchResult):
+        record["search"] = search_records.search_to_record(network.search)
+    elif isinstance(network.search, PCResult):
+        record["pc"] = pc_records.pc_to_record(network.search)
+    if isinstance(network.type_search, SearchResult):
+        record["type_search"] = search_records.search_to_record(network.type_search)
+    return record
+
+
+def from_record(
+    make: Callable[..., AnyJoint], document: Mapping[str, Any], version: int, arrays: ArrayReader
+) -> AnyJoint:
+    """Make a network of what `to_record` wrote."""
+    nodes = list_of(document, "nodes", str)
+    inputs = list_of(document, "inputs", str) if "inputs" in document else []
+    if len(nodes) + len(inputs) > MOST_NODES:
+        refuse(f"it declares {len(nodes) + len(inputs)} nodes, and a network has at most {MOST_NODES}.")
+    arcs = [tuple(arc) for arc in list_of(document, "arcs", list)]
+    cpds: dict[str, CPD] = {}
+    for record in list_of(document, "cpds", dict):
+        cpd = cpd_from_record(record, arrays)
+        if cpd.node in cpds:
+            refuse(f"it describes {cpd.node!r} more than once.")
+        cpds[cpd.node] = cpd
+    types = {node: cpd.type for node, cpd in cpds.items()}
+    search: SearchResult | PCResult | None = None
+    if "search" in document:
+        search = search_records.search_from_record(document["search"], nodes, inputs)
+    elif "pc" in document:
+        search = pc_records.pc_from_record(document["pc"], [*nodes, *inputs])
+    type_search = None
+    if "type_search" in document:
+        type_search = search_records.search_from_record(document["type_search"], nodes, inputs)
+    if version == 1:
+        made = Record(search=search, type_search=type_search)
+    else:
+        made = from_plain(document.get("record"), search=search, type_search=type_search)
+    try:
+        network = make(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
+        if "margins" not in document:
+            return network
+        continuous = [variable.name for variable in network.variables if not variable.is_discrete]
+        margins = margins_records.from_plain(document["margins"], continuous)
+        return make(network.structure, cpds, margins=margins, record=made)
+    except ModelFileError:
+        raise
+    except SpbnError as error:
+        raise ModelFileError(f"its network makes no sense: {error}") from error
+
+
+def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
+    if _DOCUMENT not in archive.namelist():
+        refuse(f"it has no {_DOCUMENT}, so it is not an .spbn file.")
+    if archive.getinfo(_DOCUMENT).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        refuse(f"its {_DOCUMENT} is compressed in a way that this format does not allow.")
+    if archive.getinfo(_DOCUMENT).file_size > LARGEST_DOCUMENT:
+        refuse(f"its {_DOCUMENT} is larger than {LARGEST_DOCUMENT} bytes.")
+    try:
+        document = json.loads(archive.read(_DOCUMENT).decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its {_DOCUMENT} is damaged ({error}).") from error
+    if not isinstance(document, dict) or document.get("format") != "spbn":
+        refuse(f"its {_DOCUMENT} does not say 'format': 'spbn', so it is not an .spbn file.")
+    if document.get("version") not in READABLE or isinstance(document["version"], bool):
+        refuse(
+            f"it is in version {document.get('version')!r} of the format, "
+            f"and this spbn reads versions up to {VERSION}: upgrade spbn, or save the model again."
+        )
+    return document
+
+
+def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list[FloatArray]:
+    entries = list_of(document, "columns", dict)
+    names = [_file_of(i, entry) for i, entry in enumerate(entries)]
+    expected = {_DOCUMENT, *names}
+    there = set(archive.namelist())
+    unexpected = sorted(there - expected)
+    if unexpected:
+        refuse(f"it holds a file that does not belong there: {unexpected[0]!r}.")
+    columns = []
+    _require_room(archive, [file for file in names if file.endswith(INTEGERS) and file in there])
+    for i, entry in enumerate(entries):
+        file, rows = names[i], entry.get("rows")
+        if entry.get("file") != file or not is_whole(rows, 1):
+            refuse(f"the description of column {i} is wrong: {entry!r}.")
+        if file not in there:
+            refuse(f"it lacks {file}.")
+        read = _read_integers if file.endswith(INTEGERS) else _read_column
+        column = read(archive, file, rows)
+        if not np.isfinite(column).all():
+            refuse(f"{file} holds missing or infinite numbers.")
+        columns.append(column)
+    return columns
+
+
+def _read_column(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
+    """Read the only kind of array that is allowed, byte by byte, without a parser that could be fooled."""
+    header = _npy_header(rows)
+    info = archive.getinfo(file)
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != len(header) + 8 * rows:
+        refuse(f"{file} must hold {rows} float64 numbers, not compressed. It has {info.file_size} bytes.")
+    content = archive.read(file)
+    if not content.startswith(header):
+        refuse(f"{file} must hold {rows} float64 numbers. Its header says something else.")
+    return np.frombuffer(content, dtype="<f8", offset=len(header)).astype(np.float64)
+
+
+def _read_integers(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
+    """Read whole numbers, byte by byte."""
+    info = archive.getinfo(file)
+    allowed = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+    if info.compress_type not in allowed or info.file_size != 8 * rows:
+        refuse(f"{file} must hold {rows} integers, deflated or not. It has {info.file_size} bytes.")
+    return files.from_bytes(archive.read(file))
+
+
+def _require_room(archive: zipfile.ZipFile, files: Sequence[str]) -> None:
+    """Refuse members that would take far more memory than their bytes in the file."""
+    infos = [archive.getinfo(file) for file in files]
+    most = max(SMALL_INFLATED, MOST_INFLATED * sum(info.compress_size for info in infos))
+    if sum(info.file_size for info in infos) > most:
+        refuse(f"its integers would take more than {most} bytes of memory, which is too much for their file.")
+
+
+def cpd_to_record(cpd: CPD, arrays: ArrayWriter) -> dict[str, Any]:
+    """Describe any density as plain data."""
+    family = {"node": cpd.node, "type": cpd.type.name, "parents": list(cpd.parents)}
+    return family | cpd.to_record(arrays)
+
+
+def cpd_from_record(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
+    """Read what `cpd_to_record` wrote."""
+    name = record.get("type")
+    try:
+        node_type = NodeType.parse(name)  # type: ignore[arg-type]  # from a file it may be anything
+    except ArgumentError as error:
+        refuse(f"it has a node {record.get('node')!r:.100} of an unknown type: {error}")
+    if "densities" in record:
+        return ByConfiguration.from_record(node_type, record, arrays)
+    return node_type.from_record(record, arrays)
+
+
+def _column_file(i: int) -> str:
+    return f"columns/{i}.npy"
+
+
+def _integer_file(i: int) -> str:
+    return f"columns/{i}{INTEGERS}"
+
+
+def _file_of(i: int, entry: Mapping[str, Any]) -> str:
+    """Return the name that a column must have, of either kind."""
+    return _integer_file(i) if entry.get("file") == _integer_file(i) else _column_file(i)
+
+
+def _npy_header(rows: int) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (rows,)})
+    return stream.getvalue()
+
+
+def _npy(column: FloatArray) -> bytes:
+    return _npy_header(len(column)) + np.ascontiguousarray(column, dtype="<f8").tobytes()
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether text can be written as it is: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ModelFileError(f"{text} is not a number that a model can hold.")

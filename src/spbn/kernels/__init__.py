@@ -25,9 +25,8 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.checks import choice
-from spbn.kernels import exact, multiscale, pruned
+from spbn.kernels import exact, multiscale, pruned, spectral
 from spbn.kernels.estimates import Spans
-from spbn.kernels.spectral import engine as spectral
 
 ENGINES = ("auto", "exact", "spectral")
 

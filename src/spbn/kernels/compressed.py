@@ -22,14 +22,12 @@ import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, frozen
 from spbn._base.files import ArrayWriter
-from spbn._base.jit import compiled
-from spbn._base.threads import available_threads
-from spbn.kernels.conditional import choose_rows_between, in_parts
+from spbn._base.jit import available_threads, compiled
+from spbn.kernels.conditional import PreparedKernels, choose_rows_between, in_parts
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.spectral import gridding, tables
 from spbn.kernels.spectral.coefficients import Coefficients
 from spbn.kernels.spectral.gridding import WIDTH, interpolate_at
-from spbn.kernels.whitened import PreparedKernels
 from spbn.numerics.gaussian import draw_between
 from spbn.numerics.gaussian import mass as mass_of
 

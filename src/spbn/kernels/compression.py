@@ -1,21 +1,264 @@
-"""How compact kernels are made of rows: which tables and outposts are kept, and how exactly."""
+"""How far a table reaches that is kept without its rows, and the rows that answer beyond: the outposts.
+
+A table is right to some 1e-14 of its peak, so it cannot tell about places where the sum S of the kernels is
+below a threshold T: the outskirts. There S is made of few kernels, and their rows, the outposts, are kept.
+A row is one of them if it is within R = √(2 log(n / (error · T))) of the outskirts. All other rows together
+make no more than the error, relative to S, anywhere in the outskirts:
+
+Let p(x) = exp(-|x - r|²/2) / S(x) be the share of a row r at x. Along a line, log p is concave: it is
+linear minus log Σ exp(linear). At r itself p is at least 1/n. On the way from there to a place in the
+outskirts one crosses their border, where S = T. If that is farther than R from r, then p ≤ exp(-R²/2) / T =
+error/n there. So it has fallen, and being concave it falls on.
+
+Where the sum of the kernels is below a threshold, outposts answer instead of the table. The least threshold
+that a table is precise enough for is `engine.THRESHOLD` of the number of rows. A greater one makes for a
+smaller table: its numbers may be rounded to larger steps, fewer frequencies matter, and the box in which it
+is needed at all is smaller. But it makes for more outposts, and these are rows, and for more rows that are
+scored by adding up outposts. So it is raised only as long as that saves many bytes for each outpost, makes
+for few more of them, and takes next to no time.
+
+Beyond the box there is nothing but outskirts, so that a smaller box costs no outposts.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, frozen
 from spbn._base.checks import is_number, refuse
+from spbn.kernels import spectral
 from spbn.kernels.compressed import CompactKernels
-from spbn.kernels.spectral import boxes, engine
-from spbn.kernels.spectral.boxes import Grid
-from spbn.kernels.spectral.coefficients import Coefficients
+from spbn.kernels.conditional import WhitenedKernels
+from spbn.kernels.spectral import gridding
+from spbn.kernels.spectral.coefficients import Coefficients, Rings
+from spbn.kernels.spectral.gridding import Grid
 from spbn.kernels.spectral.tables import Lattice, RowTable
-from spbn.kernels.spectral.truncation import Extent, Outskirts
-from spbn.kernels.whitened import WhitenedKernels
+
+MARGIN = 1.01  # for rounding: sums that are less than this above the threshold count as below it
+MOST_CELLS = 4_000_000  # of the grid of distances; a larger one is made coarser
+RAISE = 4.0  # what a threshold is multiplied by if that pays
+BYTES_AN_OUTPOST = 150.0  # that a row within reach of the outskirts is deemed to cost
+MORE_OUTPOSTS = 1.1  # times as many as there have to be, at most
+MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
+SMALL = 20_000.0  # bytes of a table that need not be saved
+COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
+
+
+def reach_of(rows: int, threshold: float, error: float) -> float:
+    """Return the distance from the outskirts beyond which rows do not matter there."""
+    return math.sqrt(2.0 * math.log(max(2.0, rows / (error * threshold))))
+
+
+def least_around(sums: FloatArray, lattice: Lattice, threshold: float) -> FloatArray:
+    """Return what sums are at least in the cell around every node of the grid, from those at the nodes.
+
+    With S the sum, log S(x) + |x - node|²/2 is convex: the logarithm of a sum of exponentials of linear
+    functions. So it lies above its tangent at the node, whose slope along an axis is between those of the
+    chords to the two neighbours.
+
+    Parameters
+    ----------
+    threshold
+        Sums that are much smaller do not matter, and are only said to be small.
+    """
+    logs = np.log(np.maximum(sums, 1e-3 * threshold)).astype(np.float32)
+    bend = np.float32(0.5 * gridding.SPACING**2)
+    least = logs - np.float32(0.25 * len(lattice.low)) * bend
+    for axis in lattice.grid.axes:
+        before, after = (np.abs(np.roll(logs, by, axis) - logs + bend) for by in (1, -1))
+        least -= np.float32(0.5) * np.maximum(before, after)
+    around: FloatArray = np.exp(least)
+    return around
+
+
+@dataclass(frozen=True, eq=False)
+class Outskirts:
+    """What is within reach of the outskirts, block by block: prepared once, for rows in different places.
+
+    Attributes
+    ----------
+    corner, side
+        Where the blocks begin, and how large they are.
+    near
+        Which of them are within reach.
+    """
+
+    lattice: Lattice
+    corner: FloatArray
+    side: float
+    near: BoolArray
+
+    @classmethod
+    def of(
+        cls,
+        lattice: Lattice,
+        least: FloatArray,
+        threshold: float,
+        reach: float,
+        *,
+        most_cells: int = MOST_CELLS,
+    ) -> Outskirts:
+        """Find the outskirts from the least sums around the nodes of the grid (`least_around`)."""
+        from scipy.ndimage import distance_transform_edt
+
+        # Everything outside the box belongs to the outskirts: a layer of it all around will do.
+        near = np.pad(_in_box(least, lattice) < MARGIN * threshold, 1, constant_values=True)
+        starts = [nodes[part.start] for nodes, part in zip(_nodes(lattice), _box(lattice), strict=True)]
+        origin = np.array(starts) - gridding.SPACING
+        step = 1
+        while near.size / step**near.ndim > most_cells:
+            step += 1
+        side = step * gridding.SPACING
+        distances = distance_transform_edt(~_by_blocks(near, step, np.any), sampling=side)
+        # Nodes of a block stand for what is around them, and the row for its own block: a diagonal each, at
+        # most.
+        slack = side * math.sqrt(near.ndim)
+        return cls(lattice, origin - 0.5 * gridding.SPACING, side, distances <= reach + slack)
+
+    def holds(self, points: FloatArray) -> BoolArray:
+        """Tell which of variables × rows, in the coordinates of the lattice, are within reach."""
+        blocks = np.floor((points - self.corner[:, None]) / self.side)
+        limits = np.array(self.near.shape)[:, None] - 1
+        blocks = np.clip(np.nan_to_num(blocks), 0, limits).astype(np.int64)
+        found: BoolArray = self.near[tuple(blocks)]
+        return found | ~self.lattice.grid.covers(points)
+
+    def estimated_rows(self, table: RowTable) -> float:
+        """Return about how many rows are within reach, from what they left on the lattice."""
+        there = _in_box(table.windows, self.lattice)
+        step = round(self.side / gridding.SPACING)
+        blocks = _by_blocks(np.pad(there, 1), step, np.sum)
+        return table.rows - _rows_of(float(blocks[~self.near].sum()), there.ndim)
+
+
+def rows_at(table: RowTable, nodes: BoolArray) -> float:
+    """Return about how many rows lie at some nodes of the grid, from what they left on it."""
+    return _rows_of(float(table.windows[nodes].sum()), len(table.lattice.low))
+
+
+def _rows_of(windows: float, d: int) -> float:
+    """Return how many rows have windows that add up to this."""
+    return windows / float(gridding.transform(np.zeros(1))[0]) ** d
+
+
+def _nodes(lattice: Lattice) -> list[FloatArray]:
+    """Return the nodes of the grid along every variable."""
+    return [lattice.nodes[axis] for axis in lattice.grid.axes]
+
+
+def _box(lattice: Lattice) -> list[slice]:
+    """Return which nodes lie in the box, at least one along every variable."""
+    parts = []
+    for nodes, low, high in zip(_nodes(lattice), lattice.low, lattice.high, strict=True):
+        first, end = np.searchsorted(nodes, [low, high])
+        parts.append(slice(first, max(end, first + 1)))
+    return parts
+
+
+def _in_box(values: FloatArray, lattice: Lattice) -> FloatArray:
+    """Return what an array of the grid holds in the box, with as many axes as there are variables."""
+    return values.reshape([values.shape[axis] for axis in lattice.grid.axes])[tuple(_box(lattice))]
+
+
+def _by_blocks(values: Any, step: int, reduction: Any) -> Any:
+    """Reduce blocks of `step` cells along every axis to one value each."""
+    if step == 1:
+        return values
+    padded = np.pad(values, [(0, -size % step) for size in values.shape], mode="edge")
+    shape = [part for size in padded.shape for part in (size // step, step)]
+    return reduction(padded.reshape(shape), axis=tuple(range(1, 2 * values.ndim, 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Extent:
+    """What of a table is kept.
+
+    Attributes
+    ----------
+    threshold
+        The least sum that is read from the table.
+    box
+        Where there are such sums.
+    outskirts
+        Tells which rows are outposts.
+    """
+
+    threshold: float
+    box: Grid
+    outskirts: Outskirts
+
+    @classmethod
+    def of(
+        cls,
+        table: RowTable,
+        coefficients_error: float,
+        rows_error: float,
+        outposts: Callable[[Outskirts], float] | None = None,
+    ) -> Extent:
+        """Choose how far a table reaches.
+
+        Parameters
+        ----------
+        table
+            Of all rows, in coordinates in which kernels are standard normals.
+        coefficients_error, rows_error
+            How far sums may be off because coefficients are rounded, and because rows are no outposts.
+        outposts
+            Says how many outposts there would be in all; if it is None, that is estimated from the table.
+        """
+        lattice, rows = table.lattice, table.rows
+        sums, threshold = table.sums(lattice.whitener), spectral.THRESHOLD * rows
+        least_sums = least_around(sums, lattice, threshold)
+        rings = Rings.of(table.spectrum(lattice.whitener), lattice.grid)
+
+        def bytes_at(threshold: float) -> float:
+            share = box_of(sums, lattice, threshold).cells / lattice.grid.cells
+            return rings.bytes(coefficients_error * threshold, share)
+
+        def outskirts_at(threshold: float, **settings: int) -> Outskirts:
+            reach = reach_of(rows, threshold, rows_error)
+            return Outskirts.of(lattice, least_sums, threshold, reach, **settings)
+
+        def outposts_at(threshold: float) -> tuple[float, bool]:
+            """Return how many there would be, and whether adding them up would take long."""
+            outskirts = outskirts_at(threshold, most_cells=COARSE_CELLS)
+            estimated = outskirts.estimated_rows(table)
+            slow = rows_at(table, sums < threshold) / rows * estimated > MOST_PAIRS
+            return (estimated if outposts is None else outposts(outskirts)), slow
+
+        size = bytes_at(threshold)
+        if size > SMALL:
+            fewest, _ = outposts_at(threshold)
+            cost = size + BYTES_AN_OUTPOST * fewest
+            while size > SMALL:
+                size = bytes_at(RAISE * threshold)
+                count, slow = outposts_at(RAISE * threshold)
+                raised = size + BYTES_AN_OUTPOST * count
+                if slow or raised >= cost or count > MORE_OUTPOSTS * fewest:
+                    break
+                threshold, cost = RAISE * threshold, raised
+        return cls(threshold, box_of(sums, lattice, threshold), outskirts_at(threshold))
+
+
+def box_of(sums: FloatArray, lattice: Lattice, threshold: float) -> Grid:
+    """Return the box of the nodes at which sums are large enough; of the greatest one if none are."""
+    found = sums >= min(threshold, float(sums.max()))
+    low, high = np.empty(len(lattice.low)), np.empty(len(lattice.low))
+    for k, axis in enumerate(lattice.grid.axes):
+        others = tuple(other for other in range(found.ndim) if other != axis)
+        there = lattice.nodes[axis][found.any(axis=others)]
+        low[k], high[k] = max(there[0], lattice.low[k]), min(there[-1], lattice.high[k])
+    return gridding.rounded(low, high, lattice.grid.reach)
+
+
+# ----------------------------------------------------------------------------------------------------
+# How compact kernels are made of rows: which tables and outposts are kept, and how exactly.
+
 
 FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
 MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
@@ -126,10 +369,10 @@ def assemble(
 def extent_beside(points: FloatArray, kept: BoolArray, tolerance: float) -> Extent | None:
     """Choose what of a table is kept, given the outposts that there are anyway; None if it does not fit."""
     d, rows = points.shape
-    if d > engine.DIMENSIONS:
+    if d > spectral.DIMENSIONS:
         return None
-    box = box_around(points, engine.THRESHOLD * rows)
-    if box.cells > boxes.MAX_CELLS:
+    box = box_around(points, spectral.THRESHOLD * rows)
+    if box.cells > gridding.MAX_CELLS:
         return None
     table = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
     return extent_of(table, tolerance, lambda found: float(np.count_nonzero(found.holds(points) | kept)))
@@ -155,13 +398,13 @@ def box_around(points: FloatArray, threshold: float) -> Grid:
     Beyond a box that ends earlier everything counts as outskirts, which makes for more outposts.
     """
     beyond = math.sqrt(2.0 * math.log(max(1.0, 1.0 / threshold)))
-    whole = boxes.rounded(points.min(axis=1) - beyond, points.max(axis=1) + beyond, engine.REACH)
+    whole = gridding.rounded(points.min(axis=1) - beyond, points.max(axis=1) + beyond, spectral.REACH)
     if whole.cells <= COMFORTABLE_CELLS:
         return whole
     # The unit does not matter, only that a rank costs next to nothing.
-    cut, _ = boxes.cheapest_grid(points, engine.REACH, cell_cost=BYTES_A_CELL, row_cost=BYTES_A_ROW)
-    wider = boxes.rounded(cut.low - beyond, cut.high + beyond, engine.REACH)
-    return wider if wider.cells <= boxes.MAX_CELLS else boxes.rounded(cut.low, cut.high, engine.REACH)
+    cut, _ = gridding.cheapest_grid(points, spectral.REACH, cell_cost=BYTES_A_CELL, row_cost=BYTES_A_ROW)
+    wider = gridding.rounded(cut.low - beyond, cut.high + beyond, spectral.REACH)
+    return wider if wider.cells <= gridding.MAX_CELLS else gridding.rounded(cut.low, cut.high, spectral.REACH)
 
 
 def grain_of(tolerance: float) -> float:

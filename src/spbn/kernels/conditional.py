@@ -13,22 +13,32 @@ however far the parents are from the training rows.
 from __future__ import annotations
 
 import math
+from abc import ABC
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, final
 
 import numpy as np
 
+from spbn import kernels
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, frozen
-from spbn._base.jit import compiled
-from spbn._base.threads import available_threads
+from spbn._base.files import ArrayWriter
+from spbn._base.jit import available_threads, compiled
+from spbn.kernels.estimates import Spans
+from spbn.kernels.exact import FEWEST_PAIRS, UNDERFLOW, log_density_of_whitened
+from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, scales_adder, workspace
+from spbn.kernels.multiscale import SCALES, SPARSE
+from spbn.kernels.spectral import DIMENSIONS
 from spbn.numerics.gaussian import log_mass as log_mass_of
 from spbn.numerics.gaussian import mass as mass_of
+from spbn.numerics.moments import centre_of
 
 #: Below this log-density of the parents, the difference of two log-densities loses
 #: digits that matter, and `conditional_log_density` has to be used.
 FAR = -1e6
 PAIRS_A_CALL = 4e6  # some 0.1 s: how long an interrupt may have to wait
-FEWEST_PAIRS = 1e4  # some 0.2 ms: waking up a thread for less does not pay
+LEAST_PAIRS = 1e4  # some 0.2 ms: waking up a thread for less does not pay
 #: Kernels are left out if their squared distance exceeds that of the nearest by so much that their weight is
 #: below 1e-18; and, of the probability of an interval, those that lie so many standard deviations outside,
 #: unless that probability is small itself.
@@ -72,7 +82,7 @@ def conditional_density_and_cdf(train: FloatArray, queries: FloatArray) -> tuple
     quickest way to both for single queries, up to some thousand kernels.
     """
     density, below = np.empty(queries.shape[1]), np.empty(queries.shape[1])
-    if train.shape[1] * queries.shape[1] < FEWEST_PAIRS:
+    if train.shape[1] * queries.shape[1] < LEAST_PAIRS:
         _density_and_cdf(0, queries.shape[1], frozen(train), frozen(queries), density, below)
     else:
         in_parts(_density_and_cdf, train, queries, density, below)
@@ -113,7 +123,7 @@ def in_parts(function: Callable[..., None], train: FloatArray, queries: FloatArr
     rows, asked = train.shape[1], queries.shape[1]
     threads = available_threads()
     share = min(PAIRS_A_CALL / max(1, rows), asked / (CALLS_A_THREAD * threads.count))
-    step = math.ceil(max(FEWEST_PAIRS / max(1, rows), share, 1.0))
+    step = math.ceil(max(LEAST_PAIRS / max(1, rows), share, 1.0))
     threads.run(function, [(first, min(first + step, asked), *arrays) for first in range(0, asked, step)])
 
 
@@ -308,3 +318,329 @@ def _excess(train: FloatArray, queries: FloatArray, i: int, j: int, base: int) -
         a, b, x = train[k, j], train[k, base], queries[k, i]
         excess += (b - a) * ((x - a) + (x - b))
     return excess
+
+
+# ----------------------------------------------------------------------------------------------------
+# Sums of Gaussians with one bandwidth matrix, and what they say of the last variable given those before it.
+#
+# `Kernels` is what a density asks of them, whether they keep their rows (`WhitenedKernels`, of which a kernel
+# density estimate is one) or tables instead (`compressed`). Queries are variables × rows in data coordinates
+# parents first and the child last.
+
+
+PAIRS_TOGETHER = 1e7  # beyond which other engines make up for two passes over the kernels
+
+
+class Kernels(Protocol):
+    """The kernels of a conditional density, with their rows or without."""
+
+    @property
+    def rows(self) -> int:
+        """Number of kernels."""
+
+    @property
+    def bandwidth(self) -> FloatArray:
+        """The covariance matrix of a kernel."""
+
+    def conditional_log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it."""
+
+    def conditional_cdf(self, queries: FloatArray) -> FloatArray:
+        """Return P(last variable ≤ x | those before it)."""
+
+    def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both."""
+
+    def log_mass(self, parents: FloatArray, low: float, high: float) -> FloatArray:
+        """Return the log-probability of an interval of the last variable, for every column of parents."""
+
+    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a value of the last variable for every column of parents."""
+
+    def draw_between(
+        self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw a value of the last variable in an interval, for every column of parents."""
+
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the kernels as plain data."""
+
+
+class ScaledKernels(Protocol):
+    """Kernels at several scales: with `SCALES` times one bandwidth matrix."""
+
+    def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it: scales × queries."""
+
+    def at_scale(self, k: int) -> Kernels:
+        """Return the kernels of one of the scales."""
+
+
+class WhitenedKernels(ABC):
+    """Kernels on rows, in coordinates in which each is a standard normal.
+
+    The whitener is lower triangular, so the first few whitened coordinates belong to the first few
+    variables: to the parents, where the child comes last.
+    """
+
+    #: What is subtracted, so that large offsets cost no digits.
+    centre: FloatArray
+    #: The inverse Cholesky factor of the bandwidth matrix.
+    whitener: FloatArray
+    #: The training rows, centred and whitened: variables × rows.
+    coordinates: FloatArray
+    #: How sums are computed (see `spbn.kernels`).
+    engine: str
+
+    def whitened(self, queries: FloatArray) -> FloatArray:
+        """Put queries of the first few variables, or of all, into the coordinates of the rows."""
+        d = len(queries)
+        return np.ascontiguousarray(self.whitener[:d, :d] @ (queries - self.centre[:d]))
+
+    def log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of rows of the first few variables, or of all."""
+        return self._log_density(self.whitened(queries))
+
+    def conditional_log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it."""
+        if is_few(self.coordinates.shape, queries.shape[1], self.engine):
+            found = few_log_densities(self._frame, self._frozen_rows, queries)
+            if found is not None:
+                return found
+        whitened = self.whitened(queries)
+        joint = self._log_density(whitened)
+        if len(queries) == 1:
+            return joint
+
+        def directly(far: BoolArray) -> FloatArray:
+            rows = conditional_log_density(self.coordinates, np.ascontiguousarray(whitened[:, far]))
+            return rows + math.log(self.whitener[-1, -1])
+
+        return quotient(joint, self._log_density(whitened[:-1]), directly)
+
+    def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it: scales × queries."""
+        if is_few(self.coordinates.shape, queries.shape[1], self.engine):
+            found = few_log_densities_by_scale(self._frame, self._frozen_rows, queries)
+            if found is not None:
+                return found
+        whitened = self.whitened(queries)
+        joint = self._log_density_by_scale(whitened)
+        if len(queries) == 1:
+            return joint
+        parents = self._log_density_by_scale(whitened[:-1])
+        out = np.empty_like(joint)
+        for k, scale in enumerate(SCALES):
+            width = math.sqrt(scale)
+
+            def directly(far: BoolArray, width: float = width) -> FloatArray:
+                asked = np.ascontiguousarray(whitened[:, far] / width)
+                rows = conditional_log_density(self.coordinates / width, asked)
+                return rows + math.log(self.whitener[-1, -1] / width)
+
+            out[k] = quotient(joint[k], parents[k], directly)
+        return out
+
+    def _log_density_by_scale(self, whitened: FloatArray) -> FloatArray:
+        d, rows = len(whitened), self.coordinates.shape[1]
+        points = np.concatenate([self.coordinates[:d], whitened], axis=1)
+        span = Spans(np.array([[rows, points.shape[1], 0, rows, 0, 0]]))
+        columns, whiteners = np.arange(d)[None], np.eye(d)[None, None]
+        density = kernels.log_density_by_scale(points, columns, whiteners, span, engine=self.engine)
+        return density[0, :, rows:] + self._log_volumes[d - 1]
+
+    def conditional_cdf(self, queries: FloatArray) -> FloatArray:
+        """Return P(last variable ≤ x | those before it)."""
+        return conditional_cdf(self.coordinates, self.whitened(queries))
+
+    def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the log-density of the last variable given those before it, and P(it ≤ x | those)."""
+        whitened = self.whitened(queries)
+        if self.coordinates.shape[1] * queries.shape[1] > PAIRS_TOGETHER:
+            return self.conditional_log_density(queries), conditional_cdf(self.coordinates, whitened)
+        density, below = conditional_density_and_cdf(self.coordinates, whitened)
+        return density + math.log(self.whitener[-1, -1]), below
+
+    def choose_rows(self, parents: FloatArray, uniforms: FloatArray) -> IntArray:
+        """Draw a training row for every column of parents, weighted by its kernel there."""
+        queries = np.vstack([self.whitened(parents), np.zeros(parents.shape[1])])
+        return choose_rows(self.coordinates, queries, uniforms)
+
+    def choose_rows_between(
+        self, parents: FloatArray, low: float, high: float, uniforms: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Draw a training row for every column of parents, weighted by its kernel in an interval.
+
+        Also returns the log-probability of the interval.
+        """
+        lows, highs = self.whitened_ends(parents, low, high)
+        return choose_rows_between(
+            self.coordinates, np.vstack([self.whitened(parents), lows]), highs, uniforms
+        )
+
+    def whitened_ends(self, parents: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+        """Put the ends of an interval of the last variable into the coordinates of the rows."""
+        *slopes, precision = self.whitener[-1]
+        shift = np.asarray(slopes) @ (parents - self.centre[:-1])
+        # Not by `whitened`: an infinite end times a zero of the whitener is not a number.
+        return precision * (low - self.centre[-1]) + shift, precision * (high - self.centre[-1]) + shift
+
+    def _log_density(self, whitened: FloatArray) -> FloatArray:
+        d, rows = len(whitened), self.coordinates.shape[1]
+        log_volume = self._log_volumes[d - 1]
+        if kernels.is_exact(d, whitened.shape[1], rows, self.engine):
+            return log_density_of_whitened(self.coordinates[:d], whitened) + log_volume
+        points = np.concatenate([self.coordinates[:d], whitened], axis=1)
+        spans = Spans(np.array([[rows, points.shape[1], 0, rows, 0, 0]]))
+        density = kernels.log_density(
+            points, np.arange(d)[None], np.eye(d)[None, None], spans, engine=self.engine
+        )
+        return density[0, rows:] + log_volume
+
+    @cached_property
+    def _frame(self) -> FloatArray:
+        """Centre and whitener side by side."""
+        return frozen(np.hstack([self.centre, self.whitener]))
+
+    @cached_property
+    def _frozen_rows(self) -> FloatArray:
+        return frozen(self.coordinates)
+
+    @cached_property
+    def _log_volumes(self) -> list[float]:
+        """Log-determinants of the leading blocks of the whitener."""
+        return np.log(np.diagonal(self.whitener)).cumsum().tolist()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PreparedKernels(WhitenedKernels):
+    """Kernels on rows that have been whitened before."""
+
+    centre: FloatArray
+    whitener: FloatArray
+    coordinates: FloatArray
+    engine: str = "auto"
+
+    @classmethod
+    def of(cls, points: FloatArray, whitener: FloatArray, engine: str) -> PreparedKernels:
+        """Centre and whiten variables × rows."""
+        centre = centre_of(points)
+        return cls(centre, whitener, np.ascontiguousarray(whitener @ (points - centre)), engine)
+
+
+# ----------------------------------------------------------------------------------------------------
+# A few queries of prepared kernels: the log-density of a child given its parents, in one compiled call.
+#
+# Where rows are scored one by one, the sums are the least of the work: most of it would be calls and small
+# arrays. Here whitening, the sums of all variables, those of the parents and their quotient are one call. The
+# loop over pairs is that of `adding`, so the sums are those of `exact` and `multiscale`.
+
+
+_WIDE_TO_BASE_2 = 0.5 * TO_BASE_2  # for the widest scale
+
+
+def is_few(shape: tuple[int, ...], asked: int, engine: str) -> bool:
+    """Tell whether queries of kernels, variables × rows, are few enough for this, and an engine allows it."""
+    d, rows = shape
+    return asked <= TILE and asked * rows < FEWEST_PAIRS and (engine != "spectral" or d > DIMENSIONS)
+
+
+def few_log_densities(frame: FloatArray, train: FloatArray, queries: FloatArray) -> FloatArray | None:
+    """Return the log-density of the last variable given those before it; None if a query is too far out.
+
+    Parameters
+    ----------
+    frame
+        Variables × (centre and a row of the whitener), of the training rows' coordinates; frozen.
+    train
+        Whitened training rows, variables × rows; frozen.
+    queries
+        Variables × queries, in the coordinates of the data.
+    """
+    d, rows = train.shape
+    offsets = np.array([_offset(frame, rows)])
+    out = np.empty((1, queries.shape[1]))
+    adders = (adder(d), adder(max(1, d - 1)))
+    work = (workspace(d), workspace(max(1, d - 1)))
+    near = _quotients(*adders, frozen(queries), frame, train, TO_BASE_2, UNDERFLOW, 0, offsets, *work, out)
+    return out[0] if near else None
+
+
+def few_log_densities_by_scale(
+    frame: FloatArray, train: FloatArray, queries: FloatArray
+) -> FloatArray | None:
+    """Do the same at every scale: scales × queries."""
+    d, rows = train.shape
+    offsets = _offset(frame, rows) - 0.5 * np.log(SCALES)
+    out = np.empty((len(SCALES), queries.shape[1]))
+    adders = (scales_adder(d), scales_adder(max(1, d - 1)))
+    work = (workspace(d, sums=len(SCALES)), workspace(max(1, d - 1), sums=len(SCALES)))
+    least = SPARSE * rows
+    near = _quotients(
+        *adders, frozen(queries), frame, train, _WIDE_TO_BASE_2, least, SCALES.index(1.0), offsets, *work, out
+    )
+    return out if near else None
+
+
+def _offset(frame: FloatArray, rows: int) -> float:
+    """Return what to add to the logarithm of a quotient of sums, or of a sum if there are no parents."""
+    log_rows = math.log(rows) if len(frame) == 1 else 0.0
+    return math.log(frame[-1, -1]) - 0.5 * LOG_2PI - log_rows
+
+
+@compiled()
+def _quotients(
+    adder: int,
+    below_adder: int,
+    queries: FloatArray,
+    frame: FloatArray,
+    train: FloatArray,
+    unit: float,
+    least: float,
+    checked: int,
+    offsets: FloatArray,
+    work: FloatArray,
+    below: FloatArray,
+    out: FloatArray,
+) -> bool:
+    """Put the logarithms of quotients, scales × queries; or stop and say so if a sum is too small.
+
+    Parameters
+    ----------
+    unit
+        What coordinates are multiplied by.
+    least, checked
+        What a sum must exceed, and at which of the scales.
+    work, below
+        Workspaces of all variables and of the parents, with zeros.
+    """
+    d, asked = queries.shape
+    for i in range(asked):
+        for k in range(d):
+            z = 0.0
+            for m in range(k + 1):
+                z += frame[k, 1 + m] * (queries[m, i] - frame[m, 0])
+            work[k, i] = z * unit
+            if k < d - 1:
+                below[k, i] = z * unit
+    for first in range(0, train.shape[1], BLOCK):
+        width = min(BLOCK, train.shape[1] - first)
+        for k in range(d):
+            for j in range(width):
+                work[d + k, j] = train[k, first + j] * unit
+            if k < d - 1:
+                for j in range(width):
+                    below[d - 1 + k, j] = work[d + k, j]
+        add_block(adder, work, d, width, asked)  # type: ignore[call-arg]
+        if d > 1:
+            add_block(below_adder, below, d - 1, width, asked)
+    for i in range(asked):
+        if not work[2 * d + checked, i] > least or (d > 1 and not below[2 * d - 2 + checked, i] > least):
+            return False
+        for s in range(len(out)):
+            log_sum = math.log(work[2 * d + s, i])
+            if d > 1:
+                log_sum -= math.log(below[2 * d - 2 + s, i])
+            out[s, i] = log_sum + offsets[s]
+    return True

@@ -20,8 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
-from spbn._base.jit import CONTRACT, compiled
-from spbn._base.threads import available_threads
+from spbn._base.jit import CONTRACT, available_threads, compiled
 from spbn.kernels.estimates import Estimate, Spans
 from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, workspace
 

@@ -17,8 +17,7 @@ import math
 import numpy as np
 
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
-from spbn._base.jit import CONTRACT, REORDER, compiled
-from spbn._base.threads import available_threads
+from spbn._base.jit import CONTRACT, REORDER, available_threads, compiled
 from spbn.kernels.estimates import Spans
 from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, add_block, exp2_negative, scales_adder, workspace
 

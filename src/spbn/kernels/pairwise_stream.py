@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spbn._base.arrays import LOG_2, BoolArray, FloatArray, IntArray, frozen
-from spbn._base.jit import REORDER, compiled
-from spbn._base.threads import available_threads
+from spbn._base.jit import REORDER, available_threads, compiled
 from spbn.kernels.estimates import whitened
 from spbn.kernels.inner_loop import BLOCK, TO_BASE_2, add_block, adder, exp2_negative, workspace
 from spbn.kernels.pruned import sorted_into_leaves

@@ -23,8 +23,7 @@ import math
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.jit import CONTRACT, REORDER, compiled
-from spbn._base.threads import Threads, available_threads
+from spbn._base.jit import CONTRACT, REORDER, Threads, available_threads, compiled
 from spbn.kernels.estimates import Estimate, Group, Spans, grouped, whitened
 from spbn.kernels.exact import exact_rows
 from spbn.kernels.inner_loop import BLOCK, TO_BASE_2, add_block, adder, exp2_negative, workspace

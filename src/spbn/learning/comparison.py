@@ -15,7 +15,7 @@ import pandas as pd
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
-from spbn._base.progress import counting_progress
+from spbn._base.display import counting_progress
 from spbn.dask.client import executor_for, require_client
 from spbn.errors import ArgumentError, setting
 from spbn.learning.learn import learn_network

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, cast
 
-from spbn._base.progress import search_progress
+from spbn._base.display import search_progress
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, Notes, describe_work, resume

@@ -33,7 +33,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import IntArray, Seed, generator
 from spbn._base.checks import is_number, refuse, whole
-from spbn._base.progress import counting_progress
+from spbn._base.display import counting_progress
 from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
 from spbn.io.checkpoint import Checkpoint, describe_work

@@ -26,9 +26,9 @@ from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refus
 from spbn.errors import FitError, quoted
 from spbn.kernels.compressed import CompactKernels, CompactScales
 from spbn.kernels.compression import compact_scales
+from spbn.kernels.conditional import ScaledKernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
-from spbn.kernels.whitened import ScaledKernels
 from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
 from spbn.nodes.ckde import CKDE, compact_kernels_from_record, compact_kernels_of, require_few_dimensions
 from spbn.nodes.ckde import NODE_TYPE as KERNELS

@@ -18,10 +18,10 @@ from spbn.errors import FitError, ModelFileError, SpbnError, quoted
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.compression import compact_kernels
+from spbn.kernels.conditional import Kernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.spectral import DIMENSIONS, THRESHOLD
 from spbn.kernels.spectral.coefficients import Coefficients
-from spbn.kernels.whitened import Kernels
 from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import LinearGaussian

@@ -14,9 +14,9 @@ from spbn._base.arrays import FloatArray, IntArray, Seed, generator, require_cou
 from spbn._base.files import ArrayWriter
 from spbn.errors import ArgumentError, FitError, quoted, setting
 from spbn.kernels import estimates as bandwidths
+from spbn.kernels.conditional import WhitenedKernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
-from spbn.kernels.whitened import WhitenedKernels
 from spbn.numerics import gaussian
 from spbn.numerics.gaussian import draw_between
 from spbn.numerics.moments import centre_of

@@ -17,7 +17,7 @@ from spbn.nodes.base import CPD, Appearance, Description, NodeType
 from spbn.nodes.regions import Region, require_interval
 from spbn.nodes.scorers import LinearScorer
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
-from spbn.numerics.regression import residual_directions
+from spbn.numerics.moments import residual_directions
 from spbn.rows.store import FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table

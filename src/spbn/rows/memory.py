@@ -29,7 +29,7 @@ from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
 from spbn.numerics import gaussian
 from spbn.numerics.mixture_weights import log_mixture, mixing_weights
-from spbn.numerics.regression import ILL_CONDITIONED, MomentStack, log_likelihoods, residual_directions
+from spbn.numerics.moments import ILL_CONDITIONED, MomentStack, log_likelihoods, residual_directions
 from spbn.rows.families import Configurations, FamilyBatch, VariableSet
 from spbn.rows.partition import Partition
 from spbn.rows.store import Columns, FamilyCounts, FitSettings, Part, RowStore, Scorer

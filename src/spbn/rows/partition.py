@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.kernels.estimates import Spans
-from spbn.numerics.moments import Moments, centre_of, leave_one_out, moments_of_spans
-from spbn.numerics.regression import MomentStack
+from spbn.numerics.moments import Moments, MomentStack, centre_of, leave_one_out, moments_of_spans
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 

@@ -26,8 +26,7 @@ from spbn.errors import FitError
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.estimates import BandwidthRule
-from spbn.numerics.moments import Moments
-from spbn.numerics.regression import MomentStack
+from spbn.numerics.moments import Moments, MomentStack
 from spbn.rows.families import Configurations, FamilyBatch
 from spbn.tables.table import Table, Variable
 

@@ -12,8 +12,7 @@ from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, argument, quoted
 from spbn.nodes.base import NodeType
 from spbn.nodes.families import FamilyScorer
-from spbn.numerics.moments import Moments
-from spbn.numerics.regression import log_pivots
+from spbn.numerics.moments import Moments, log_pivots
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition

@@ -20,8 +20,7 @@ import numpy.typing as npt
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.checks import refuse, whole
 from spbn.errors import ArgumentError, KnowledgeError, argument, in_python, quoted, setting
-from spbn.graphs.dag import DAG, Arc
-from spbn.graphs.knowledge import REQUIRED_ARCS, Knowledge
+from spbn.graphs.dag import DAG, REQUIRED_ARCS, Arc, Knowledge
 from spbn.nodes.base import NodeType, impossible_arcs, place_of, refusal, refuse_impossible, registered
 from spbn.rows.families import FamilyBatch
 from spbn.scores.base import Score

@@ -28,11 +28,10 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.checks import fraction, is_whole, refuse
+from spbn._base.display import stage_progress
 from spbn._base.jit import compiled
-from spbn._base.progress import stage_progress
 from spbn.errors import ArgumentError, argument
-from spbn.graphs.dag import PDAG, Arc
-from spbn.graphs.knowledge import Knowledge
+from spbn.graphs.dag import PDAG, Arc, Knowledge
 from spbn.graphs.orientation import Triple, meek, reaches, unshielded_triples
 from spbn.independence.base import IndependenceTest
 from spbn.nodes.base import impossible_arcs, refuse_impossible

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from spbn import io
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
 from spbn._deprecated import renamed
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
-from spbn.io import model
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
@@ -322,12 +322,12 @@ class DynamicNetwork:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
-        model.save(self, path)
+        io.save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> DynamicNetwork:
         """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
-        network = model.load(path)
+        network = io.load(path)
         if not isinstance(network, DynamicNetwork):
             raise ModelFileError(
                 f"{os.fspath(path)} holds a network that is not dynamic: read it with "
@@ -410,7 +410,7 @@ class DynamicNetwork:
             return None
 
 
-model.register("dynamic", DynamicNetwork.from_record)
+io.register("dynamic", DynamicNetwork.from_record)
 
 
 def _last_runs(runs: Runs) -> list[int]:

@@ -21,8 +21,7 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.errors import ArgumentError
-from spbn.kernels.spectral.boxes import Grid
-from spbn.kernels.spectral.gridding import ComplexArray
+from spbn.kernels.spectral.gridding import ComplexArray, Grid
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity, readable
 
 #: Cutoffs that a table can have, in radians per width of a kernel. A box may need a grid of many cells, and

@@ -38,13 +38,12 @@ from functools import cache, cached_property, reduce
 import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, frozen
-from spbn._base.jit import REORDER, compiled
-from spbn._base.threads import available_threads
+from spbn._base.jit import REORDER, available_threads, compiled
 from spbn.errors import ArgumentError
+from spbn.kernels import spectral
 from spbn.kernels.estimates import whitened
-from spbn.kernels.spectral import boxes, engine, gridding
-from spbn.kernels.spectral.boxes import Grid
-from spbn.kernels.spectral.gridding import DEGREE, WIDTH, ComplexArray, stencil, wrapped
+from spbn.kernels.spectral import gridding
+from spbn.kernels.spectral.gridding import DEGREE, WIDTH, ComplexArray, Grid, stencil, wrapped
 from spbn.numerics.moments import centre_of
 
 ROWS_AT_A_TIME = 1 << 18  # so that no loop keeps an interrupt waiting for long
@@ -77,12 +76,12 @@ class Lattice:
 
     def __post_init__(self) -> None:
         d = len(self.whitener)
-        if not 1 <= d <= engine.DIMENSIONS:
-            raise ArgumentError(f"tables have 1 to {engine.DIMENSIONS} dimensions. Got {d}.")
-        if self.grid.cells > boxes.MAX_CELLS:
+        if not 1 <= d <= spectral.DIMENSIONS:
+            raise ArgumentError(f"tables have 1 to {spectral.DIMENSIONS} dimensions. Got {d}.")
+        if self.grid.cells > gridding.MAX_CELLS:
             raise ArgumentError(
-                f"the table would need {self.grid.cells:.2g} cells, and at most {boxes.MAX_CELLS:.2g} fit: "
-                f"use a smaller box or a wider kernel."
+                f"the table would need {self.grid.cells:.2g} cells, and at most {gridding.MAX_CELLS:.2g} "
+                f"fit: use a smaller box or a wider kernel."
             )
 
     @classmethod
@@ -95,7 +94,7 @@ class Lattice:
     @cached_property
     def grid(self) -> Grid:
         """The grid."""
-        return Grid(self.low, self.high, engine.REACH * self.widest)
+        return Grid(self.low, self.high, spectral.REACH * self.widest)
 
     @property
     def without_last(self) -> Lattice:
@@ -288,7 +287,7 @@ class TabledDensity:
         return out
 
     def log_density(
-        self, points: FloatArray, *, threshold: float = engine.THRESHOLD
+        self, points: FloatArray, *, threshold: float = spectral.THRESHOLD
     ) -> tuple[FloatArray, BoolArray]:
         """Return the log-density of variables × rows, and which of them keep the promise.
 
