@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help demo test test-fast check docs tutorials quick format bench fuzz mutants clean
+.PHONY: help setup demo test test-fast check docs tutorials quick format bench fuzz mutants clean
 
 # The paper's data, in the layout of its authors' repository.
 DATA ?= ../shared/paper-data
@@ -14,6 +14,7 @@ ANOMALIES ?= ../shared/anomaly-data
 HYBRID ?= ../shared/hybrid-data
 
 help:
+	@echo "make setup   install all that the other targets need, but the benchmarks' peers, into .venv"
 	@echo "make demo    learn the paper's synthetic network, compare it with the published figures, write a report"
 	@echo "make test    run the tests"
 	@echo "make test-fast run those that are not slow and need no browser or workers"
@@ -26,6 +27,8 @@ help:
 	@echo "make fuzz    try odd tables and damaged files for a minute; SECONDS=... and SEED=... change that"
 	@echo "make mutants break the library in many places, and check that the tests notice; ONLY=... selects some"
 	@echo "make clean   remove .venv and everything else that was built"
+
+setup: $(STAMPS)/docs
 
 demo: $(STAMPS)/demo
 	$(BIN)/spbn demo
@@ -96,9 +99,10 @@ $(STAMPS)/dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot]"
 	mkdir -p $(STAMPS) && touch $@
 
-$(STAMPS)/docs: $(STAMPS)/dev
+# With the docs come the developer tools, in one go.
+$(STAMPS)/docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot,docs]"
-	touch $@
+	mkdir -p $(STAMPS) && touch $(STAMPS)/dev $@
 
 # PyBNesian reaches the processor through OpenCL: Debian has a driver in pocl-opencl-icd.
 $(STAMPS)/bench: $(STAMPS)/dev

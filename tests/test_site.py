@@ -2,6 +2,7 @@
 
 import html
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -21,7 +22,12 @@ ANCHOR = re.compile(r"\b(?:id|name)=[\"']?([^\"' >]+)")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder with the site. Strict: an unknown name or a page that is not in the menu is an error."""
+    """The folder with the site, as ``make docs`` has just built it where SPBN_SITE says so.
+
+    Strict: an unknown name or a page that is not in the menu is an error.
+    """
+    if built := os.environ.get("SPBN_SITE"):
+        return Path(built)
     for module in ("mkdocs", "material", "mkdocstrings"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"needs {module}: pip install 'spbn[docs]'")

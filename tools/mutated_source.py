@@ -99,6 +99,11 @@ class Source:
         return {path: (self.root / path).read_text() for path in self.modules}
 
     @cached_property
+    def imports(self) -> dict[Path, set[str]]:
+        """The names of modules that every module imports."""
+        return {path: _imported(text) for path, text in self.texts.items()}
+
+    @cached_property
     def parts(self) -> dict[str, list[Part]]:
         """Functions and classes by their qualified names; what is outside of them has no name."""
         found: dict[str, list[Part]] = {}
@@ -171,12 +176,11 @@ def _parts(path: Path, text: str) -> Iterator[Part]:
 
 def users_of(module: Path, source: Source) -> list[Path]:
     """Return the modules that import a module, or import one that does."""
-    imports = {path: _imported(text) for path, text in source.texts.items()}
     users: list[Path] = []
     new = [module]
     while new:
         name = ".".join(new.pop().with_suffix("").parts[1:]).removesuffix(".__init__")
-        for path, imported in imports.items():
+        for path, imported in source.imports.items():
             if name in imported and path not in users and path != module:
                 users.append(path)
                 new.append(path)

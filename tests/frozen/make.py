@@ -17,6 +17,7 @@ import argparse
 import json
 import sys
 import tempfile
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,12 +43,19 @@ def platform():
     return {"features": " ".join(features), **{name: version(name) for name in packages}}
 
 
+@cache
+def _folder():
+    """Return a folder with tables and their models, which is there as long as the process."""
+    folder = tempfile.TemporaryDirectory()
+    commands.prepare(Path(folder.name))
+    return folder
+
+
 def made(group, names):
     """Return the documents of some cases."""
     if group == "commands":
-        with tempfile.TemporaryDirectory() as folder:
-            commands.prepare(Path(folder))
-            return {name: commands.document(name, Path(folder)) for name in names}
+        folder = Path(_folder().name)
+        return {name: commands.document(name, folder) for name in names}
     make = {"searches": searches.document, "saved": saved.document, "kept": saved.answers}[group]
     return {name: make(name) for name in names}
 
@@ -69,11 +77,7 @@ def main():
     parser.add_argument("group", nargs="?", choices=[*GROUPS], help="default: all")
     parser.add_argument("case", nargs="*", help="default: all of the group")
     parser.add_argument("--files", action="store_true", help="write the kept files, too")
-    parser.add_argument("--print", action="store_true", help="print the cases, and write nothing")
     chosen = parser.parse_args()
-    if chosen.print:
-        print(json.dumps(made(chosen.group, chosen.case)))
-        return
     if chosen.files:
         saved.FOLDER.mkdir(exist_ok=True)
         for name in saved.KEPT:
