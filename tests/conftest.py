@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +14,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("spbn")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_configure():
+    """Have interrupts work in all that tests start: in the background of a script they are ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):
