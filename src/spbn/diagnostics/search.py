@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from spbn.diagnostics.importance import FOLDS
 from spbn.diagnostics.unusual import reasons
 from spbn.diagnostics.validation import Evidence
 from spbn.errors import ArgumentError, Naming, SpbnError, in_python, render, setting
@@ -28,7 +29,6 @@ from spbn.tables.table import Table
 LEAST_GAIN = 0.1  # of score, for each row, that the validation rows did not confirm
 FAR = 20.0  # times the drop that 19 of 20 rows stay below
 SHOWN = 3
-FOLDS = 10
 FEW_ARCS = 0.1  # per node: fewer are hardly a network
 
 
