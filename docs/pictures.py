@@ -24,7 +24,7 @@ import numpy as np
 import spbn
 from spbn.datasets import synthetic, synthetic_structure
 from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
-from spbn.plots.layout import LINES
+from spbn.plots.pictures import LINES
 
 FOLDER = Path(__file__).parent / "img"
 

@@ -45,12 +45,12 @@ def test_an_old_module_is_the_new_one(old, monkeypatch):
 
 
 def test_what_is_inside_a_package_moves_with_it(monkeypatch):
-    for name in ("spbn.explain", "spbn.explain.unusual"):
+    for name in ("spbn.explain", "spbn.explain.data_check"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.warns(DeprecationWarning, match="since version 0.3") as caught:
-        found = importlib.import_module("spbn.explain.unusual")
-    assert "spbn.explain.unusual is spbn.diagnostics.unusual since" in str(caught[-1].message)
-    assert found is importlib.import_module("spbn.diagnostics.unusual")
+        found = importlib.import_module("spbn.explain.data_check")
+    assert "spbn.explain.data_check is spbn.diagnostics.data_check since" in str(caught[-1].message)
+    assert found is importlib.import_module("spbn.diagnostics.data_check")
 
 
 def test_functions_for_tables():

@@ -6,7 +6,7 @@ import pytest
 
 import spbn
 from spbn.plots import plot_structure
-from spbn.plots.pictures import to_dot
+from spbn.plots.graphs import to_dot
 from spbn.structure import Structure
 
 from strategies import nonlinear_frame

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from spbn._base.arrays import LOG_ZERO, FloatArray, IntArray, finite_log_density
-from spbn.diagnostics.unusual import Reason, reasons, typical, value_of
+from spbn.diagnostics.rows import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
 from spbn.io import load
 from spbn.network import BayesianNetwork, Network

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from spbn.cli.classify import cross_validated
-from spbn.report.classification import render_classification
+from spbn.report.pages import render_classification
 from spbn.sklearn import SPBNClassifier
 
 

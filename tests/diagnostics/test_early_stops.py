@@ -195,7 +195,7 @@ def test_the_farthest_rows_and_their_worst_nodes_are_named(monkeypatch):
         def rows(self, family):
             return by_node[family.node]
 
-    monkeypatch.setattr("spbn.diagnostics.search.CVLikelihood", Planned)
+    monkeypatch.setattr("spbn.diagnostics.model.CVLikelihood", Planned)
     stopped = search(START, OPERATORS, [0, 50, 90, 110, 130], [900, 850, 800, 820, 780])
     found = early_stop(stopped, TABLE)
     assert [(far.row, far.node) for far in found.rows] == [(1, "x1"), (2, "x1"), (3, "x1")]

@@ -8,8 +8,8 @@ from scipy import stats
 import spbn
 from mixed import MODELS, STRUCTURE, mixed_frame, mixed_network
 from spbn.diagnostics import early_stop, leave_one_out, out_of_fold, unusual_rows
-from spbn.diagnostics.importance import measure_importance
-from spbn.diagnostics.validation import check_fit, gather_rows
+from spbn.diagnostics.model import check_fit, measure_importance
+from spbn.diagnostics.rows import gather_rows
 from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels
 

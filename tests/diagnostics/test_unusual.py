@@ -6,7 +6,7 @@ import spbn
 from spbn import BayesianNetwork, Structure
 from spbn.cli.files import read_table
 from spbn.diagnostics import Scoring, leave_one_out, out_of_fold, reasons, typical, unusual_rows
-from spbn.diagnostics.unusual import Reason
+from spbn.diagnostics.rows import Reason
 from spbn.errors import ArgumentError, DataError
 
 from strategies import nonlinear_frame

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import spbn
 from learning_options import CASES, FRAME
 from mixed import mixed_frame
-from spbn.sklearn.density import SPBNDensity
+from spbn.sklearn.estimators import SPBNDensity
 
 from strategies import nonlinear_frame
 

@@ -18,8 +18,7 @@ from spbn.errors import ArgumentError
 from spbn.learning import settings as module
 from spbn.learning.settings import MODELS, OPTIONS, LearnSettings
 from spbn.nodes.base import NodeType
-from spbn.sklearn.classifier import SPBNClassifier
-from spbn.sklearn.density import SPBNDensity
+from spbn.sklearn.estimators import SPBNClassifier, SPBNDensity
 
 DATA = spbn.datasets.synthetic(60, seed=0)
 HOW_IT_RUNS = {"progress", "checkpoint", "client"}

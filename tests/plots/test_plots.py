@@ -13,9 +13,8 @@ import spbn
 from spbn import BayesianNetwork, NodeType, Structure
 from spbn.errors import ArgumentError, GraphError, PackageError
 from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
-from spbn.plots.layout import layered, node_width, one_line, short_labels
-from spbn.plots.pictures import save_structure, to_dot, to_svg
-from spbn.plots.structure import graph_inches
+from spbn.plots.graphs import layered, node_width, save_structure, to_dot, to_svg
+from spbn.plots.pictures import graph_inches, one_line, short_labels
 from spbn.search import AddArc, SearchResult, Step
 from spbn.search.hill_climbing import Trail
 

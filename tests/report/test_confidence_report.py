@@ -8,7 +8,7 @@ from spbn.learning.stability import Confidence
 pytest.importorskip("igraph")
 pytest.importorskip("matplotlib")
 
-from spbn.report.confidence import render_confidence, write_confidence_report
+from spbn.report.pages import render_confidence, write_confidence_report
 
 
 def found():

@@ -6,10 +6,11 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.diagnostics.importance import Loss, measure_importance
-from spbn.diagnostics.validation import Evidence, FitCheck, Source, gather_rows
+from spbn.diagnostics.model import FitCheck, Loss, measure_importance
+from spbn.diagnostics.rows import Evidence, Source, gather_rows
 from spbn.report.charts import binned
-from spbn.report.content import describe, model_name
+from spbn.report.content import describe
+from spbn.report.html import model_name
 
 import naive
 

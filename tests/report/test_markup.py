@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spbn.plots.layout import shortened
-from spbn.plots.svg import Html, clean, join, tag
-from spbn.report.parts import number, percent, plural
+from spbn.plots.pictures import shortened
+from spbn.report.html import Html, clean, join, number, percent, plural, tag
 
 
 class Reader(HTMLParser):

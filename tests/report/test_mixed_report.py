@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib")
 import spbn
 from mixed import MODELS, mixed_frame, mixed_network
 from spbn.report import render
-from spbn.report.content import model_name
+from spbn.report.html import model_name
 
 FRAME = mixed_frame()
 

@@ -12,9 +12,9 @@ import spbn
 from spbn.diagnostics import leave_one_out, unusual_rows
 from spbn.nodes import CPD, Appearance, Description, LinearGaussian, NodeType, ParameterTable, base, register
 from spbn.plots import plot_cpd, plot_structure
-from spbn.plots.pictures import to_dot, to_svg
+from spbn.plots.graphs import to_dot, to_svg
 from spbn.report import render
-from spbn.report.content import model_name
+from spbn.report.html import model_name
 from spbn.tables.reader import as_table
 
 mpl.use("agg")

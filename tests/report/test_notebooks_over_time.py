@@ -8,7 +8,7 @@ import pytest
 
 import spbn
 from reading import Page
-from spbn.report.parts import number
+from spbn.report.html import number
 from time_series import autoregression, mixed
 
 pytest.importorskip("igraph")

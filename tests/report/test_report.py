@@ -8,9 +8,9 @@ import spbn
 from reading import Page
 from spbn._base.arrays import generator
 from spbn.diagnostics import leave_one_out
-from spbn.plots.svg import clean
 from spbn.report import render, write_report
-from spbn.report.fit import how_learned
+from spbn.report.content import how_learned
+from spbn.report.html import clean
 from spbn.tables.splits import holdout_rows
 
 import naive

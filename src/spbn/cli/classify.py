@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.diagnostics.classification import Predictions
-    from spbn.sklearn.classifier import SPBNClassifier
+    from spbn.sklearn.estimators import SPBNClassifier
 
 MOST_CLASSES = 0.5  # as a share of the rows
 
@@ -84,7 +84,7 @@ def classify(
 
     [dim]spbn classify train.csv --target class --test new.csv --out predictions.csv[/]
     """
-    from spbn.sklearn.classifier import SPBNClassifier
+    from spbn.sklearn.estimators import SPBNClassifier
 
     data = lesson.data
     require_targets(report, tables=[out], inputs=[data, new])
@@ -115,7 +115,7 @@ def classify(
     answer.give(PredictionsView(found))
     answer.write_rows("out", found.frame, out, "predictions")
     if report is not None:
-        from spbn.report.classification import write_classification_report
+        from spbn.report.pages import write_classification_report
 
         write_classification_report(found, report, title=f"{target} of {data.stem}", how=how)
         answer.wrote("report", report, f"report written to {report}")

@@ -166,8 +166,8 @@ def _is_terminal() -> bool:
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
     from spbn.cli.sources import place
-    from spbn.diagnostics.search import explain_early_stop
-    from spbn.diagnostics.validation import gather_rows
+    from spbn.diagnostics.model import explain_early_stop
+    from spbn.diagnostics.rows import gather_rows
 
     found = explain_early_stop(network, gather_rows(network, frame))
     if found is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spbn._base.arrays import FloatArray
-    from spbn.diagnostics.unusual import UnusualRows
+    from spbn.diagnostics.rows import UnusualRows
     from spbn.network import Network
 
 LARGE = 1e7  # numbers that fit into their column
@@ -96,7 +96,7 @@ def score(
 
 def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
     from spbn.diagnostics import unusual_rows
-    from spbn.diagnostics.unusual import unusual_in_time
+    from spbn.diagnostics.rows import unusual_in_time
     from spbn.timeseries.network import DynamicNetwork
 
     with busy("scoring the rows"):

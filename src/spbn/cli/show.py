@@ -16,7 +16,7 @@ from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError, require_plot_packages
 
 if TYPE_CHECKING:
-    from spbn.diagnostics.importance import Strengths
+    from spbn.diagnostics.model import Strengths
     from spbn.network import Network
 
 
@@ -45,7 +45,7 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
 
     [dim]spbn plot wine.spbn --out graph.svg[/]
     """
-    from spbn.plots.pictures import save_slices, save_structure
+    from spbn.plots.graphs import save_slices, save_structure
     from spbn.timeseries.network import DynamicNetwork
 
     require_targets(out, inputs=[model])
@@ -100,7 +100,7 @@ def write_report_to(
 
 def _strengths(network: Network, source: Source) -> Strengths:
     from spbn.cli.files import read_as_written
-    from spbn.diagnostics.importance import Strengths
+    from spbn.diagnostics.model import Strengths
 
     if network.is_dynamic:
         raise ArgumentError("--confidence is for models of single rows: leave it out for one over time.")

@@ -82,7 +82,7 @@ def confidence(
     answer.give(ConfidenceView(found))
     answer.write_rows("out", found.arcs, out, "arcs")
     if report is not None:
-        from spbn.report.confidence import write_confidence_report
+        from spbn.report.pages import write_confidence_report
 
         write_confidence_report(found, report, title=f"Which arcs of {lesson.data.stem} to believe")
         answer.wrote("report", report, f"report written to {report}")

@@ -13,10 +13,18 @@
 """
 
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck, check_data
-from spbn.diagnostics.importance import Strengths
-from spbn.diagnostics.search import EarlyStop, FarRow, early_stop
-from spbn.diagnostics.unusual import Reason, Scoring, UnusualRow, UnusualRows, reasons, typical, unusual_rows
-from spbn.diagnostics.validation import leave_one_out, out_of_fold
+from spbn.diagnostics.model import EarlyStop, FarRow, Strengths, early_stop
+from spbn.diagnostics.rows import (
+    Reason,
+    Scoring,
+    UnusualRow,
+    UnusualRows,
+    leave_one_out,
+    out_of_fold,
+    reasons,
+    typical,
+    unusual_rows,
+)
 
 __all__ = [
     "ColumnCheck",

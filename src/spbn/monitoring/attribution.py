@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
-from spbn.diagnostics.unusual import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason
+from spbn.diagnostics.rows import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason
 from spbn.inference.batch import impute_table
 from spbn.monitoring.drift import Change
 from spbn.monitoring.reference import Reference

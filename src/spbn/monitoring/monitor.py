@@ -15,7 +15,7 @@ from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import fraction, whole
 from spbn._deprecated import warn_deprecated
-from spbn.diagnostics.unusual import Reason
+from spbn.diagnostics.rows import Reason
 from spbn.errors import ArgumentError, DataError, SpbnWarning, setting
 from spbn.monitoring.attribution import WINDOW, Drift, explain_drift, explain_row
 from spbn.monitoring.drift import DriftTest

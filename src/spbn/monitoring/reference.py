@@ -24,8 +24,7 @@ from typing import Any, final
 import numpy as np
 
 from spbn._base.arrays import LOG_ZERO, FloatArray, IntArray, finite_log_density, same_uniforms
-from spbn.diagnostics.unusual import ONE_BY_ONE
-from spbn.diagnostics.validation import leave_one_out, out_of_fold, settings_of
+from spbn.diagnostics.rows import ONE_BY_ONE, leave_one_out, out_of_fold, settings_of
 from spbn.errors import DataError, FitError, SpbnWarning, in_python
 from spbn.fitting import fitted
 from spbn.monitoring.drift import bin_counts

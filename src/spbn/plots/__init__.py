@@ -5,7 +5,7 @@ graphs, come with the extra ``spbn[plot]``.
 """
 
 from spbn.plots.densities import plot_cpd, plot_posterior
-from spbn.plots.structure import plot_slices, plot_structure
+from spbn.plots.graphs import plot_slices, plot_structure
 from spbn.plots.timelines import plot_contributions, plot_forecast, plot_search, plot_verdicts
 
 __all__ = [

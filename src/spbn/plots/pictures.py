@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 import warnings
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spbn._base import display
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, require_plot_packages
-from spbn.network import BayesianNetwork
-from spbn.plots.structure import graph_inches, plot_slices, plot_structure
-from spbn.structure import Structure
-from spbn.timeseries.network import DynamicNetwork
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,23 +23,6 @@ DOTS_PER_INCH = 200
 SETTINGS: dict[Any, Any] = {"svg.hashsalt": "spbn", "svg.fonttype": "none"}
 LONGEST_SIDE, MOST_PIXELS = 10_000, 2e7  # of a PNG: beyond, resolution is given up
 LEGIBLE = 70  # dots per inch from which on names can be read
-
-
-def save_structure(structure: Structure, path: Path) -> None:
-    """Write a picture; the ending of the file name says which kind."""
-    kind = require_picture_name(path, "dot")
-    draw = partial(plot_structure, structure)
-    content = to_dot(structure).encode() if kind == "dot" else _draw(draw, kind, len(structure.nodes))
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def save_slices(network: DynamicNetwork, path: Path, *, slices: int | None = None) -> None:
-    """Write a picture of a dynamic network; the ending of the file name says which kind."""
-    kind = require_picture_name(path)
-    content = _draw(partial(plot_slices, network, slices=slices), kind, len(network.nodes))
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
 
 
 def save_figure(draw: Callable[[], Figure], path: Path) -> None:
@@ -69,34 +47,7 @@ def require_picture_name(path: Path, *others: str) -> str:
     return kind
 
 
-@display.svg.register(BayesianNetwork)
-def to_svg(structure: Structure | BayesianNetwork) -> str:
-    """Draw a graph as SVG."""
-    return _draw(partial(plot_structure, structure), "svg", len(structure.nodes)).decode()
-
-
-@display.svg.register(DynamicNetwork)
-def slices_svg(network: DynamicNetwork) -> str:
-    """Draw a dynamic network as SVG."""
-    return _draw(partial(plot_slices, network), "svg", len(network.nodes)).decode()
-
-
-def to_dot(structure: Structure) -> str:
-    """Write a structure in graphviz's language, nodes in the colours of their types."""
-    lines = ["digraph {", "  node [style=filled, fillcolor=white];"]
-    for node, node_type in structure.types.items():
-        lines.append(f'  {_dot_quoted(node)} [fillcolor="{node_type.appearance.colour}"];')
-    lines += [f"  {_dot_quoted(name)} [style=dashed];" for name in structure.used_inputs]
-    lines += [f"  {_dot_quoted(source)} -> {_dot_quoted(target)};" for source, target in structure.arcs]
-    return "\n".join([*lines, "}", ""])
-
-
-def _dot_quoted(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
-
-
-def _draw(draw: Callable[[Axes], Axes], kind: str, nodes: int) -> bytes:
+def draw_graph(draw: Callable[[Axes], Axes], kind: str, nodes: int) -> bytes:
     """Return a picture of a graph of so many nodes, which is drawn into axes."""
     require_plot_packages()
     import matplotlib
@@ -130,3 +81,67 @@ def _draw(draw: Callable[[Axes], Axes], kind: str, nodes: int) -> bytes:
 def _resolution(width: float, height: float) -> float:
     """Return the dots per inch at which a picture of this size stays small enough to open."""
     return min(DOTS_PER_INCH, LONGEST_SIDE / max(width, height), (MOST_PIXELS / (width * height)) ** 0.5)
+
+
+INK, FILL = "#22262b", "#c9ccd1"
+
+
+COMMON, MISSING, ADDED, REVERSED = "#22262b", "#c0392b", "#1f6fb2", "#d68910"
+
+
+LINES = ("#1f6fb2", "#d68910", "#2e8b57", "#8e44ad", "#c0392b")
+
+
+LONGEST_LABEL, LONGEST_TITLE = 32, 48  # letters of a node in a graph, and of the label of an axis
+
+
+def short_labels(names: Sequence[str], limit: int) -> dict[str, str]:
+    """Return a label for every name: one line, about `limit` letters at most, and different for each."""
+    labels: dict[str, str] = {}
+    for i, name in enumerate(names):
+        label = shortened(one_line(name), limit)
+        while label in labels.values() or (label != name and label in names):
+            label = f"{shortened(label, limit - 6)} #{i + 1}"
+            i += len(names)
+        labels[name] = label
+    return labels
+
+
+def one_line(text: str) -> str:
+    """Replace every tab, line break and other character that cannot be drawn by a space."""
+    return "".join(" " if _cannot_be_drawn(sign) else sign for sign in text)
+
+
+def _cannot_be_drawn(sign: str) -> bool:
+    # Control characters, surrogates, line breaks; and two characters that XML does not allow.
+    return unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in "\ufffe\uffff"
+
+
+def shortened(text: str, limit: int) -> str:
+    """Cut long text, and show that something is missing."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure."""
+    require_plot_packages()
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    return ax
+
+
+def short_title(text: str, limit: int = LONGEST_TITLE) -> str:
+    """Return a text on one line, shortened to some letters."""
+    return shortened(one_line(text), limit)
+
+
+def line_colours(count: int) -> list[str]:
+    """Return the colours of some lines, from the start again if they are many."""
+    return [LINES[k % len(LINES)] for k in range(count)]
+
+
+def graph_inches(ax: Axes) -> tuple[float, float]:
+    """Return the size that a figure needs for the graph in `ax` to be readable."""
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    return 0.085 * (right - left) + 0.2, 0.8 * (bottom - top) + 0.2

@@ -11,7 +11,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import FloatArray
 from spbn.errors import ArgumentError, GraphError, quoted, require_plot_packages
-from spbn.plots.layout import (
+from spbn.plots.pictures import (
     INK,
     LINES,
     LONGEST_LABEL,
@@ -19,10 +19,10 @@ from spbn.plots.layout import (
     MISSING,
     line_colours,
     new_axes,
+    save_figure,
     short_title,
     shortened,
 )
-from spbn.plots.pictures import save_figure
 from spbn.search import SearchResult
 from spbn.timeseries.forecast import Forecast
 

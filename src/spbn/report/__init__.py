@@ -11,18 +11,16 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from spbn.diagnostics.importance import Strengths
+from spbn.diagnostics.model import Strengths
 from spbn.errors import require_plot_packages
 from spbn.learning.stability import Confidence
 from spbn.network import Network
-from spbn.plots.svg import type_rules
-from spbn.report.confidence import confidence_section
-from spbn.report.content import Content, describe
+from spbn.report.content import Content, data_section, describe, provenance_section, summary
 from spbn.report.explorer import TITLE, joint_sample, render_explorer, what_if_section, write_explorer
 from spbn.report.fit import fit_section, learning_section, unusual_section
 from spbn.report.graph import graph_section, importance_section, slices_section
-from spbn.report.overview import data_section, provenance_section, summary
-from spbn.report.parts import assemble_page, write_page
+from spbn.report.html import assemble_page, type_rules, write_page
+from spbn.report.pages import confidence_section
 from spbn.timeseries.network import DynamicNetwork
 
 __all__ = ["render", "render_explorer", "write_explorer", "write_report"]

@@ -34,8 +34,18 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from spbn.plots.svg import Html, join, tag
-from spbn.report.parts import assemble_page, count, heading, model_name, plural, search_box, write_page
+from spbn.report.html import (
+    Html,
+    assemble_page,
+    count,
+    heading,
+    join,
+    model_name,
+    plural,
+    search_box,
+    tag,
+    write_page,
+)
 
 MOST_SAMPLES, FEWEST_SAMPLES = 20_000, 1_000  # by default
 BUDGET = 480_000  # values by default: a byte each

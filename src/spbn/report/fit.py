@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spbn.diagnostics.unusual import SAMPLED_ROWS, Reason, Scoring, UnusualRow, UnusualRows
-from spbn.diagnostics.validation import GOOD, FitCheck
-from spbn.plots.svg import Html, join, tag
+from spbn.diagnostics.model import GOOD, FitCheck
+from spbn.diagnostics.rows import SAMPLED_ROWS, Reason, Scoring, UnusualRow, UnusualRows
 from spbn.report.charts import density_histogram, line_chart, uniform_histogram
-from spbn.report.content import Content
-from spbn.report.parts import (
+from spbn.report.content import Content, _is_pc, _tests
+from spbn.report.html import (
     MINUS,
+    Html,
     card,
     count,
     heading,
+    join,
     node_link,
     node_links,
     number,
@@ -22,16 +23,10 @@ from spbn.report.parts import (
     rows_used,
     table,
     table_row,
+    tag,
 )
 from spbn.search import SearchResult, Step
 
-STOPPED = {
-    "no operator improves the score": "no further change improved the score",
-    "patience": "the validation score had not improved for too many steps in a row",
-    "max_steps": "it had reached the maximum number of steps",
-    "max_seconds": "its time was up",
-    "interrupted": "it was interrupted",
-}
 ALARMS = (0.01, 0.001)  # shares of new rows that raise a false alarm
 SCORED = {
     Scoring.AS_GIVEN: "The rows are scored as new ones, by the network as it is.",
@@ -43,23 +38,6 @@ SCORED = {
         "without it."
     ),
 }
-
-
-def how_learned(content: Content) -> str:
-    """Say in a sentence how the structure was found."""
-    search = content.network.search
-    if isinstance(search, SearchResult):
-        why = STOPPED.get(search.stop_reason, search.stop_reason)
-        return f"Learned by hill climbing in {plural(len(search.steps), 'step')}; it stopped because {why}."
-    if _is_pc(search):
-        tests = _tests(search)
-        by_tests = f" with {plural(sum(tests), 'independence test')}" if tests else ""
-        types = content.network.type_search
-        then = (
-            f", then its node types by hill climbing in {plural(len(types.steps), 'step')}" if types else ""
-        )
-        return f"Learned by PC{by_tests}{then}."
-    return "How its structure was found is not recorded."
 
 
 def learning_section(content: Content) -> Html:
@@ -152,19 +130,6 @@ def _steps(steps: Sequence[Step], *, validated: bool) -> Html:
         gain, score = (number(step.delta), "num"), (number(step.score, 7), "num")
         rows.append(table_row((str(i), "num"), str(step.operator), gain, score, *validation))
     return table(heads, rows)
-
-
-def _is_pc(search: Any) -> bool:
-    return hasattr(search, "pdag")
-
-
-def _tests(search: Any) -> list[int]:
-    """Return the number of tests for each number of given variables, or one number, or nothing."""
-    run = getattr(search, "tests_run", ())
-    try:
-        return [int(run)] if isinstance(run, int) else [int(n) for n in run]
-    except (TypeError, ValueError):
-        return []
 
 
 def _pc(search: Any) -> Html:

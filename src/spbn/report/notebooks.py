@@ -13,7 +13,7 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray
-from spbn.diagnostics.unusual import Reason, UnusualRows
+from spbn.diagnostics.rows import Reason, UnusualRows
 from spbn.errors import can_place_graphs
 from spbn.graphs.dag import Arc
 from spbn.inference.posterior import Posterior
@@ -22,9 +22,21 @@ from spbn.learning.stability import Confidence
 from spbn.monitoring.monitor import AlarmFrame, Monitor
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import registered
-from spbn.plots.svg import NO_NOTES, Html, graph_svg, safe, tag, type_class
-from spbn.report.charts import fan_chart, small_histogram, verdict_strip
-from spbn.report.parts import MINUS, count, model_name, number, percentage, plural, read_resource, track
+from spbn.report.charts import NO_NOTES, fan_chart, graph_svg, small_histogram, verdict_strip
+from spbn.report.html import (
+    MINUS,
+    Html,
+    count,
+    model_name,
+    number,
+    percentage,
+    plural,
+    read_resource,
+    safe,
+    tag,
+    track,
+    type_class,
+)
 from spbn.structure import Structure
 from spbn.timeseries.forecast import Forecast
 from spbn.timeseries.network import DynamicNetwork

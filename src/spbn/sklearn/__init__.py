@@ -1,6 +1,5 @@
 """Estimators for scikit-learn: a density and a classifier."""
 
-from spbn.sklearn.classifier import SPBNClassifier
-from spbn.sklearn.density import SPBNDensity
+from spbn.sklearn.estimators import SPBNClassifier, SPBNDensity
 
 __all__ = ["SPBNClassifier", "SPBNDensity"]

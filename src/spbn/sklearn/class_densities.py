@@ -37,7 +37,6 @@ from spbn.network import BayesianNetwork
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.rows.store import FitSettings
-from spbn.sklearn.density import settings_for
 from spbn.structure import Structure
 from spbn.tables.table import Table, require_distinct
 from spbn.transforms import Margins, YeoJohnson
@@ -361,3 +360,11 @@ class Calibration:
         if self.doubt == 0.0:
             return np.asarray(found)
         return np.logaddexp(math.log1p(-self.doubt) + found, math.log(self.doubt) + log_priors)
+
+
+def settings_for(settings: LearnSettings, rows: int) -> LearnSettings:
+    """Return settings for so many rows: with fewer training rows than folds, every row is a fold."""
+    folds, validation = settings.folds, settings.validation
+    if not isinstance(folds, int) or not isinstance(validation, int | float):
+        return settings
+    return settings.replace(folds=min(folds, rows - round(rows * validation)))

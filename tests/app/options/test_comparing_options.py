@@ -147,7 +147,7 @@ def test_classify_setting(name, run):
     options = ["--independence-test", value] if name == "test" else as_options({name: value})
     command = ("classify", "labelled.csv", "--target", "kind")
     argument = "score_function" if name == "score" else name
-    require_passing(run, "spbn.sklearn.classifier.SPBNClassifier", command, options, {argument: value})
+    require_passing(run, "spbn.sklearn.estimators.SPBNClassifier", command, options, {argument: value})
 
 
 @pytest.mark.parametrize(

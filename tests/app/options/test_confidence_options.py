@@ -15,7 +15,7 @@ from command_options import (
 )
 from learning_options import CASES, FRAME
 from spbn.record import plain_settings
-from spbn.report.confidence import render_confidence
+from spbn.report.pages import render_confidence
 
 pytestmark = pytest.mark.usefixtures("tables")
 

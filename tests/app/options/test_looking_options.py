@@ -9,7 +9,7 @@ import spbn
 from command_options import learned_over_time, option
 from learning_options import FRAME
 from spbn.cli.files import read_table
-from spbn.plots.pictures import save_slices, to_dot
+from spbn.plots.graphs import save_slices, to_dot
 from spbn.report import render
 
 pytestmark = pytest.mark.usefixtures("tables")

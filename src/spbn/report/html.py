@@ -1,4 +1,4 @@
-"""What all pages are made of: numbers as people write them, headings, tables, and the frame of a page."""
+"""HTML and SVG in which text from users is always escaped, and graphs drawn with it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,95 @@ import base64
 import hashlib
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from importlib.resources import files
 from string import Template
 
 from spbn._base.files import replacing
-from spbn.diagnostics.validation import Evidence, Source
+from spbn.diagnostics.rows import Evidence, Source
 from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
-from spbn.plots.svg import Html, join, safe, tag
+from spbn.nodes.base import NodeType
+
+#: What XML does not allow: control characters and halves of surrogate pairs.
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_VOID = frozenset({"br", "hr", "input", "meta"})
+
+
+class Html(str):
+    """Text that is HTML already; any other text is escaped before it is added to it."""
+
+    __slots__ = ()
+
+
+def clean(text: str) -> str:
+    """Replace characters that no document can hold."""
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def safe(text: str) -> Html:
+    """Escape text, unless it is HTML."""
+    return text if isinstance(text, Html) else Html(escape(clean(text), quote=True))
+
+
+def join(*parts: str) -> Html:
+    """Put pieces one after the other."""
+    return Html("".join(safe(part) for part in parts))
+
+
+def tag(name: str, /, *children: str, **attributes: str | int | float | bool | None) -> Html:
+    """Make an element.
+
+    In the names of attributes ``_`` stands for ``-``, and a ``_`` at the end is
+    dropped. None and False leave an attribute out, True gives it no value.
+    """
+    written = []
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        key = key.rstrip("_").replace("_", "-")
+        if value is True:
+            written.append(f" {key}")
+        else:
+            shown = f"{value:.6g}" if isinstance(value, float) else str(value)
+            written.append(f' {key}="{safe(shown)}"')
+    opening = f"<{name}{''.join(written)}>"
+    return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")
+
+
+def legend(types: Iterable[NodeType], *notes: str) -> Html:
+    """Explain the colours of the graph, and in words what else there is to explain."""
+    return tag(
+        "p",
+        *(tag("span", type_key(node_type), node_type.appearance.label) for node_type in types),
+        *(tag("span", note) for note in notes),
+        class_="legend",
+    )
+
+
+def type_key(node_type: NodeType) -> Html:
+    """Draw a small node of a type."""
+    return tag("i", class_=f"key {type_class(node_type)}")
+
+
+def type_class(node_type: NodeType) -> str:
+    """Return the class of whatever has the colour of a type, as ``--type``."""
+    return f"type-{node_type.name}"
+
+
+def type_rules(types: Iterable[NodeType]) -> str:
+    """Write the style rules that give the types their colours, in light and dark and on paper."""
+    chosen = list(types)
+    light = "".join(f".{type_class(t)} {{ --type: {t.appearance.colour}; }}\n" for t in chosen)
+    dark = "".join(f"  .{type_class(t)} {{ --type: {t.appearance.dark_colour}; }}\n" for t in chosen)
+    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
+
+
+# ----------------------------------------------------------------------------------------------------
+# What all pages are made of: numbers as people write them, headings, tables, and the frame of a page.
+
 
 MINUS = "\N{MINUS SIGN}"
 #: What a network is called whose nodes have these types, and no others.
