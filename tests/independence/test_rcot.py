@@ -27,9 +27,8 @@ def by_definition(test, x, y, given):
     left = [features(drawn.weights[i], drawn.phases[i], [i]) for i in (number[x], number[y])]
     if given:
         members = np.array(sorted(number[name] for name in given))
-        threads = available_threads(1)
         key = tuple(members.tolist())
-        condition, _ = test._conditions([key], threads)[key]
+        condition, _ = test._conditions([key])[key]
         z = features(condition.weights[0], condition.phases[0], members)
         inverse = np.linalg.inv(z @ z.T / (rows - 1) + 1e-10 * np.eye(len(z)))
         left = [f - (f @ z.T / (rows - 1)) @ inverse @ z for f in left]

@@ -28,14 +28,14 @@ def weights(positions, cells):
 
 @pytest.mark.parametrize("shape", [(64, 1, 1), (48, 1, 60), (50, 33, 47), (12, 12, 12), (16, 100, 20)])
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_spread_and_read(rng, shape, count):
+def test_spread_and_read(rng, shape, count, monkeypatch):
     positions = rng.uniform(-20, 150, size=(3, 400))  # around the end too
     axes = [weights(p, cells) for p, cells in zip(positions, shape, strict=True)]
     binned = gridding.bin_rows(np.arange(400), positions, shape)
     grid = np.ones(shape)
-    threads = available_threads(count)
-    gridding.spread(binned, gridding.coefficients(), grid, threads, weight=-2.0)
-    values = gridding.interpolate(binned, gridding.coefficients(), grid, threads)
+    monkeypatch.setattr(jit, "thread_count", lambda: count)
+    gridding.spread(binned, grid, weight=-2.0)
+    values = gridding.interpolate(binned, grid)
     np.testing.assert_allclose(grid, 1 - 2 * np.einsum("ri,rj,rk->ijk", *axes), rtol=0, atol=1e-11)
     expected = np.einsum("ri,rj,rk,ijk->r", *axes, grid, optimize=True)
     np.testing.assert_allclose(values, expected[binned.rows], rtol=1e-12, atol=1e-10)
@@ -65,12 +65,11 @@ def test_a_single_source_is_as_precise_as_the_window_says(width):
     distances = np.linspace(0, 9 * width, 3000)
     gaussian = np.exp(-0.5 * (distances / width) ** 2)
     worst = np.zeros(len(distances))
-    threads = available_threads()
     for shift in np.linspace(0, gridding.SPACING, 21):
         coordinates = shift + np.concatenate([[0], distances])[None]
         grid = Grid(np.array([-20.0]), np.array([40.0]), 10.0 * width)
         spans = Spans(np.array([[1, coordinates.shape[1], 0, 1, 0, 0]]))
-        field = Field.of(coordinates, spans, grid, threads)
+        field = Field.of(coordinates, spans, grid)
         sums = field.sums(spans.queries[0], field.spectrum(spans.training[0]), np.array([[width**2]]))
         worst = np.maximum(worst, np.abs(sums - gaussian))
     assert (worst / np.maximum(gaussian, 1e-7)).max() < 1.7e-7
@@ -85,8 +84,7 @@ def test_a_covariance_that_is_not_round(rng):
         coordinates = np.concatenate([np.zeros((d, 1)), 2 * rng.normal(size=(d, 500))], axis=1)
         grid = Grid(coordinates.min(axis=1), coordinates.max(axis=1), 16.0)
         spans = Spans(np.array([[1, 501, 0, 1, 0, 0]]))
-        threads = available_threads()
-        field = Field.of(coordinates, spans, grid, threads)
+        field = Field.of(coordinates, spans, grid)
         sums = field.sums(spans.queries[0], field.spectrum(spans.training[0]), covariance)
         x = coordinates[:, 1:]
         expected = np.exp(-0.5 * np.einsum("ir,ij,jr->r", x, np.linalg.inv(covariance), x))

@@ -81,7 +81,7 @@ def test_pairs_are_left_out(monkeypatch):
 
     arrays = plain(x, x[:160], np.eye(4))
     require_promise(pruned.log_density(*arrays), exactly(arrays))
-    monkeypatch.setattr(pruned, "available_threads", partial(available_threads, 1))
+    monkeypatch.setattr(jit, "thread_count", lambda: 1)
     monkeypatch.setattr(pruned, "_add_leaves", lambda *args: (spy(*args), original(*args)))
     monkeypatch.setattr(pruned, "_add_some_groups", pruned._add_some_groups.py_func)
     pruned.log_density(*arrays)
@@ -92,7 +92,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     arrays = cross_validation(table("lognormal", 4, 4000), folds=3)
     results = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(pruned, "available_threads", partial(available_threads, count))
+        monkeypatch.setattr(jit, "thread_count", lambda count=count: count)
         results.append(pruned.log_density(*arrays))
         np.testing.assert_array_equal(results[-1], results[0])
 

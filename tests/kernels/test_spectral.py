@@ -175,7 +175,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, d):
     arrays = cross_validation(table("bimodal", d, 12_000), folds=3)
     results = []
     for count in (1, 2, 3, 8):
-        monkeypatch.setattr(spectral, "available_threads", partial(available_threads, count))
+        monkeypatch.setattr(jit, "thread_count", lambda count=count: count)
         results.append(spectral.log_density(*arrays))
         np.testing.assert_array_equal(results[-1], results[0])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Generic, TypeVar, final
 
 import numpy as np
@@ -29,7 +29,16 @@ from spbn.errors import quoted
 from spbn.kernels.compressed import CompactKernels
 from spbn.numerics.moments import Moments, MomentStack, log_likelihoods
 from spbn.rows.families import Configurations, FamilyBatch, number_possible
-from spbn.rows.store import Columns, FamilyCounts, FitSettings, KernelDensities, Part, RemoteRows, Scorer
+from spbn.rows.store import (
+    Columns,
+    Division,
+    FamilyCounts,
+    FitSettings,
+    KernelDensities,
+    Part,
+    RemoteRows,
+    Scorer,
+)
 from spbn.tables.table import Table
 
 Value = TypeVar("Value")
@@ -175,6 +184,7 @@ class DaskRows(RemoteRows):
         self.parts = tuple(parts)
         self.variables = session.shards.variables
         self.is_crossed = is_crossed
+        self.pieces = sum(len(groups.labels) for groups in parts)
         self._inner = inner
         self._stores: dict[tuple[Where, tuple[int, ...]], DaskRows] = {}
 
@@ -196,11 +206,6 @@ class DaskRows(RemoteRows):
     def shards(self) -> Shards:
         """The rows that parameters are fitted to."""
         return self.parts[0].training
-
-    @property
-    def pieces(self) -> int:
-        """How many groups there are."""
-        return sum(len(groups.labels) for groups in self.parts)
 
     @cached_property
     def train(self) -> MomentStack:
@@ -280,12 +285,12 @@ class DaskRows(RemoteRows):
         for numbers in cached.batches(largest, members):
             yield numbers, DaskMixtures(cached, self.parts, tuple(members[number] for number in numbers))
 
-    def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, DaskDivision]]:
+    def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Division]]:
         """Yield sets of discrete columns and the rows by their configurations: one pass for many of them."""
         for columns, parts in self.session.divisions.each(sets):
             yield columns, self._division(columns, parts)
 
-    def _division(self, columns: Columns, parts: Mapping[int, Shards]) -> DaskDivision:
+    def _division(self, columns: Columns, parts: Mapping[int, Shards]) -> Division:
         (groups,) = self.parts
         cells: list[tuple[Shards, int]] = []
         stores: dict[int, Part] = {}
@@ -298,7 +303,17 @@ class DaskRows(RemoteRows):
             starved += [label not in fed for label in asked]
             if fed:
                 stores[number] = Part(self._store_of(part, tuple(fed)), places)
-        return DaskDivision(self, stores, np.array(starved, dtype=np.bool_), tuple(cells))
+        every = np.ones(len(self.variables), dtype=np.bool_)
+        return Division(stores, np.array(starved, dtype=np.bool_), every, partial(self._rest, cells))
+
+    def _rest(self, cells: Sequence[tuple[Shards, int]], asked: BoolArray) -> DaskRows:
+        """Return a store in which some cells, rows of a label, are evaluated under what is fitted to all."""
+        by_part: dict[Where, tuple[Shards, list[int]]] = {}
+        for number in np.flatnonzero(asked).tolist():
+            part, label = cells[number]
+            by_part.setdefault(part.where, (part, []))[1].append(label)
+        parts = [Groups(self.shards, part, tuple(labels)) for part, labels in by_part.values()]
+        return DaskRows(self.session, parts, self.settings, inner=self.inner)
 
     def _store_of(self, part: Shards, labels: tuple[int, ...]) -> DaskRows:
         """Return the rows of a configuration, always the same: scorers remember something of them."""
@@ -333,11 +348,6 @@ class DaskRows(RemoteRows):
     def in_data_order(self, pieces: FloatArray) -> FloatArray:
         """Return values of groups as they are."""
         return pieces
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return self.shards.every.count
 
     @cached_property
     def moments(self) -> Moments:
@@ -384,30 +394,6 @@ class DaskRows(RemoteRows):
             rows = rows - shards.centre[list(columns), None]
         levels = {name: shards.plan.levels[name] for name in names if name in shards.plan.levels}
         return Table(tuple(names), np.ascontiguousarray(rows), levels), labels
-
-
-@dataclass(frozen=True, eq=False)
-class DaskDivision:
-    """The rows of a store by configuration; its pieces are the groups of each that have rows."""
-
-    whole: DaskRows
-    parts: Mapping[int, Part]
-    starved: BoolArray
-    cells: tuple[tuple[Shards, int], ...]
-
-    def families(self, batch: FamilyBatch) -> FamilyBatch:
-        """Return families by the columns of the parts, which have all."""
-        return batch
-
-    def rest(self, asked: BoolArray) -> DaskRows:
-        """Return a store in which some of the groups are evaluated, fitted to the rows of all parts."""
-        whole = self.whole
-        by_part: dict[Where, tuple[Shards, list[int]]] = {}
-        for number in np.flatnonzero(asked).tolist():
-            part, label = self.cells[number]
-            by_part.setdefault(part.where, (part, []))[1].append(label)
-        parts = [Groups(whole.shards, part, tuple(labels)) for part, labels in by_part.values()]
-        return DaskRows(whole.session, parts, whole.settings, inner=whole.inner)
 
 
 @final

@@ -140,8 +140,7 @@ class Configurations:
         cls, variables: Sequence[Variable], columns: FloatArray
     ) -> tuple[Configurations, IntArray]:
         """Return the configurations that occur in variables × rows, and the place of every row among them."""
-        possible = number_possible(variables)
-        if possible >= MOST:
+        if number_possible(variables) >= MOST:
             names = quoted(variable.name for variable in variables)
             raise FitError(f"{names} have more combinations of levels than can be counted: use fewer.")
         numbers, places = np.unique(_numbered(variables, columns), return_inverse=True)

@@ -61,32 +61,24 @@ class Partition:
         columns = np.take(table.columns, order, axis=1) - _centre(table)
         parts = [Moments.of(columns[:, a:b]) for a, b in zip(starts, ends, strict=True)]
         spans = Spans(np.stack([starts, ends, zeros, starts, ends, rows], axis=1))
-        train = MomentStack.of(leave_one_out(parts))
+        train, test = MomentStack.of(leave_one_out(parts)), MomentStack.of(parts)
         return cls(
-            table.with_columns(columns),
-            spans,
-            order,
-            train,
-            MomentStack.of(parts),
-            lambda: table.take(order),
-            True,
+            table.with_columns(columns), spans, order, train, test, lambda: table.take(order), is_crossed=True
         )
 
     @classmethod
     def holdout(cls, train: Table, test: Table) -> Partition:
         """Evaluate one table under parameters fitted to another."""
-        columns = np.concatenate([train.columns, test.columns], axis=1) - _centre(train)
-        moments = [Moments.of(columns[:, : train.rows]), Moments.of(columns[:, train.rows :])]
-        spans = Spans(np.array([[train.rows, columns.shape[1], 0, train.rows, 0, 0]]))
-        both, place = train.with_columns(columns), np.arange(test.rows)
-        return cls(
-            both,
-            spans,
-            place,
-            MomentStack.of(moments[:1]),
-            MomentStack.of(moments[1:]),
-            lambda: train.with_columns(np.concatenate([train.columns, test.columns], axis=1)),
+
+        def both() -> Table:
+            return train.with_columns(np.concatenate([train.columns, test.columns], axis=1))
+
+        columns = both().columns - _centre(train)
+        fitted, tested = (
+            MomentStack.of([Moments.of(some)]) for some in np.split(columns, [train.rows], axis=1)
         )
+        spans = Spans(np.array([[train.rows, columns.shape[1], 0, train.rows, 0, 0]]))
+        return cls(train.with_columns(columns), spans, np.arange(test.rows), fitted, tested, both)
 
     @classmethod
     def leave_one_out(cls, table: Table, rows: IntArray) -> Partition:
@@ -184,7 +176,7 @@ class Partition:
         return replace(
             self,
             spans=self.spans.only(one),
-            evaluated=np.arange(self.sizes[group]),
+            evaluated=np.arange(self.spans.query_counts[group]),
             train=self.train.only(one),
             test=self.test.only(one),
             is_crossed=False,
@@ -225,13 +217,11 @@ class Partition:
     def queried(self, by_row: npt.NDArray[Number]) -> npt.NDArray[Number]:
         """Cut numbers for all rows of the table down to the queried ones."""
         first, end = self.spans.queries[0, 0], self.spans.queries[-1, 1]
-        if end - first == self.queries:
-            return by_row[..., first:end]
-        return by_row[..., self._query_rows]
+        return by_row[..., first:end] if end - first == self.queries else by_row[..., self._query_rows]
 
     @cached_property
     def _query_rows(self) -> IntArray:
-        return np.concatenate([np.arange(start, end) for start, end in self.spans.queries])
+        return np.concatenate([self.query_rows(group) for group in range(self.groups)])
 
     def counted(self, kinds: IntArray, number: int) -> tuple[IntArray, IntArray]:
         """Return how many training rows and queries of every group are of each of some kinds.
@@ -250,11 +240,6 @@ class Partition:
         np.cumsum(counts.reshape(-1, number), axis=0, out=upto[1:])
         a, b, c, d, e, f = upto[np.searchsorted(edges, self.spans.array)].swapaxes(0, 1)
         return d - c + f - e, b - a
-
-    @property
-    def sizes(self) -> IntArray:
-        """How many rows every group evaluates."""
-        return self.spans.query_counts
 
     def in_data_order(self, queried: FloatArray) -> FloatArray:
         """Put results for the queried rows, last axis, into the order of the data."""

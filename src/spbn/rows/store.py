@@ -12,7 +12,7 @@ their sum is the same.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, final
@@ -134,22 +134,30 @@ class Part(NamedTuple):
     places: IntArray
 
 
-class Division(Protocol):
-    """The rows of a store by the configuration of some discrete columns."""
+@dataclass(frozen=True, eq=False)
+class Division:
+    """The rows of a store by the configuration of some discrete columns.
 
-    @property
-    def parts(self) -> Mapping[int, Part]:
-        """By the number of a configuration, its rows, if there are enough to fit something to."""
+    Attributes
+    ----------
+    parts
+        By the number of a configuration, its rows, if there are enough to fit something to.
+    starved
+        Which pieces none of these answers.
+    columns
+        Which columns of the store the parts have.
+    rest
+        Makes a store in which some of the pieces are evaluated, fitted to the rows of all parts.
+    """
 
-    @property
-    def starved(self) -> BoolArray:
-        """Which pieces none of these answers."""
+    parts: Mapping[int, Part]
+    starved: BoolArray
+    columns: BoolArray
+    rest: Callable[[BoolArray], RowStore]
 
     def families(self, batch: FamilyBatch) -> FamilyBatch:
         """Return families without discrete parents by the columns of the parts."""
-
-    def rest(self, asked: BoolArray) -> RowStore:
-        """Return a store in which some of the pieces are evaluated, fitted to the rows of all parts."""
+        return batch.among(self.columns)
 
 
 class RowStore(ABC):
@@ -163,11 +171,18 @@ class RowStore(ABC):
         What fits depend on besides the rows.
     is_crossed
         Whether it is a cross-validation, so that what predicts its rows best is chosen fairly.
+    pieces
+        How many values by piece there are.
+    train, test
+        Moments of the training rows and of the evaluated rows of every group.
     """
 
     variables: tuple[Variable, ...]
     settings: FitSettings
     is_crossed: bool
+    pieces: int
+    train: MomentStack
+    test: MomentStack
 
     def __init__(self, settings: FitSettings | None = None) -> None:
         self.settings = FitSettings() if settings is None else settings
@@ -184,21 +199,6 @@ class RowStore(ABC):
     def discrete(self) -> BoolArray:
         """Tell which columns are discrete."""
         return np.array([variable.is_discrete for variable in self.variables], dtype=np.bool_)
-
-    @property
-    @abstractmethod
-    def pieces(self) -> int:
-        """How many values by piece there are."""
-
-    @property
-    @abstractmethod
-    def train(self) -> MomentStack:
-        """Moments of the training rows of every group."""
-
-    @property
-    @abstractmethod
-    def test(self) -> MomentStack:
-        """Moments of the evaluated rows of every group."""
 
     @property
     @abstractmethod
@@ -282,13 +282,13 @@ class RemoteRows(RowStore):
 
     @property
     @abstractmethod
-    def count(self) -> int:
-        """How many rows there are."""
-
-    @property
-    @abstractmethod
     def moments(self) -> Moments:
         """The moments of all rows."""
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.moments.count
 
     @abstractmethod
     def total_counts(self, columns: Columns) -> tuple[Configurations, IntArray]:

@@ -303,7 +303,7 @@ class Preview:
         if partition.queries < FEWEST_ROWS or chooses_scales:  # one row may decide which scale it is
             return None
         outstanding = _outstanding(partition)
-        usual = np.flatnonzero(~outstanding[: partition.sizes[0]])
+        usual = np.flatnonzero(~outstanding[: partition.spans.query_counts[0]])
         count = min(CHOSEN, -(-len(usual) // 2))
         chosen = np.zeros(partition.queries, dtype=np.bool_)
         chosen[np.random.default_rng(0).choice(usual, count, replace=False)] = True
