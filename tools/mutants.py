@@ -216,7 +216,7 @@ def _first_failure(output: str) -> str:
 _PYTEST = ("-q", "-rfE", "-p", "no:cacheprovider", "-m", "not shared")
 #: Imported once, before anything is broken: every run of tests then begins with a fork.
 _PRELOADED = (
-    *("click", "hypothesis", "matplotlib", "networkx", "numba", "numpy", "pandas", "pytest", "rich"),
+    *("click", "matplotlib", "networkx", "numba", "numpy", "pandas", "pytest", "rich"),
     *("scipy.stats", "sklearn.base"),
 )
 
