@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import spbn
 from spbn.inference.imputation import without_themselves
-from spbn.nodes.ckde import agreeing
+from spbn.nodes.base import agreeing
 from spbn.tables.reader import as_table
 
 

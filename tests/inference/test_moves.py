@@ -12,7 +12,7 @@ from spbn.inference.importance import Target, TruncatedNormal, sample_by_weighti
 from spbn.inference.problem import read_evidence
 from spbn.inference.query import _cases
 from spbn.inference.smc import _Chain
-from spbn.nodes.regions import Interval
+from spbn.nodes.base import Interval
 
 from strategies import nonlinear_frame
 

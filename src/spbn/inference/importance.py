@@ -14,7 +14,7 @@ import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, greatest, relative_weights
 from spbn.inference.problem import EvidenceRows
-from spbn.nodes.regions import Interval, Region
+from spbn.nodes.base import Interval, Region
 from spbn.numerics.gaussian import draw_between, log_mass_between
 from spbn.tables.table import Table
 

@@ -17,7 +17,7 @@ from spbn.errors import ArgumentError, argument, in_python, quoted
 from spbn.inference.exact import NormalMixture
 from spbn.inference.problem import EvidenceRows, read_evidence
 from spbn.joint import Joint
-from spbn.nodes.regions import Interval
+from spbn.nodes.base import Interval
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.errors import ArgumentError, quoted
 from spbn.joint import Joint
-from spbn.nodes.base import CPD
-from spbn.nodes.regions import Interval, Levels, Region
+from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.levels import as_text
 from spbn.tables.table import Table, Variable
 

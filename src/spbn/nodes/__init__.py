@@ -1,7 +1,7 @@
 """Node types: one file and one line in `MODULES` for each.
 
 `base`
-    What a density (`CPD`), a node type and a scorer are.
+    What a density (`CPD`) and a node type are, and what is known of a variable if its value is not.
 `linear_gaussian`, `ckde`
     The types of the paper.
 `kde`
@@ -10,10 +10,8 @@
     A mixture of both, with kernels at several scales.
 `discrete`, `by_configuration`
     Tables of probabilities, and densities of any type that depend on discrete parents.
-`regions`
-    What is known of a variable if its value is not.
-`families`, `scorers`
-    How families are scored: many at a time, on rows that their parameters were not fitted to.
+`families`
+    How families of all types are scored: many at a time, on rows that their parameters were not fitted to.
 """
 
 from importlib import import_module

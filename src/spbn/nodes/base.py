@@ -1,30 +1,32 @@
-"""What densities and node types are: how a node given its parents is modelled, fitted, saved and shown.
+"""What densities and node types are: how a node given its parents is modelled, fitted and scored.
 
 A density (`CPD`) is an immutable value that answers everything about its node: log-densities, draws,
 probabilities, its record in a file, its description. A node type (`NodeType`) is one final, stateless object
-that makes such densities: from rows, or from a file. Each type has a file of its own in this folder and a
-line in `spbn.nodes`. Code outside `nodes/` never checks which density or type it is dealing with: it asks.
+that makes such densities, from rows or from a file, and scores families (`Scorer`). Each type has a file of
+its own in this folder and a line in `spbn.nodes`. Code outside `nodes/` never checks which density or type it
+is dealing with: it asks.
 """
 
 from __future__ import annotations
 
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, Seed, generator, require_count
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator, require_count
 from spbn._base.files import ArrayReader, ArrayWriter
-from spbn.errors import ArgumentError, KnowledgeError, argument, in_python, quoted
+from spbn.errors import ArgumentError, FitError, KnowledgeError, argument, in_python, quoted
 from spbn.graphs.dag import Arc
-from spbn.nodes.regions import Region, invert_cdf, mass_by_cdf, require_interval
-from spbn.nodes.scorers import FoldByFold
+from spbn.rows.families import FamilyBatch
 from spbn.rows.store import FitSettings, RemoteRows, RowStore, Scorer
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
+
+BISECTIONS = 60  # of an interval, where a distribution function is inverted
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,39 @@ class Description:
     tables: tuple[ParameterTable, ...] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
     cases: Mapping[str, Description] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Values from `low` to `high`, either of which may be infinite."""
+
+    low: float
+    high: float
+
+    def contains(self, values: FloatArray) -> BoolArray:
+        """Tell which values are inside."""
+        return (values >= self.low) & (values <= self.high)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Some levels, by their places."""
+
+    places: tuple[int, ...]
+
+    def contains(self, values: FloatArray) -> BoolArray:
+        """Tell which level codes are among them."""
+        return np.isin(values, self.places)
+
+
+Region = Interval | Levels
+
+
+def require_interval(region: Region) -> Interval:
+    """Refuse levels where the variable is continuous."""
+    if not isinstance(region, Interval):
+        raise ArgumentError(f"a continuous variable lies in an interval (low, high). Got {region!r}.")
+    return region
 
 
 class Linear(Protocol):
@@ -176,15 +211,31 @@ class CPD(ABC):
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in a region, for every row of its parents."""
-        low, high = mass_by_cdf(self, require_interval(region), parents)
+        interval = require_interval(region)
+        low, high = self._cdf_at(interval.low, parents), self._cdf_at(interval.high, parents)
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(high - low, 0.0))
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
         """Draw a value within a region for every row of the parents."""
         interval = require_interval(region)
-        low, high = mass_by_cdf(self, interval, parents)
-        return invert_cdf(self, interval, parents, low + rng.random(parents.rows) * (high - low))
+        low, high = self._cdf_at(interval.low, parents), self._cdf_at(interval.high, parents)
+        wanted = low + rng.random(parents.rows) * (high - low)
+        low = _finite_end(interval.low, -1.0, lambda x: self._cdf_at(x, parents) > wanted, parents.rows)
+        high = _finite_end(interval.high, 1.0, lambda x: self._cdf_at(x, parents) < wanted, parents.rows)
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            below = self._cdf_at(middle, parents) < wanted
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return 0.5 * (low + high)
+
+    def _cdf_at(self, value: float | FloatArray, parents: Table) -> FloatArray:
+        """Return P(X ≤ value | parents) for every row of the parents."""
+        values = np.broadcast_to(value, parents.rows)
+        if np.isinf(values).all():
+            return np.where(values > 0, 1.0, 0.0)
+        table = Table((*parents.names, self.node), np.vstack([parents.columns, values]), parents.levels)
+        return np.asarray(self.cdf(table))
 
     def compact(self, tolerance: float) -> CPD:
         """Return a density without training rows, within a tolerance of this one in every log-density.
@@ -236,7 +287,7 @@ class CPD(ABC):
 
         None for a row of which nothing is known, or if there are no kernels.
         """
-        return [None] * rows.shape[1]
+        return [None] * rows.shape[1] if self.kept_rows is None else agreeing(self.kept_rows.columns, rows)
 
     def without(self, kernels: IntArray) -> CPD:
         """Return the density without some of its kernels; with all of them if none would be left."""
@@ -436,3 +487,79 @@ def refuse_impossible(impossible: Collection[Arc], wanted: Iterable[Arc]) -> Non
     if wrong:
         named = ", ".join(f"{source} → {target}" for source, target in wrong)
         raise KnowledgeError(f"no arc can go from a continuous to a discrete node. Got {named}: reverse it.")
+
+
+@final
+class FoldByFold:
+    """Scores families of any type: they are fitted to the training rows of every group.
+
+    Nothing is shared among them.
+
+    Parameters
+    ----------
+    centred
+        Subtract the medians from the rows, which saves digits if it makes no difference to the type.
+    """
+
+    def __init__(self, node_type: NodeType, rows: RowStore, *, centred: bool = False) -> None:
+        self._type = node_type
+        self._rows = rows
+        self._centred = centred
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        return self.rows(families).sum(axis=1)
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × pieces; a family that cannot be fitted is -inf throughout."""
+        rows = np.empty((len(families), self._rows.pieces))
+        for number, members in enumerate(families.column_tuples):
+            *parents, node = (families.columns[column] for column in members)
+            rows[number] = self._family_rows(node, tuple(parents))
+        return rows
+
+    def _family_rows(self, node: str, parents: tuple[str, ...]) -> FloatArray:
+        parts = []
+        for train, test in self._rows.fold_tables((node, *parents), centred=self._centred):
+            try:
+                cpd = self._type.fit(train, node, parents, self._rows.settings)
+            except FitError:
+                return np.full(self._rows.pieces, -np.inf)
+            parts.append(cpd.logpdf(test))
+        rows = self._rows.by_piece(parts)
+        return rows if np.isfinite(rows).all() else np.full(len(rows), -np.inf)
+
+
+def _finite_end(end: float, sign: float, beyond: Callable[[FloatArray], BoolArray], rows: int) -> FloatArray:
+    """Return the end of an interval for every row; a number that is far enough out if it is infinite."""
+    if np.isfinite(end):
+        return np.full(rows, end)
+    out = np.full(rows, sign)
+    while (short := beyond(out)).any() and np.abs(out).max() < 1e300:
+        out = np.where(short, 4.0 * out, out)
+    return out
+
+
+def agreeing(points: FloatArray, rows: FloatArray) -> list[IntArray | None]:
+    """Return, for every row, the points that have the same values wherever the row has one.
+
+    Both are variables × rows. None for a row that has no values.
+    """
+    known = ~np.isnan(rows)
+    out: list[IntArray | None] = [None] * rows.shape[1]
+    patterns, which = np.unique(known, axis=1, return_inverse=True)
+    for number, pattern in enumerate(patterns.T):
+        if not pattern.any():
+            continue
+        places: dict[bytes, list[int]] = {}
+        for place, point in enumerate(_keys(points[pattern])):
+            places.setdefault(point, []).append(place)
+        chosen = np.flatnonzero(which.ravel() == number)
+        for row, key in zip(chosen.tolist(), _keys(rows[np.ix_(pattern, chosen)]), strict=True):
+            out[row] = np.array(places.get(key, ()), dtype=np.int64)
+    return out
+
+
+def _keys(columns: FloatArray) -> list[bytes]:
+    rows = np.ascontiguousarray(columns.T) + 0.0  # -0.0 and 0.0 are the same number
+    return [row.tobytes() for row in rows]

@@ -29,14 +29,12 @@ from spbn.kernels.compression import compact_scales
 from spbn.kernels.conditional import ScaledKernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
-from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
+from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable, Region
 from spbn.nodes.ckde import CKDE, compact_kernels_from_record, compact_kernels_of, require_few_dimensions
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.nodes.regions import Region
-from spbn.nodes.scorers import FEWEST_TO_BLEND, BlendScorer
 from spbn.numerics.mixture_weights import mix_logs
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
@@ -50,6 +48,8 @@ from spbn.tables.table import Table
 COMPONENTS = ("very narrow kernels", "narrow kernels", "kernels", "wide kernels", "linear Gaussian")
 LEGEND = "A blend mixes kernels of several widths and a line, with the weights that predict best."
 FOLDS = 10
+FEWEST_TO_BLEND = 4  # rows, for the weights
+MOST_WEIGHTS = 1 << 18  # families whose weights are remembered
 LEAST_LOSS = 0.005  # of the weight of a blend, that is worth a warning
 
 
@@ -108,7 +108,7 @@ class Blend(CPD):
             raise FitError(f"a blend needs at least {FEWEST_TO_BLEND} rows. {node!r} has {table.rows}.")
         partition = Partition.folds(table, fold_labels(table.rows, min(folds, table.rows), 0))
         family = FamilyBatch.single(table.names)
-        weights = BlendScorer(NODE_TYPE, LG, MemoryRows(partition, settings)).weights(family)[0]
+        weights = BlendScorer(MemoryRows(partition, settings)).weights(family)[0]
         line = _or_none(lambda: LinearGaussian.fit(table, node, parents))
         kernels = _or_none(lambda: CKDE.fit(table, node, parents, bandwidth=bandwidth, engine=engine).kernels)
         usable = np.array([kernels is not None] * len(SCALES) + [line is not None])
@@ -155,10 +155,6 @@ class Blend(CPD):
     def kept_rows(self) -> Table | None:
         """The training rows: one kernel of every scale sits on each; None if kernels are compact."""
         return None if self.joint is None else Table(self.joint.names, self.joint.points)
-
-    def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
-        """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it."""
-        return [None] * rows.shape[1] if self.joint is None else self._plain_kernels.kernels_on(rows)
 
     def without(self, kernels: IntArray) -> Blend:
         """Return the density without some of its kernels; with all of them if none would be left."""
@@ -296,6 +292,58 @@ class Blend(CPD):
 
 
 @final
+class BlendScorer:
+    """Scores blend families: their components are shared with other families, and their weights remembered.
+
+    In a cross-validation, the weights of a family are fitted to the same rows that are scored, each under
+    components that were not fitted to it: four numbers, beside which the rows are many. Elsewhere they
+    come from a cross-validation of the training rows (`RowStore.inner`).
+    """
+
+    def __init__(self, rows: RowStore) -> None:
+        self._line = rows.scorer(LG)
+        self._rows = rows
+        self._weights: dict[bytes, FloatArray] = {}
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        if not self._rows.is_crossed:
+            return self.rows(families).sum(axis=1)
+        out = np.empty(len(families))
+        for chosen, mixtures in self._rows.mixtures(families, self._line):
+            for f, (weights, total) in zip(chosen, mixtures.best(), strict=True):
+                out[f] = total
+                self._remember(families.keys[f], weights)
+        return out
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × pieces; a family that cannot be fitted is -inf throughout."""
+        out = np.full((len(families), self._rows.pieces), -np.inf)
+        few = not self._rows.is_crossed and self._rows.train.counts.min() < FEWEST_TO_BLEND
+        inner = None if few else self._rows.inner
+        if inner is None:
+            return out
+        chooser = inner.scorer(NODE_TYPE)
+        assert isinstance(chooser, BlendScorer)
+        weights = chooser.weights(families)
+        for chosen, mixtures in self._rows.mixtures(families, self._line):
+            out[chosen] = mixtures.values(weights[chosen])
+        return out
+
+    def weights(self, families: FamilyBatch) -> FloatArray:
+        """Families × components: the weights that predict evaluated rows best; 0 if none can be fitted."""
+        unknown = np.array([key not in self._weights for key in families.keys])
+        if unknown.any():
+            self.totals(families.only(unknown))
+        return np.stack([self._weights[key] for key in families.keys])
+
+    def _remember(self, key: bytes, weights: FloatArray) -> None:
+        self._weights[key] = weights
+        if len(self._weights) > MOST_WEIGHTS:
+            self._weights.pop(next(iter(self._weights)))
+
+
+@final
 class BlendType(NodeType):
     """The node type of `Blend`."""
 
@@ -353,7 +401,7 @@ class BlendType(NodeType):
 
     def scorer(self, rows: RowStore) -> BlendScorer:
         """Score from log-densities of sets of columns at all scales, which families share."""
-        return BlendScorer(self, LG, rows)
+        return BlendScorer(rows)
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend:
         """Read the weights and the components."""

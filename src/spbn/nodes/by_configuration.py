@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, refuse
 from spbn.errors import FitError
-from spbn.nodes.base import CPD, Description, NodeType, refusal
+from spbn.nodes.base import CPD, Description, NodeType, Region, refusal
 from spbn.nodes.discrete import read_configurations, write_variables
-from spbn.nodes.regions import Region
-from spbn.rows.families import Configurations
+from spbn.rows.families import Configurations, FamilyBatch
 from spbn.rows.memory import FEWEST_ROWS
-from spbn.rows.store import FitSettings, RemoteRows
+from spbn.rows.store import Columns, Division, FitSettings, Part, RemoteRows, RowStore
 from spbn.tables.table import Table, Variable
 
 OTHERWISE = "otherwise"
@@ -65,57 +64,36 @@ class ByConfiguration(CPD):
 
     @classmethod
     def fit(
-        cls, node_type: NodeType, table: Table, node: str, parents: Sequence[str], settings: FitSettings
-    ) -> ByConfiguration:
-        """Fit a density of a type to the rows of every configuration."""
-        discrete = [parent for parent in parents if parent in table.levels]
-        continuous = [parent for parent in parents if parent not in table.levels]
-        given, numbers = table.select(discrete), table.select([*continuous, node])
-        found, places = Configurations.in_columns(given.variables, given.columns)
-
-        def fit_to(part: Table) -> CPD:
-            return node_type.fit(part, node, continuous, settings)
-
-        parts = [  # every place occurs
-            partial(fit_to, numbers.take(rows)) if len(rows) >= FEWEST_ROWS else None
-            for rows in _rows_by_place(places)
-        ]
-        return cls._of_parts(node, parents, found, parts, partial(fit_to, numbers))
-
-    @classmethod
-    def fit_rows(
-        cls, node_type: NodeType, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
-    ) -> ByConfiguration:
-        """Fit a density of a type to the rows of every configuration, which are elsewhere."""
-        levels = {variable.name for variable in rows.variables if variable.is_discrete}
-        continuous = [parent for parent in parents if parent not in levels]
-
-        def fit_to(part: RemoteRows) -> CPD:
-            return node_type.fit_rows(part, node, continuous, settings)
-
-        found, stores = rows.by_configuration(
-            rows.columns([parent for parent in parents if parent in levels])
-        )
-        parts = [partial(fit_to, part) if part.count >= FEWEST_ROWS else None for part in stores]
-        return cls._of_parts(node, parents, found, parts, partial(fit_to, rows))
-
-    @classmethod
-    def _of_parts(
         cls,
+        node_type: NodeType,
+        rows: Table | RemoteRows,
         node: str,
         parents: Sequence[str],
-        found: Configurations,
-        parts: Sequence[Callable[[], CPD] | None],
-        otherwise: Callable[[], CPD],
+        settings: FitSettings,
     ) -> ByConfiguration:
-        """Fit the densities of configurations, where that can be done, and otherwise that of all rows."""
+        """Fit a density of a type to the rows of every configuration, where that can be done.
+
+        If some configurations lack one, another density is fitted to all rows.
+        """
+        levels = {variable.name for variable in rows.variables if variable.is_discrete}
+        discrete = [parent for parent in parents if parent in levels]
+        continuous = [parent for parent in parents if parent not in levels]
+        parts: Sequence[Table | RemoteRows]
+        if isinstance(rows, Table):
+            given, rows = rows.select(discrete), rows.select([*continuous, node])
+            found, places = Configurations.in_columns(given.variables, given.columns)
+            parts = [rows.take(mine) for mine in _rows_by_place(places)]  # every place occurs
+        else:
+            found, parts = rows.by_configuration(rows.columns(discrete))
         fitted: dict[int, CPD] = {}
-        for place, fit in enumerate(parts):
-            if fit is not None:
+        for place, part in enumerate(parts):
+            if (part.rows if isinstance(part, Table) else part.count) >= FEWEST_ROWS:
                 with suppress(FitError):
-                    fitted[place] = fit()
+                    fitted[place] = _fit_plain(node_type, part, node, continuous, settings)
         configurations = found.only(np.array(list(fitted), dtype=np.int64))
-        rest = otherwise() if len(configurations) < configurations.possible else None
+        rest = None
+        if len(configurations) < configurations.possible:
+            rest = _fit_plain(node_type, rows, node, continuous, settings)
         return cls(node, tuple(parents), configurations, tuple(fitted.values()), rest)
 
     @classmethod
@@ -168,25 +146,17 @@ class ByConfiguration(CPD):
 
     def case(self, parents: Table) -> CPD:
         """Return the density under the configuration that a table's first row has."""
-        names = [variable.name for variable in self.configurations.variables]
-        return self.cases[self.configurations.places(parents.select(names).columns[:, :1])[0]]
+        return self.cases[self.configurations.places(self._codes(parents)[:, :1])[0]]
 
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
         """Log-density of every row of the parents, discrete ones as level codes, and, last, the node."""
         discrete, numbers = self._places
-        places = self.configurations.places(columns[discrete])
-        rows = columns[numbers]
-        if len(places) == 1:
-            return self._logpdf_by_place[places[0]](rows)
-        out = np.empty(len(places))
-        for mine in _rows_by_place(places):
-            out[mine] = self._logpdf_by_place[places[mine[0]]](np.ascontiguousarray(rows[:, mine]))
-        return out
-
-    @cached_property
-    def _logpdf_by_place(self) -> tuple[Callable[[FloatArray], FloatArray], ...]:
-        """Log-densities of plain columns by the place of a configuration; the last is that of any other."""
-        return tuple(density.logpdf_of_columns for density in self.cases)
+        codes, rows = columns[discrete], columns[numbers]
+        if columns.shape[1] == 1:
+            return self.cases[self.configurations.places(codes)[0]].logpdf_of_columns(rows)
+        return self._by_density(
+            codes, lambda density, mine: density.logpdf_of_columns(np.ascontiguousarray(rows[:, mine]))
+        )
 
     @cached_property
     def _places(self) -> tuple[list[int], list[int]]:
@@ -198,31 +168,40 @@ class ByConfiguration(CPD):
     def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
         """P(X ≤ x | parents) of every row of the parents and, last, the node."""
         discrete, numbers = self._places
-        out = np.empty(columns.shape[1])
-        for density, rows in self._split(columns[discrete]):
-            out[rows] = density.cdf_of_columns(np.ascontiguousarray(columns[numbers][:, rows]))
-        return out
+        return self._by_density(
+            columns[discrete],
+            lambda density, rows: density.cdf_of_columns(np.ascontiguousarray(columns[numbers][:, rows])),
+        )
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draw a value for every row of the parents."""
         discrete, numbers = self._places
-        out = np.empty(parents.shape[1])
-        for density, rows in self._split(parents[discrete]):
-            out[rows] = density.draw(np.ascontiguousarray(parents[numbers[:-1]][:, rows]), rng)
-        return out
+        return self._by_density(
+            parents[discrete],
+            lambda density, rows: density.draw(np.ascontiguousarray(parents[numbers[:-1]][:, rows]), rng),
+        )
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
         """Return the log-probability that the node is in an interval, for every row of its parents."""
-        out = np.empty(parents.rows)
-        for density, rows in self._split_table(parents):
-            out[rows] = density.log_mass(region, parents.take(rows))
-        return out
+        return self._by_density(
+            self._codes(parents), lambda density, rows: density.log_mass(region, parents.take(rows))
+        )
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
         """Draw a value in an interval for every row of the parents."""
-        out = np.empty(parents.rows)
-        for density, rows in self._split_table(parents):
-            out[rows] = density.draw_within(region, parents.take(rows), rng)
+        return self._by_density(
+            self._codes(parents), lambda density, rows: density.draw_within(region, parents.take(rows), rng)
+        )
+
+    def _codes(self, parents: Table) -> FloatArray:
+        return parents.select([variable.name for variable in self.configurations.variables]).columns
+
+    def _by_density(self, codes: FloatArray, answer: Callable[[CPD, IntArray], FloatArray]) -> FloatArray:
+        """Ask the density of every configuration that rows of the discrete parents have about these rows."""
+        places = self.configurations.places(codes)
+        out = np.empty(len(places))
+        for rows in _rows_by_place(places):
+            out[rows] = answer(self.cases[places[rows[0]]], rows)
         return out
 
     def compact(self, tolerance: float) -> ByConfiguration:
@@ -292,16 +271,6 @@ class ByConfiguration(CPD):
         otherwise = None if self.otherwise is None else cases[-1]
         return replace(self, densities=tuple(cases[: len(self.densities)]), otherwise=otherwise)
 
-    def _split_table(self, table: Table) -> Iterator[tuple[CPD, IntArray]]:
-        names = [variable.name for variable in self.configurations.variables]
-        return self._split(table.select(names).columns)
-
-    def _split(self, discrete: FloatArray) -> Iterator[tuple[CPD, IntArray]]:
-        """Yield the densities that rows of the discrete parents need, each with its rows."""
-        places = self.configurations.places(discrete)
-        for rows in _rows_by_place(places):
-            yield self.cases[places[rows[0]]], rows
-
 
 def fit_node(
     node_type: NodeType, rows: Table | RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
@@ -312,13 +281,98 @@ def fit_node(
     if not node_type.admits(child, given):
         raise FitError(refusal(node_type, child, given))
     is_divided = not child.is_discrete and any(parent.is_discrete for parent in given)
+    fit = ByConfiguration.fit if is_divided else _fit_plain
+    return fit(node_type, rows, node, parents, settings)
+
+
+def _fit_plain(
+    node_type: NodeType, rows: Table | RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
+) -> CPD:
     if isinstance(rows, Table):
-        if is_divided:
-            return ByConfiguration.fit(node_type, rows, node, parents, settings)
         return node_type.fit(rows, node, parents, settings)
-    if is_divided:
-        return ByConfiguration.fit_rows(node_type, rows, node, parents, settings)
     return node_type.fit_rows(rows, node, parents, settings)
+
+
+@final
+class ConfigurationScorer:
+    """Scores families of one type whose nodes are continuous and have discrete parents.
+
+    Every configuration has rows of its own, whose densities families share. Where a family cannot be fitted
+    to a group's training rows of a configuration, it is fitted to all of the group's training rows.
+    """
+
+    def __init__(self, node_type: NodeType, rows: RowStore) -> None:
+        self._type = node_type
+        self._rows = rows
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted even to all rows."""
+        out = np.full(len(families), -np.inf)
+        for chosen, division, batch in self._by_division(families):
+            total = np.zeros(len(batch))
+            for some, _, found in self._answers(division, batch, by_piece=False):
+                total[some] += found if found.ndim == 1 else found.sum(axis=1)
+            out[chosen] = total
+        return np.where(np.isfinite(out), out, -np.inf)
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × pieces of the division; a family that cannot be fitted is -inf throughout."""
+        out = np.full((len(families), self._rows.pieces), -np.inf)
+        for chosen, division, batch in self._by_division(families):
+            rows = np.zeros((len(batch), len(division.starved)))
+            for some, pieces, found in self._answers(division, batch, by_piece=True):
+                rows[np.ix_(some, pieces)] = found
+            out[chosen] = rows
+        out[~np.isfinite(out).all(axis=1)] = -np.inf
+        return out
+
+    def _by_division(self, families: FamilyBatch) -> Iterator[tuple[IntArray, Division, FamilyBatch]]:
+        """Yield families with the same discrete parents, the rows by these, and the families without them."""
+        discrete = self._rows.discrete
+        by_set: dict[Columns, IntArray] = {
+            tuple(np.flatnonzero(columns).tolist()): chosen
+            for columns, chosen in _alike(families.parents & discrete)
+        }
+        for columns, division in self._rows.split(list(by_set)):
+            chosen = by_set[columns]
+            yield chosen, division, families.only(chosen).without_parents(discrete)
+
+    def _answers(
+        self, division: Division, batch: FamilyBatch, *, by_piece: bool
+    ) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+        """Yield some families, some pieces, and what they add to the families' scores.
+
+        The families have the same discrete parents, which have been left out of the batch.
+
+        Parameters
+        ----------
+        by_piece
+            Families × pieces; otherwise, where a configuration's scorer has totals, these.
+        """
+        narrow, every = division.families(batch), np.arange(len(batch))
+        lacking = np.tile(division.starved, (len(batch), 1))  # families × pieces that all rows have to answer
+        for part in division.parts.values():
+            scorer = part.rows.scorer(self._type)
+            found = scorer.rows(narrow) if by_piece else scorer.totals(narrow)
+            unfit = np.flatnonzero(~np.isfinite(found).reshape(len(batch), -1).all(axis=1))
+            found[unfit] = 0.0
+            yield every, part.places, found
+            if len(unfit):
+                rows = self._group_by_group(part, narrow.only(unfit))
+                there = np.isfinite(rows)
+                lacking[np.ix_(unfit, part.places)] = ~there
+                yield unfit, part.places, np.where(there, rows, 0.0)
+        for asked, chosen in _alike(lacking):
+            if asked.any():
+                rows = division.rest(asked).scorer(self._type).rows(batch.only(chosen))
+                yield chosen, np.flatnonzero(asked), rows
+
+    def _group_by_group(self, part: Part, batch: FamilyBatch) -> FloatArray:
+        """Families × pieces of a configuration; -inf in groups to which a family cannot be fitted."""
+        singles = part.rows.singles
+        if len(singles) == 1:
+            return np.full((len(batch), len(part.places)), -np.inf)
+        return np.concatenate([rows.scorer(self._type).rows(batch) for rows in singles], axis=1)
 
 
 def _rows_by_place(places: IntArray) -> list[IntArray]:
@@ -326,3 +380,12 @@ def _rows_by_place(places: IntArray) -> list[IntArray]:
     order = np.argsort(places, kind="stable")
     _, starts = np.unique(places[order], return_index=True)
     return np.split(order, starts[1:]) if len(starts) else []
+
+
+def _alike(rows: BoolArray) -> Iterator[tuple[BoolArray, IntArray]]:
+    """Yield every different row of a matrix, and the numbers of the rows that are like it."""
+    found: dict[bytes, list[int]] = {}
+    for number, packed in enumerate(np.packbits(rows, axis=1)):
+        found.setdefault(packed.tobytes(), []).append(number)
+    for numbers in found.values():
+        yield rows[numbers[0]], np.array(numbers)

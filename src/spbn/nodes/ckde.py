@@ -20,19 +20,25 @@ from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.compression import compact_kernels
 from spbn.kernels.conditional import Kernels
 from spbn.kernels.estimates import BandwidthRule
+from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral import DIMENSIONS, THRESHOLD
 from spbn.kernels.spectral.coefficients import Coefficients
-from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
+from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable, Region, require_interval
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import LinearGaussian
-from spbn.nodes.regions import Region, require_interval
-from spbn.nodes.scorers import KernelScorer, ScaledKernelScorer, best_scale
+from spbn.rows.families import FamilyBatch
+from spbn.rows.memory import MemoryRows
+from spbn.rows.partition import Partition
 from spbn.rows.store import FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
+from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 
 MOST_ROWS = 1 << 53  # that can be counted in a double
 GRAIN = 2.0**-30  # of outposts in files that do not say
+SCALE_FOLDS = 10  # of the cross-validation that chooses a scale
+FEWEST_TO_SCALE = 4  # rows, for that
+AS_IT_IS = SCALES.index(1.0)  # the bandwidth of the rule
 
 
 @final
@@ -119,10 +125,6 @@ class CKDE(CPD):
         """The training rows, one kernel sits on each; None if kernels are compact."""
         return None if self.joint is None else Table(self.joint.names, self.joint.points)
 
-    def kernels_on(self, rows: FloatArray) -> list[IntArray | None]:
-        """Return, for every row of parents and node (NaN is unknown), the kernels that agree with it."""
-        return [None] * rows.shape[1] if self.joint is None else agreeing(self.joint.points, rows)
-
     def without(self, kernels: IntArray) -> CKDE:
         """Return the density without some of its kernels; with all of them if none would be left."""
         return self if self.joint is None else replace(self, kernels=self.joint.without(kernels))
@@ -199,6 +201,63 @@ class CKDE(CPD):
 
 
 @final
+class KernelScorer:
+    """Scores CKDE families from densities of sets of columns that families share.
+
+    Under a named bandwidth rule a CKDE needs two set functions (`rows.memory`): J(S), the
+    log-density of the variables S with the bandwidth of |S| dimensions, and M(S), the same with
+    that of |S| + 1 dimensions:
+
+        score(i | Pa) = J(Pa ∪ {i}) - M(Pa).
+
+    With "cv" each family has the scale of its bandwidth that predicts best. In a cross-validation that is the
+    one with the best score; elsewhere, the one that a cross-validation of the training rows chooses
+    (`RowStore.inner`).
+    """
+
+    def __init__(self, rows: RowStore) -> None:
+        self._rows = rows
+        self._scaled = rows.settings.bandwidth == "cv"
+        self._densities = rows.scaled_densities if self._scaled else rows.densities
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        totals = self._densities.conditional_totals(families)
+        is_best = self._scaled and self._rows.is_crossed
+        chosen = _best_scales(totals) if is_best else self._chosen(families)
+        return totals[np.arange(len(families)), chosen]
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × pieces; a family that cannot be fitted is -inf throughout."""
+        values = self._densities.conditional_values(families)
+        return values[np.arange(len(families)), self._chosen(families)]
+
+    def _chosen(self, families: FamilyBatch) -> IntArray:
+        """Return which scale every family has; that of the rule if there are too few rows to choose."""
+        if not self._scaled:
+            return np.zeros(len(families), dtype=np.int64)
+        few = not self._rows.is_crossed and self._rows.train.counts.min() < FEWEST_TO_SCALE
+        inner = None if few else self._rows.inner
+        if inner is None:
+            return np.full(len(families), AS_IT_IS)
+        return _best_scales(inner.scaled_densities.conditional_totals(families))
+
+
+def best_scale(table: Table, settings: FitSettings) -> float:
+    """Return the scale of a family's bandwidth that predicts best; of parents and, last, the node."""
+    if table.rows < FEWEST_TO_SCALE:
+        return 1.0
+    partition = Partition.folds(table, fold_labels(table.rows, min(SCALE_FOLDS, table.rows), 0))
+    densities = MemoryRows(partition, settings).scaled_densities
+    return SCALES[_best_scales(densities.conditional_totals(FamilyBatch.single(table.names)))[0]]
+
+
+def _best_scales(totals: FloatArray) -> IntArray:
+    """Return the scale with the greatest of families × scales; that of the rule where none can be fitted."""
+    return np.where(np.isfinite(totals).any(axis=1), totals.argmax(axis=1), AS_IT_IS)
+
+
+@final
 class CKDEType(NodeType):
     """The node type of `CKDE`."""
 
@@ -220,9 +279,9 @@ class CKDEType(NodeType):
         """Make compact kernels where the rows are."""
         return CKDE(node, tuple(parents), compact_kernels_of(rows, node, parents))
 
-    def scorer(self, rows: RowStore) -> KernelScorer | ScaledKernelScorer:
+    def scorer(self, rows: RowStore) -> KernelScorer:
         """Score from log-densities of sets of columns, which families share."""
-        return ScaledKernelScorer(rows) if rows.settings.bandwidth == "cv" else KernelScorer(rows)
+        return KernelScorer(rows)
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> CKDE:
         """Read the bandwidth and the rows, or the tables."""
@@ -304,31 +363,6 @@ def _table_from_record(
         return Coefficients.of_integers(low, high, rows, cutoff, step, threshold, values)
     except SpbnError as error:
         refuse(f"the table of {node!r} makes no sense: {error}")
-
-
-def agreeing(points: FloatArray, rows: FloatArray) -> list[IntArray | None]:
-    """Return, for every row, the points that have the same values wherever the row has one.
-
-    Both are variables × rows. None for a row that has no values.
-    """
-    known = ~np.isnan(rows)
-    out: list[IntArray | None] = [None] * rows.shape[1]
-    patterns, which = np.unique(known, axis=1, return_inverse=True)
-    for number, pattern in enumerate(patterns.T):
-        if not pattern.any():
-            continue
-        places: dict[bytes, list[int]] = {}
-        for place, point in enumerate(_keys(points[pattern])):
-            places.setdefault(point, []).append(place)
-        chosen = np.flatnonzero(which.ravel() == number)
-        for row, key in zip(chosen.tolist(), _keys(rows[np.ix_(pattern, chosen)]), strict=True):
-            out[row] = np.array(places.get(key, ()), dtype=np.int64)
-    return out
-
-
-def _keys(columns: FloatArray) -> list[bytes]:
-    rows = np.ascontiguousarray(columns.T) + 0.0  # -0.0 and 0.0 are the same number
-    return [row.tobytes() for row in rows]
 
 
 def compact_kernels_of(

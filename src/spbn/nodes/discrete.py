@@ -13,11 +13,9 @@ from spbn._base.arrays import FloatArray, IntArray, frozen
 from spbn._base.checks import at_least_0, is_whole
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable
-from spbn.nodes.regions import Levels, Region
-from spbn.nodes.scorers import CountingScorer, smoothed
-from spbn.rows.families import MOST, Configurations, number_possible
-from spbn.rows.store import FitSettings, RemoteRows, RowStore
+from spbn.nodes.base import CPD, Appearance, Description, Levels, NodeType, ParameterTable, Region
+from spbn.rows.families import MOST, Configurations, FamilyBatch, number_possible
+from spbn.rows.store import FamilyCounts, FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table, Variable
 
@@ -88,10 +86,11 @@ class ProbabilityTable(CPD):
             wrong = quoted(continuous or [variable.name])
             raise FitError(f"a discrete node and its parents must be discrete columns. Got {wrong}.")
         found, places = Configurations.in_columns(parents, table.columns[1:])
-        counts = _counts(places, table.columns[0], (len(found), len(variable.levels)))
-        probabilities, otherwise = smoothed(counts, smoothing)
+        shape = (len(found), len(variable.levels))
+        cells = places * shape[1] + table.columns[0].astype(np.int64)
+        counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
         names = tuple(parent.name for parent in parents)
-        return cls(variable.name, names, variable.levels, found, probabilities, otherwise)
+        return cls(variable.name, names, variable.levels, found, *smoothed(counts, smoothing))
 
     @property
     def type(self) -> NodeType:
@@ -227,6 +226,55 @@ class ProbabilityTable(CPD):
 
 
 @final
+class CountingScorer:
+    """Scores discrete families from the counts of every group."""
+
+    def __init__(self, rows: RowStore) -> None:
+        self._rows = rows
+        self._smoothing = rows.settings.smoothing
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where an impossible level occurs."""
+        found: dict[tuple[int, ...], float] = {}
+        for columns, counts in self._rows.counts(families.column_tuples):
+            logs, occur = self._log_probabilities(counts), counts.test > 0
+            found[columns] = float(np.sum(logs[occur] * counts.test[occur]))
+        return np.array([found.get(columns, -np.inf) for columns in families.column_tuples])
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × pieces."""
+        found: dict[tuple[int, ...], FloatArray] = {}
+        for columns, counts in self._rows.counts(families.column_tuples):
+            logs = self._log_probabilities(counts)
+            if counts.cells is None:
+                logs = np.where(counts.test > 0, logs, 0.0)  # 0 times -inf is nothing
+                found[columns] = (logs * counts.test).sum(axis=(1, 2))
+            else:
+                group = np.repeat(np.arange(len(logs)), counts.test.sum(axis=(1, 2)))
+                found[columns] = logs.reshape(len(logs), -1)[group, counts.cells]
+        nothing = np.full(self._rows.pieces, -np.inf)
+        return np.stack([found.get(columns, nothing) for columns in families.column_tuples])
+
+    def _log_probabilities(self, counts: FamilyCounts) -> FloatArray:
+        """Groups × configurations × levels."""
+        with np.errstate(divide="ignore"):
+            logs: FloatArray = np.log(smoothed(counts.train, self._smoothing)[0])
+        return logs
+
+
+def smoothed(counts: IntArray, smoothing: float) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities of levels, last axis, under the configurations that occur, and any other."""
+    levels = counts.shape[-1]
+    rows = counts.sum(axis=-1, keepdims=True)
+    overall = counts.sum(axis=-2, keepdims=True)
+    if smoothing > 0.0:
+        return (counts + smoothing / levels) / (rows + smoothing), np.full(levels, 1.0 / levels)
+    total = overall.sum(axis=-1, keepdims=True)
+    marginal = np.where(total > 0, overall / np.maximum(total, 1), 1.0 / levels)
+    return np.where(rows > 0, counts / np.maximum(rows, 1), marginal), marginal.reshape(-1, levels)[0]
+
+
+@final
 class DiscreteType(NodeType):
     """The node type of `ProbabilityTable`."""
 
@@ -255,9 +303,8 @@ class DiscreteType(NodeType):
         """Count where the rows are."""
         columns = rows.columns((*parents, node))
         found, counts = rows.total_counts(columns)
-        probabilities, otherwise = smoothed(counts, settings.smoothing)
         levels = rows.variables[columns[-1]].levels
-        return ProbabilityTable(node, tuple(parents), levels, found, probabilities, otherwise)
+        return ProbabilityTable(node, tuple(parents), levels, found, *smoothed(counts, settings.smoothing))
 
     def scorer(self, rows: RowStore) -> CountingScorer:
         """Score from counts."""
@@ -289,11 +336,6 @@ def _places(region: Region) -> list[int]:
     return list(region.places)
 
 
-def _counts(places: IntArray, codes: FloatArray, shape: tuple[int, int]) -> IntArray:
-    cells = places * shape[1] + codes.astype(np.int64)
-    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-
-
 def write_variables(variables: Sequence[Variable]) -> list[dict[str, Any]]:
     """Describe discrete parents in plain data."""
     return [{"name": variable.name, "levels": list(variable.levels)} for variable in variables]
@@ -320,13 +362,10 @@ def read_configurations(record: Mapping[str, Any], parents: Sequence[str]) -> Co
         Variable(str(entry["name"]), read_levels(entry["name"], entry.get("levels"))) for entry in given
     )
     possible = number_possible(variables)
-    if not isinstance(listed, list) or not all(_is_number(value, min(possible, MOST)) for value in listed):
+    last = min(possible, MOST) - 1
+    if not isinstance(listed, list) or not all(is_whole(value, 0, last) for value in listed):
         refuse(f"'configurations' must hold numbers from 0 to {possible - 1}. Got {listed!r:.200}.")
     codes = np.array(listed, dtype=np.int64)
     if (np.diff(codes) <= 0).any():
         refuse("'configurations' must ascend.")
     return Configurations(variables, codes)
-
-
-def _is_number(value: Any, limit: int) -> bool:
-    return is_whole(value, 0, limit - 1)

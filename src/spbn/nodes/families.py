@@ -7,12 +7,13 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import GraphError, quoted
 from spbn.nodes.base import NodeType, place_of, registered
+from spbn.nodes.by_configuration import ConfigurationScorer
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG_TYPE
 from spbn.rows.families import MOST_BITS, FamilyBatch
-from spbn.rows.store import Columns, Division, Part, RowStore, Scorer
+from spbn.rows.store import RowStore, Scorer
 
 
 class Family(NamedTuple):
@@ -46,7 +47,7 @@ def named_batch(columns: tuple[str, ...], families: Sequence[AnyFamily]) -> Fami
     types = np.empty(len(families), dtype=np.int8)
     for f, family in enumerate(families):
         try:
-            node, given, node_type = _completed(*family)
+            node, given, node_type = Family(*family)  # type: ignore[arg-type]  # or what is like one
             given = tuple(given)
             nodes[f] = place[node]
             parents[f, [place[name] for name in given]] = True
@@ -74,12 +75,6 @@ def families_of(batch: FamilyBatch) -> list[Family]:
 def of_type(batch: FamilyBatch, node_type: NodeType) -> BoolArray:
     """Tell which families of a batch have a node of this type."""
     return batch.types == place_of(node_type)
-
-
-def _completed(
-    node: str, parents: Iterable[str] = (), node_type: NodeType | str = LG_TYPE
-) -> tuple[str, Iterable[str], NodeType | str]:
-    return node, parents, node_type
 
 
 @final
@@ -134,103 +129,3 @@ class FamilyScorer:
             return np.array(admitted, dtype=np.bool_) & countable, divided
         continuous = [types[number].admits(variables[0], ()) for number in range(len(types))]
         return np.array(continuous)[families.types], divided
-
-
-@final
-class ConfigurationScorer:
-    """Scores families of one type whose nodes are continuous and have discrete parents.
-
-    Every configuration has rows of its own, whose densities families share. Where a family cannot be fitted
-    to a group's training rows of a configuration, it is fitted to all of the group's training rows.
-    """
-
-    def __init__(self, node_type: NodeType, rows: RowStore) -> None:
-        self._type = node_type
-        self._rows = rows
-
-    def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted even to all rows."""
-        out = np.full(len(families), -np.inf)
-        for chosen, division, batch in self._by_division(families):
-            out[chosen] = self._total(division, batch)
-        return np.where(np.isfinite(out), out, -np.inf)
-
-    def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × pieces of the division; a family that cannot be fitted is -inf throughout."""
-        out = np.full((len(families), self._rows.pieces), -np.inf)
-        for chosen, division, batch in self._by_division(families):
-            out[chosen] = self._by_piece(division, batch)
-        out[~np.isfinite(out).all(axis=1)] = -np.inf
-        return out
-
-    def _by_division(self, families: FamilyBatch) -> Iterator[tuple[IntArray, Division, FamilyBatch]]:
-        """Yield families with the same discrete parents, the rows by these, and the families without them."""
-        discrete = self._rows.discrete
-        by_set: dict[Columns, IntArray] = {
-            tuple(np.flatnonzero(columns).tolist()): chosen
-            for columns, chosen in _alike(families.parents & discrete)
-        }
-        for columns, division in self._rows.split(list(by_set)):
-            chosen = by_set[columns]
-            yield chosen, division, families.only(chosen).without_parents(discrete)
-
-    def _total(self, division: Division, batch: FamilyBatch) -> FloatArray:
-        """Score families with the same discrete parents, which have been left out of the batch."""
-        narrow, out = division.families(batch), np.zeros(len(batch))
-        lacking = np.tile(division.starved, (len(batch), 1))  # families × pieces that all rows have to answer
-        for part in division.parts.values():
-            found = part.rows.scorer(self._type).totals(narrow)
-            unfit = np.flatnonzero(~np.isfinite(found))
-            found[unfit] = 0.0
-            out += found
-            if len(unfit):
-                rows = self._group_by_group(part, narrow.only(unfit))
-                there = np.isfinite(rows)
-                lacking[np.ix_(unfit, part.places)] = ~there
-                out[unfit] += np.where(there, rows, 0.0).sum(axis=1)
-        for _, chosen, rows in self._rest(division, lacking, batch):
-            out[chosen] += rows.sum(axis=1)
-        return out
-
-    def _by_piece(self, division: Division, batch: FamilyBatch) -> FloatArray:
-        """Return the same by piece."""
-        narrow = division.families(batch)
-        out = np.zeros((len(batch), len(division.starved)))
-        lacking = np.tile(division.starved, (len(batch), 1))
-        for part in division.parts.values():
-            found = part.rows.scorer(self._type).rows(narrow)
-            unfit = np.flatnonzero(~np.isfinite(found).all(axis=1))
-            found[unfit] = 0.0
-            out[:, part.places] = found
-            if len(unfit):
-                rows = self._group_by_group(part, narrow.only(unfit))
-                there = np.isfinite(rows)
-                lacking[np.ix_(unfit, part.places)] = ~there
-                out[np.ix_(unfit, part.places)] = np.where(there, rows, 0.0)
-        for asked, chosen, rows in self._rest(division, lacking, batch):
-            out[np.ix_(chosen, np.flatnonzero(asked))] = rows
-        return out
-
-    def _group_by_group(self, part: Part, batch: FamilyBatch) -> FloatArray:
-        """Families × pieces of a configuration; -inf in groups to which a family cannot be fitted."""
-        singles = part.rows.singles
-        if len(singles) == 1:
-            return np.full((len(batch), len(part.places)), -np.inf)
-        return np.concatenate([rows.scorer(self._type).rows(batch) for rows in singles], axis=1)
-
-    def _rest(
-        self, division: Division, lacking: BoolArray, batch: FamilyBatch
-    ) -> Iterator[tuple[BoolArray, IntArray, FloatArray]]:
-        """Yield pieces that have to be answered by what is fitted to all training rows, and the answers."""
-        for asked, chosen in _alike(lacking):
-            if asked.any():
-                yield asked, chosen, division.rest(asked).scorer(self._type).rows(batch.only(chosen))
-
-
-def _alike(rows: BoolArray) -> Iterator[tuple[BoolArray, IntArray]]:
-    """Yield every different row of a matrix, and the numbers of the rows that are like it."""
-    found: dict[bytes, list[int]] = {}
-    for number, packed in enumerate(np.packbits(rows, axis=1)):
-        found.setdefault(packed.tobytes(), []).append(number)
-    for numbers in found.values():
-        yield rows[numbers[0]], np.array(numbers)

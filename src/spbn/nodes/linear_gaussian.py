@@ -13,11 +13,10 @@ import numpy as np
 from spbn._base.arrays import FloatArray
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
-from spbn.nodes.base import CPD, Appearance, Description, NodeType
-from spbn.nodes.regions import Region, require_interval
-from spbn.nodes.scorers import LinearScorer
+from spbn.nodes.base import CPD, Appearance, Description, FoldByFold, NodeType, Region, require_interval
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
 from spbn.numerics.moments import residual_directions
+from spbn.rows.families import FamilyBatch
 from spbn.rows.store import FitSettings, RemoteRows, RowStore
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
@@ -76,7 +75,9 @@ class LinearGaussian(CPD):
                 f"{node!r} with {len(parents)} parents needs at least {len(parents) + 2} rows. "
                 f"Got {table.rows}."
             )
-        _require_spread(table)
+        for name, column in zip(table.names, table.columns, strict=True):
+            if column.min() == column.max():
+                raise FitError(f"column {name!r} is constant, which leaves nothing to fit: drop it.")
         means = table.columns.mean(axis=1)
         deviations = table.columns - means[:, None]
         # The greatest deviation first, so that squares neither overflow nor vanish.
@@ -183,6 +184,30 @@ class LinearGaussian(CPD):
 
 
 @final
+class LinearScorer:
+    """Scores linear Gaussian families from moments, or from the rows where moments lack digits."""
+
+    def __init__(self, rows: RowStore) -> None:
+        self._rows = rows
+        self._from_rows = FoldByFold(NODE_TYPE, rows, centred=True)
+
+    def totals(self, families: FamilyBatch) -> FloatArray:
+        """Log-likelihood of every family; -inf where one cannot be fitted."""
+        totals, inexact = self._rows.linear_totals(families)
+        if inexact.any():
+            totals[inexact] = self._from_rows.totals(families.only(inexact))
+        return totals
+
+    def rows(self, families: FamilyBatch) -> FloatArray:
+        """Families × pieces; a family that cannot be fitted is -inf throughout."""
+        out = np.empty((len(families), self._rows.pieces))
+        for f, columns in enumerate(families.each):
+            values = self._rows.linear_values(columns)
+            out[f] = self._from_rows.rows(families.only(np.array([f])))[0] if values is None else values
+        return out
+
+
+@final
 class LinearGaussianType(NodeType):
     """The node type of `LinearGaussian`."""
 
@@ -225,7 +250,7 @@ class LinearGaussianType(NodeType):
 
     def scorer(self, rows: RowStore) -> LinearScorer:
         """Score from moments alone wherever they have the digits for it."""
-        return LinearScorer(self, rows)
+        return LinearScorer(rows)
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> LinearGaussian:
         """Read the parameters."""
@@ -238,9 +263,3 @@ class LinearGaussianType(NodeType):
 
 
 NODE_TYPE = LinearGaussianType()
-
-
-def _require_spread(table: Table) -> None:
-    for name, column in zip(table.names, table.columns, strict=True):
-        if column.min() == column.max():
-            raise FitError(f"column {name!r} is constant, which leaves nothing to fit: drop it.")
