@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import spbn
 from spbn.dask import densities, mapreduce, mixtures, row_cache
-from spbn.dask.client import LocalExecutor
+from spbn.dask.client import Executor
 from spbn.dask.mapreduce import FoldAssignment
 from spbn.dask.row_cache import rows_at_a_time
 from spbn.dask.rowstore import DaskRows
@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 def with_cache(shards, cache_bytes):
     """The same rows, of which a process may keep fewer columns in memory."""
     smaller = replace(shards.plan, cache_bytes=cache_bytes)
-    return replace(shards, plan=smaller, executor=LocalExecutor(smaller))
+    return replace(shards, plan=smaller, executor=Executor(None, smaller))
 
 
 @pytest.mark.parametrize("families", [FAMILIES, TWO_PARENTS])

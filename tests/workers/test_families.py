@@ -15,7 +15,7 @@ import pytest
 
 import spbn
 from spbn.dask import client as clients
-from spbn.dask.client import DaskExecutor, connected, local_workers
+from spbn.dask.client import Executor, connected, local_workers
 from spbn.dask.families import dealt, spread
 from spbn.errors import ArgumentError, ClusterError, PackageError
 from spbn.nodes.families import families_of, named_batch
@@ -144,7 +144,7 @@ def slowly(shared, seconds):
 
 
 def test_tasks_whose_data_is_lost_are_done_again(client):
-    workers = DaskExecutor(client, "shared")
+    workers = Executor(client, "shared")
     client.cancel(workers._shared_once())
     assert sorted(workers.map(slowly, [(0.0,), (0.0,)])) == [(0, "shared"), (1, "shared")]
 
@@ -152,7 +152,7 @@ def test_tasks_whose_data_is_lost_are_done_again(client):
 def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
     from distributed.comm import CommClosedError
 
-    workers, original, failed = DaskExecutor(client, "shared"), client.scatter, []
+    workers, original, failed = Executor(client, "shared"), client.scatter, []
 
     def scatter(*arguments, **options):
         if len(failed) < 2:
@@ -172,7 +172,7 @@ def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
 @pytest.mark.parametrize("pinned", [False, True])
 def test_nobody_waits_for_a_worker_that_died_unnoticed(processes, pinned):
     """Sending to all of them would: the scheduler does not know yet."""
-    workers = DaskExecutor(processes, "shared")
+    workers = Executor(processes, "shared")
     addresses = workers.addresses
     os.kill(min(processes.run(os.getpid).values()), signal.SIGKILL)
     tasks = [(str(number),) for number in range(6)]
@@ -182,7 +182,7 @@ def test_nobody_waits_for_a_worker_that_died_unnoticed(processes, pinned):
 
 def test_pinned_tasks_are_done_at_their_addresses_only(client):
     """The other worker has nothing to do, and may not take any."""
-    workers = DaskExecutor(client, "shared")
+    workers = Executor(client, "shared")
     for address in workers.addresses:
         found = dict(workers.map(whereabouts, [(0.1,)] * 8, addresses=[address] * 8, pinned=True))
         assert set(found.values()) == {address}
@@ -207,7 +207,7 @@ def lose(shared, number):
 
 def test_work_that_kills_its_workers_is_given_up(client):
     with pytest.raises(ClusterError, match="2 of 2 tasks could not be done in 4 attempts"):
-        list(DaskExecutor(client, None).map(lose, [(1,), (2,)]))
+        list(Executor(client, None).map(lose, [(1,), (2,)]))
 
 
 def test_errors_of_workers_are_those_of_spbn(client):
@@ -218,7 +218,7 @@ def test_errors_of_workers_are_those_of_spbn(client):
 def test_workers_use_one_thread_each(client):
     import numba
 
-    counts = [count for _, count in DaskExecutor(client, None).map(threads_of, [(), (), ()])]
+    counts = [count for _, count in Executor(client, None).map(threads_of, [(), (), ()])]
     assert counts == [1, 1, 1]
     with clients.using_threads(1):
         assert numba.get_num_threads() == 1

@@ -1,4 +1,4 @@
-"""Dask clients: whether something is one, and how to get one."""
+"""Dask clients, and work for their workers, of whom some may die."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Event, Thread
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numba
 
@@ -21,6 +21,10 @@ from spbn.errors import ArgumentError, ClusterError, PackageError, SpbnError, ar
 SECONDS_TO_CONNECT = 10.0
 SECONDS_FOR_WORKERS = 60.0
 SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_BETWEEN_CHECKS = 5.0  # of whether there are workers at all, while they work
+SECONDS_TO_RECOVER = 1.0  # until the scheduler knows that a worker died
+ATTEMPTS = 4  # to get a task done, if workers die meanwhile or what they share is lost
+MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 #: Work on rows keeps to the memory of a worker by itself. Dask would rather have one that uses most of it sit
 #: idle, although nothing would ever free that memory, and write what it holds to disk.
 MEMORY_MANAGEMENT = {f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")}
@@ -172,37 +176,39 @@ def require_workers(client: Any, *, timeout: float = SECONDS_FOR_WORKERS) -> dic
         if there:
             return dict(sorted(there.items()))
         if time.monotonic() >= deadline:
+            address = getattr(client.scheduler, "address", "?")
             raise ClusterError(
-                f"the scheduler at {_address(client)} had no workers for {timeout:g} seconds{why}. "
-                f"Start some: dask worker {_address(client)} --nthreads 1."
+                f"the scheduler at {address} had no workers for {timeout:g} seconds{why}. "
+                f"Start some: dask worker {address} --nthreads 1."
             )
         time.sleep(min(SECONDS_BETWEEN_LOOKS, timeout))
-
-
-def _address(client: Any) -> str:
-    return str(getattr(client.scheduler, "address", "?")) if client.scheduler is not None else "?"
 
 
 def _reason(error: BaseException) -> str:
     return (str(error) or type(error).__name__).rstrip(".").replace(os.linesep, " ")[:200]
 
 
-# ----------------------------------------------------------------------------------------------------
-# Work for Dask workers, of whom some may die: what they share is sent once, and lost work is done again.
+@final
+class Executor:
+    """Calls functions of something shared and of their own arguments: on the workers of a client, or here.
 
+    What is shared is sent once, not with every task: to one worker, of whom the others get it when they
+    need it. Dask can also send to all of them, but goes on for ever, and lets nobody else send, if one dies
+    meanwhile. A task whose worker died is done by another; if all that had what is shared died, it is sent
+    again.
+    """
 
-ATTEMPTS = 4  # to get a task done, if workers die meanwhile or what they share is lost
-MOST_THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
-SECONDS_TO_RECOVER = 1.0  # until the scheduler knows that a worker died
-SECONDS_BETWEEN_CHECKS = 5.0  # at whether there are workers at all
-
-
-class Executor(Protocol):
-    """Whoever does the work: functions of something shared and of their own arguments."""
+    def __init__(self, client: Any, shared: Any) -> None:
+        self._client = client
+        self._shared = shared
+        self._future: Any = None  # of what is shared
+        if client is not None:
+            require_workers(client)
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where work can be done, in a fixed order; a task may prefer one of these."""
+        return ("here",) if self._client is None else tuple(require_workers(self._client))
 
     def map(
         self,
@@ -223,67 +229,15 @@ class Executor(Protocol):
         pinned
             Whether tasks are done at their addresses only, as long as these are there.
         """
-
-
-@final
-class LocalExecutor:
-    """The work is done by the process itself that asks for it."""
-
-    def __init__(self, shared: Any) -> None:
-        self._shared = shared
-        self.addresses = ("here",)
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        tasks: Sequence[tuple[Any, ...]],
-        addresses: Sequence[str] = (),
-        common: tuple[Any, ...] = (),
-        pinned: bool = False,
-    ) -> Iterator[tuple[int, Any]]:
-        """Call the function for one task after the other."""
-        for number, task in enumerate(tasks):
-            yield number, function(self._shared, *task, *common)
-
-
-@final
-class DaskExecutor:
-    """The workers of a Dask client.
-
-    What is shared is sent once, not with every task: to one worker, of whom the others get it when they
-    need it. Dask can also send to all of them, but goes on for ever, and lets nobody else send, if one dies
-    meanwhile. A task whose worker died is done by another; if all that had what is shared died, it is sent
-    again.
-    """
-
-    def __init__(self, client: Any, shared: Any) -> None:
-        self._client = client
-        self._shared = shared
-        self._future: Any = None  # of what is shared
-        require_workers(client)
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """The addresses of the workers."""
-        return tuple(require_workers(self._client))
-
-    def map(
-        self,
-        function: Callable[..., Any],
-        tasks: Sequence[tuple[Any, ...]],
-        addresses: Sequence[str] = (),
-        common: tuple[Any, ...] = (),
-        pinned: bool = False,
-    ) -> Iterator[tuple[int, Any]]:
-        """Have the workers call the function."""
-        left = dict(enumerate(tasks))
-        why = ""
+        if self._client is None:
+            yield from ((n, function(self._shared, *task, *common)) for n, task in enumerate(tasks))
+            return
+        left, why = dict(enumerate(tasks)), ""
         for attempt in range(ATTEMPTS):
             futures: dict[Any, int] = {}
             only: dict[Any, str] = {}  # where a task can be done, if it is pinned
             try:
-                shared = self._shared_once()
-                more = [self._sent(one) for one in common]
+                shared, more = self._shared_once(), [self._sent(one) for one in common]
             except SpbnError:
                 raise
             except Exception as error:  # of many kinds, if a worker dies while it is sent something
@@ -295,9 +249,8 @@ class DaskExecutor:
                 for number, task in left.items():
                     options = {}
                     if addresses:
-                        address = addresses[number]
-                        if address not in here:
-                            address = here[number % len(here)]
+                        known = addresses[number] in here
+                        address = addresses[number] if known else here[number % len(here)]
                         options = {"workers": [address], "allow_other_workers": not pinned}
                     future = self._client.submit(
                         _at_work, function, shared, *task, *more, pure=False, **options
@@ -307,8 +260,7 @@ class DaskExecutor:
                         only[future] = address
                 for future in self._finished(futures, only):
                     if not _is_lost(future):
-                        result = future.result()
-                        number = futures.pop(future)
+                        result, number = future.result(), futures.pop(future)
                         del left[number]
                         future.release()
                         yield number, result
@@ -334,22 +286,19 @@ class DaskExecutor:
         # As it is: of a collection, Dask would send every member, and not put a frozenset together again.
         return self._client.scatter([value], hash=False)[0]
 
-    def _finished(self, futures: Sequence[Any] | dict[Any, int], only: dict[Any, str]) -> Iterator[Any]:
+    def _finished(self, futures: Iterable[Any], only: Mapping[Any, str]) -> Iterator[Any]:
         """Yield futures as they are done, or lost; give up if there are no workers for a while.
 
         Tasks whose only worker has gone would wait for ever: they are cancelled, to be done elsewhere.
         """
         wait: Any = import_module("distributed").wait
-        waiting = set(futures)
-        idle = 0.0
+        waiting, idle = set(futures), 0.0
         while waiting:
             try:
                 done = wait(list(waiting), timeout=SECONDS_BETWEEN_CHECKS, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 there = self._client.nthreads()
-                stranded = [
-                    future for future in waiting if only.get(future, next(iter(there), "")) not in there
-                ]
+                stranded = [future for future in waiting if future in only and only[future] not in there]
                 if there and stranded:
                     self._client.cancel(stranded)
                 idle = 0.0 if there else idle + SECONDS_BETWEEN_CHECKS
@@ -386,8 +335,3 @@ def using_threads(count: int) -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(before)
-
-
-def executor_for(client: Any, shared: Any) -> Executor:
-    """Return the workers of a client; this process if there is none."""
-    return LocalExecutor(shared) if client is None else DaskExecutor(client, shared)

@@ -20,7 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.dask.client import DaskExecutor, using_threads
+from spbn.dask.client import Executor, using_threads
 from spbn.errors import ClusterError, quoted
 from spbn.nodes.base import registered
 from spbn.rows.families import FamilyBatch
@@ -62,7 +62,7 @@ def spread(client: Any, table: Table, score: Score, recipe: Recipe) -> Score:
         How the workers make it.
     """
     names = tuple(node_type.name for node_type in registered())
-    executor = DaskExecutor(client, Commission(uuid4().hex, table, recipe, names))
+    executor = Executor(client, Commission(uuid4().hex, table, recipe, names))
     return SpreadScore(score, executor)
 
 
@@ -70,7 +70,7 @@ def spread(client: Any, table: Table, score: Score, recipe: Recipe) -> Score:
 class SpreadScore(Score):
     """A score that workers compute."""
 
-    def __init__(self, score: Score, executor: DaskExecutor, *, is_validation: bool = False) -> None:
+    def __init__(self, score: Score, executor: Executor, *, is_validation: bool = False) -> None:
         self._score = score
         self._executor = executor
         self._is_validation = is_validation
@@ -98,7 +98,7 @@ class SpreadScore(Score):
 class SpreadEstimates:
     """Estimates that workers compute."""
 
-    def __init__(self, executor: DaskExecutor) -> None:
+    def __init__(self, executor: Executor) -> None:
         self._executor = executor
 
     def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
@@ -110,7 +110,7 @@ class SpreadEstimates:
 
 
 def _answers(
-    executor: DaskExecutor,
+    executor: Executor,
     function: Callable[..., Any],
     batch: FamilyBatch,
     arguments: tuple[Any, ...],

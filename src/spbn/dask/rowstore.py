@@ -185,6 +185,8 @@ class DaskRows(RemoteRows):
         self.variables = session.shards.variables
         self.is_crossed = is_crossed
         self.pieces = sum(len(groups.labels) for groups in parts)
+        self.train = _stack([(groups.training.training, groups.labels) for groups in parts])
+        self.test = _stack([(groups.queries.queried, groups.labels) for groups in parts])
         self._inner = inner
         self._stores: dict[tuple[Where, tuple[int, ...]], DaskRows] = {}
 
@@ -206,16 +208,6 @@ class DaskRows(RemoteRows):
     def shards(self) -> Shards:
         """The rows that parameters are fitted to."""
         return self.parts[0].training
-
-    @cached_property
-    def train(self) -> MomentStack:
-        """Moments of the training rows of every group."""
-        return _stack([groups.training.training.only(np.array(groups.labels)) for groups in self.parts])
-
-    @cached_property
-    def test(self) -> MomentStack:
-        """Moments of the evaluated rows of every group."""
-        return _stack([groups.queries.queried.only(np.array(groups.labels)) for groups in self.parts])
 
     @property
     def inner(self) -> DaskRows | None:
@@ -427,10 +419,9 @@ def _differences(whole: FloatArray, below: FloatArray) -> FloatArray:
     return np.where(possible, whole - np.where(possible, below, 0.0), -np.inf)
 
 
-def _stack(parts: Sequence[MomentStack]) -> MomentStack:
-    """Return the moments of all groups of several stacks."""
-    if len(parts) == 1:
-        return parts[0]
+def _stack(groups: Sequence[tuple[MomentStack, Sequence[int]]]) -> MomentStack:
+    """Return the moments of all labels that are chosen of several stacks."""
+    parts = [moments.only(np.array(labels, dtype=np.int64)) for moments, labels in groups]
     return MomentStack(
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.means for part in parts]),

@@ -13,7 +13,7 @@ from uuid import uuid4
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.dask.client import Executor, executor_for, require_workers
+from spbn.dask.client import Executor, require_workers
 from spbn.dask.mapreduce import (
     FoldAssignment,
     Plan,
@@ -102,7 +102,7 @@ class Shards:
         plan = Plan(
             uuid4().hex, source.names, source.chunks, assignment, {}, cache_bytes, moves, source.levels
         )
-        executor = executor_for(client, plan)
+        executor = Executor(client, plan)
         seen: dict[int, Survey] = {}
         for _, found in executor.map(survey, [([part],) for part in range(len(plan.chunks))]):
             seen.update(found)
@@ -129,7 +129,7 @@ class Shards:
         addresses = executor.addresses
         return cls(
             plan,
-            executor_for(client, plan),
+            Executor(client, plan),
             batches,
             tuple(addresses[number % len(addresses)] for number in range(len(batches))),
             centre,
@@ -163,13 +163,8 @@ class Shards:
         """
         if self.where:
             function = partial(only_where, self.where, function)
-        here = self.executor.addresses
-        addresses = [
-            address if address in here else here[number % len(here)]
-            for number, address in enumerate(self.addresses)
-        ]
         tasks = [(batch,) for batch in self.batches]
-        found = dict(self.executor.map(function, tasks, addresses, arguments, pinned))
+        found = dict(self.executor.map(function, tasks, self.addresses, arguments, pinned))
         return [found[number] for number in range(len(tasks))]
 
     @property

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.dask.client import executor_for
+from spbn.dask.client import Executor
 from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
 from spbn.tables.columns import how_to_drop
 from spbn.tables.levels import Categories, as_text, categories, is_categorical, require_categories
@@ -515,7 +515,7 @@ def with_levels(source: Source, named: Sequence[str], client: Any = None) -> Sou
     """
     if not source.discrete:
         return source
-    seen = dict(executor_for(client, source).map(distinct, [(part,) for part in range(len(source.chunks))]))
+    seen = dict(Executor(client, source).map(distinct, [(part,) for part in range(len(source.chunks))]))
     parts = [seen[part] for part in sorted(seen) if seen[part][0]]
     rows = sum(count for count, _ in parts)
     levels = {

@@ -16,7 +16,7 @@ import pandas as pd
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.display import counting_progress
-from spbn.dask.client import executor_for, require_client
+from spbn.dask.client import Executor, require_client
 from spbn.errors import ArgumentError, setting
 from spbn.learning.learn import learn_network
 from spbn.learning.settings import MODELS, LearnSettings, MarginsName, Model, shows_options
@@ -122,7 +122,7 @@ def compare_models(
             (train, test, candidate.replace(seed=own))
             for (train, test, candidate), own in zip(tasks, seeds, strict=True)
         ]
-        for number, found in executor_for(client, table).map(_learn_without, seeded):
+        for number, found in Executor(client, table).map(_learn_without, seeded):
             learned[number] = found
             advance()
     trials = []

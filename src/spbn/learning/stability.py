@@ -65,10 +65,10 @@ def learn_replicates(
         for task in tasks:
             yield learn_replicate(table, *task)
         return
-    from spbn.dask.client import DaskExecutor, is_dask_client
+    from spbn.dask.client import Executor, is_dask_client
 
     if is_dask_client(client):
-        yield from (record for _, record in DaskExecutor(client, table).map(learn_replicate, tasks))
+        yield from (record for _, record in Executor(client, table).map(learn_replicate, tasks))
         return
     submit = getattr(client, "submit", None)
     if not callable(submit):
