@@ -89,14 +89,15 @@ def write_report(
 
 def _page(content: Content, *, over_time: DynamicNetwork | None = None) -> str:
     """Write the whole report; on the transition network of one over time, if that is given."""
+    sample, found = content.sample, content.confidence
     sections = {
         **({} if over_time is None else {"slices": ("Over time", slices_section(over_time))}),
         "data": ("Data", data_section(content)),
         "graph": ("Graph", graph_section(content)),
-        **({} if content.sample is None else {"what-if": (TITLE, what_if_section(content.sample))}),
+        **({} if sample is None else {"what-if": (TITLE, what_if_section(sample))}),
         "learning": ("Learning", learning_section(content)),
         "importance": ("What matters", importance_section(content)),
-        **({"confidence": ("Confidence", confidence_section(content))} if content.confidence else {}),
+        **({} if found is None else {"confidence": ("Confidence", confidence_section(content, found))}),
         "fit": ("Fit", fit_section(content)),
         "unusual": ("Unusual rows", unusual_section(content)),
         "provenance": ("Provenance", provenance_section(content)),

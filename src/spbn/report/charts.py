@@ -1,9 +1,9 @@
-"""Small charts as SVG, for pages and notebooks, coloured by their style sheets to follow light and dark."""
+"""Graphs and small charts as SVG, for pages and notebooks: style sheets colour them, light or dark."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from spbn.graphs.dag import Arc
 from spbn.plots.graphs import layered, node_width
 from spbn.plots.pictures import short_labels
 from spbn.plots.timelines import BANDS, LOWEST_DRIFT, LOWEST_SHARE
-from spbn.report.html import MINUS, Html, number, tag, type_class
+from spbn.report.html import MINUS, Html, number, percentage, tag, type_class
 from spbn.structure import Structure
 
 if TYPE_CHECKING:
@@ -33,6 +33,16 @@ GAP = 8.0  # between the shares and the drift statistic
 NO_LINES: Mapping[str, float] = MappingProxyType({})
 FAR = 8.0  # times the distance from the median down to the least likely twentieth
 
+UNIT = np.array([7.2, 82.0])  # pixels per character and per layer of the layout
+NODE_HEIGHT = 36.0
+MARGIN = 8.0
+LONGEST_LABEL = 22
+SMALLEST, LARGEST = 0.72, 1.5  # the graph is scaled within these to fit its box; then it scrolls
+TALLEST = 620.0  # pixels up to which a small graph grows
+THIN, THICK = 1.1, 4.0  # widths of arcs
+DASHES = "7 4"
+NO_NOTES: Mapping[Arc, str] = MappingProxyType({})
+
 
 def _svg(
     *parts: Html, box: str, label: str, kind: str | None = None, size: tuple[float, float] | None = None
@@ -42,6 +52,16 @@ def _svg(
     return tag(
         "svg", *parts, class_=kind, viewBox=box, width=width, height=height, role="img", aria_label=label
     )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Html:
+    return tag("line", x1=x1, x2=x2, y1=y1, y2=y2, class_=kind)
+
+
+def _path(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> Html:
+    """Draw straight lines through points."""
+    line = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return tag("path", d=f"M{line}{'z' if closed else ''}" if line else "", class_=kind)
 
 
 def line_chart(
@@ -64,29 +84,33 @@ def line_chart(
     last = first + len(values) - 1
     # However many steps there are, the curve is seen as a whole: steps close up.
     width, height = 540.0, 210.0
-    steps = np.arange(first, last + 1)
     finite = [value for value in values if np.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     if low == high:
         low, high = low - 1.0, high + 1.0
-    xs = left + (width - left - right) * steps / max(1, last)
-    ys = top + (height - top - bottom) * (high - np.array(values)) / (high - low)
-    shown = [(x, y, title) for x, y, title in zip(xs, ys, titles, strict=True) if np.isfinite(y)]
+
+    def across(step: int) -> float:
+        return left + (width - left - right) * step / max(1, last)
+
+    def down(value: float) -> float:
+        return top + (height - top - bottom) * (high - value) / (high - low)
+
     parts = []
     for value, label in _round_values(low, high):
-        y = top + (height - top - bottom) * (high - value) / (high - low)
-        parts.append(tag("line", x1=left, x2=width - right, y1=y, y2=y, class_="grid"))
+        y = down(value)
+        parts.append(_line(left, y, width - right, y, "grid"))
         parts.append(tag("text", label, x=left - 8, y=y, dy="0.35em", class_="end"))
-    for step in _ticks(last):
-        x = left + (width - left - right) * step / max(1, last)
-        parts.append(tag("text", str(step), x=float(x), y=height - 10, class_="middle"))
+    stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if last / s <= 12)
+    for step in range(0, last + 1, stride):
+        parts.append(tag("text", str(step), x=across(step), y=height - 10, class_="middle"))
     if best is not None and len(values) > 1:
-        x = float(left + (width - left - right) * best / max(1, last))
-        parts.append(tag("line", x1=x, x2=x, y1=top - 4, y2=height - bottom, class_="best"))
+        x = across(best)
+        parts.append(_line(x, top - 4, x, height - bottom, "best"))
         anchor = "end" if x > width - 60 else "start" if x < left + 30 else "middle"
         parts.append(tag("text", "best", x=x, y=top - 9, class_=anchor))
-    line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in shown)
-    parts.append(tag("path", d=f"M{line}" if line else "", class_="line"))
+    points = [(across(step), down(value)) for step, value in enumerate(values, first)]
+    shown = [(x, y, title) for (x, y), title in zip(points, titles, strict=True) if np.isfinite(y)]
+    parts.append(_path([(x, y) for x, y, _ in shown], "line"))
     radius = 3.0 if last < 45 else 2.0 if last < 120 else 1.2
     parts += [tag("circle", tag("title", title), cx=float(x), cy=float(y), r=radius) for x, y, title in shown]
     return _svg(
@@ -105,35 +129,22 @@ def _round_values(low: float, high: float) -> list[tuple[float, str]]:
     return [(value, f"{value:,.{max(0, -power)}f}".replace("-", MINUS)) for value in values]
 
 
-def _ticks(last: int) -> list[int]:
-    stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if last / s <= 12)
-    return list(range(0, last + 1, stride))
-
-
 def uniform_histogram(check: FitCheck, name: str) -> Html:
     """Draw a histogram that should be flat, with the band that chance allows for."""
     width, height = 200.0, 74.0
     low, high = check.band
-    top = max(*check.counts, high * 1.15)
-    scale = (height - 2.0) / top
+    scale = (height - 2.0) / max(*check.counts, high * 1.15)
     each = width / len(check.counts)
     bars = []
-    for i, counted in enumerate(check.counts):
-        outside = not low <= counted <= high
+    for i, rows in enumerate(check.counts):
+        kind, tall = "bar" if low <= rows <= high else "bar out", scale * rows
         bars.append(
-            tag(
-                "rect",
-                x=i * each + 0.75,
-                y=height - scale * counted,
-                width=each - 1.5,
-                height=scale * counted,
-                class_="bar out" if outside else "bar",
-            )
+            tag("rect", x=i * each + 0.75, y=height - tall, width=each - 1.5, height=tall, class_=kind)
         )
     return _svg(
         tag("rect", x=0, y=height - scale * high, width=width, height=scale * (high - low), class_="band"),
         *bars,
-        tag("line", x1=0, x2=width, y1=height - 0.5, y2=height - 0.5, class_="axis"),
+        _line(0, height - 0.5, width, height - 0.5, "axis"),
         box=f"0 0 {width:.0f} {height:.0f}",
         label=f"Histogram of {name}: distance from uniform {check.distance:.3f}",
         kind="chart pit",
@@ -158,32 +169,24 @@ def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINE
     lines
         Log-densities to mark with a line, by what is written beside it.
     """
-    width, height, bottom = 560.0, 140.0, 34.0
+    width, height, axis = 560.0, 140.0, 106.0
     edges, counts = (found.tolist() for found in binned(unusual.logpdf))
     low, high = edges[0], edges[-1]
-    scale = width / (high - low)
-    top = max(counts)
-    parts = [
-        tag(
-            "rect",
-            x=(a - low) * scale + 0.5,
-            y=(height - bottom) * (1 - counted / top),
-            width=max(0.5, (b - a) * scale - 1.0),
-            height=(height - bottom) * counted / top,
-            class_="bar",
-        )
-        for (a, b), counted in zip(pairwise(edges), counts, strict=True)
-    ]
-    axis = height - bottom
-    parts.append(tag("line", x1=0, x2=width, y1=axis, y2=axis, class_="axis"))
+
+    def across(value: float) -> float:
+        return (min(high, max(low, value)) - low) * width / (high - low)
+
+    parts = []
+    for (a, b), rows in zip(pairwise(edges), counts, strict=True):
+        wide, tall = max(0.5, across(b) - across(a) - 1.0), axis * rows / max(counts)
+        parts.append(tag("rect", x=across(a) + 0.5, y=axis - tall, width=wide, height=tall, class_="bar"))
+    parts.append(_line(0, axis, width, axis, "axis"))
     for row in unusual.rows:
-        x = (max(low, row.logpdf) - low) * scale
         title = tag("title", f"{row.label}: {number(row.logpdf)}")
-        parts.append(tag("path", title, d=f"M{x:.1f} {axis + 2:.1f}l-4 9h8z", class_="mark"))
+        parts.append(tag("path", title, d=f"M{across(row.logpdf):.1f} {axis + 2:.1f}l-4 9h8z", class_="mark"))
     for i, (name, level) in enumerate(lines.items()):
-        x = (min(high, max(low, level)) - low) * scale
-        y = 11.0 + 15.0 * i
-        parts.append(tag("line", x1=x, x2=x, y1=y - 8.0, y2=axis, class_="best"))
+        x, y = across(level), 11.0 + 15.0 * i
+        parts.append(_line(x, y - 8.0, x, axis, "best"))
         anchor, shift = ("start", 5.0) if x < 0.8 * width else ("end", -5.0)
         parts.append(tag("text", name, x=x + shift, y=y, class_=anchor))
     for share, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
@@ -204,25 +207,22 @@ def reliability_diagram(assessment: Assessment) -> Html:
     width, height = left + size + right, top + size + bottom
     parts = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x, y = left + size * share, top + size * (1.0 - share)
-        parts.append(tag("line", x1=left, x2=left + size, y1=y, y2=y, class_="grid"))
-        parts.append(
-            tag("text", f"{share:.0%}".replace("%", " %"), x=left - 8, y=y, dy="0.35em", class_="end")
-        )
-        parts.append(tag("text", f"{share:.0%}".replace("%", " %"), x=x, y=top + size + 18, class_="middle"))
+        x, y, label = left + size * share, top + size * (1.0 - share), percentage(share)
+        parts.append(_line(left, y, left + size, y, "grid"))
+        parts.append(tag("text", label, x=left - 8, y=y, dy="0.35em", class_="end"))
+        parts.append(tag("text", label, x=x, y=top + size + 18, class_="middle"))
     parts.append(tag("line", x1=left, y1=top + size, x2=left + size, y2=top, class_="best"))
     most = max(found.rows for found in assessment.reliability if found is not None)
     for place, found in enumerate(assessment.reliability):
         if found is None:
             continue
-        title = tag(
-            "title",
+        title = (
             f"{found.rows} rows with {place / RANGES:.0%} to {(place + 1) / RANGES:.0%}: on average "
-            f"{found.probability:.1%}, right {found.correct:.1%}",
+            f"{found.probability:.1%}, right {found.correct:.1%}"
         )
         x, y = left + size * found.probability, top + size * (1.0 - found.correct)
         radius = 3.0 + 9.0 * math.sqrt(found.rows / most)
-        parts.append(tag("circle", title, cx=float(x), cy=float(y), r=radius))
+        parts.append(tag("circle", tag("title", title), cx=x, cy=y, r=radius))
     middle = left + size / 2
     parts.append(tag("text", "probability of the predicted class", x=middle, y=height - 16, class_="middle"))
     return _svg(
@@ -241,40 +241,33 @@ def small_histogram(values: FloatArray, weights: FloatArray, name: str) -> Html:
     counts, _ = np.histogram(values, SMALL_BINS, (low, high), weights=weights)
     heights = (18.0 * counts / counts.max()).tolist()
     path = "".join(f"M{4 * i} 18v{-height:.1f}h3.4v{height:.1f}z" for i, height in enumerate(heights))
-    return _svg(
-        tag("path", d=path, class_="bars"),
-        box=f"0 0 {4 * SMALL_BINS} 18",
-        label=f"Histogram of {name}",
-        size=(4 * SMALL_BINS, 18),
-    )
+    size = (4 * SMALL_BINS, 18)
+    bars = tag("path", d=path, class_="bars")
+    return _svg(bars, box=f"0 0 {size[0]} {size[1]}", label=f"Histogram of {name}", size=size)
 
 
 def fan_chart(before: FloatArray, paths: FloatArray, name: str) -> Html:
     """Draw the history, and the bands that the paths stay in."""
-    steps = paths.shape[1]
     bands = [np.quantile(paths, [0.5 - share / 2, 0.5 + share / 2], axis=0) for share in BANDS]
     seen = np.concatenate([before[np.isfinite(before)], *bands[0]])
     low, high = float(seen.min()), float(seen.max())
     if not low < high:
         return Html("")
-    total = len(before) - 1 + steps
+    now = len(before) - 1
+    total = now + paths.shape[1]
 
-    def points(first: int, values: FloatArray) -> list[str]:
+    def points(first: int, values: FloatArray) -> list[tuple[float, float]]:
         xs = FAN_WIDTH * (first + np.arange(len(values))) / total
         ys = 1.0 + (FAN_HEIGHT - 2.0) * (high - values) / (high - low)
-        return [f"{x:.1f} {y:.1f}" for x, y in zip(xs.tolist(), ys.tolist(), strict=True) if np.isfinite(y)]
+        return [(x, y) for x, y in zip(xs.tolist(), ys.tolist(), strict=True) if np.isfinite(y)]
 
-    now = len(before) - 1
-    last = before[-1:]
-    fans = []
-    for lower, upper in bands:
-        edge = points(now, np.append(last, lower)) + points(now, np.append(last, upper))[::-1]
-        fans.append(tag("path", d=f"M{'L'.join(edge)}z", class_="fan"))
-    middle = points(now, np.append(last, np.median(paths, axis=0)))
+    def onwards(values: FloatArray) -> list[tuple[float, float]]:
+        return points(now, np.append(before[-1:], values))
+
     return _svg(
-        *fans,
-        tag("path", d=f"M{'L'.join(middle)}", class_="median"),
-        tag("path", d=f"M{'L'.join(points(0, before))}", class_="history"),
+        *(_path(onwards(low) + onwards(high)[::-1], "fan", closed=True) for low, high in bands),
+        _path(onwards(np.median(paths, axis=0)), "median"),
+        _path(points(0, before), "history"),
         box=f"0 0 {FAN_WIDTH:.0f} {FAN_HEIGHT:.0f}",
         label=f"Fan chart of {name}: the history, then what 50 % and 90 % of the paths stay in",
         size=(FAN_WIDTH, FAN_HEIGHT),
@@ -291,17 +284,15 @@ def verdict_strip(found: pd.DataFrame, unusual: BoolArray, drifting: BoolArray) 
     xs = 4.0 + (STRIP_WIDTH - 8.0) * np.arange(len(found)) / (len(found) - 1)
     known = np.isfinite(shares) & ~unusual
     dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in _distinct(xs[known], shares[known]))
-    line = "L".join(f"{x:.1f} {y:.1f}" for x, y in _distinct(xs, drift))
-    marks = [(x, y) for x, y in zip(xs[unusual].tolist(), shares[unusual].tolist(), strict=True)]
+    marks = list(zip(xs[unusual].tolist(), shares[unusual].tolist(), strict=True))
     marks += [(x, base) for x in xs[drifting].tolist()]
-    height = base + DRIFT_HEIGHT
     return _svg(
         tag("path", d=dots, class_="dots"),
-        tag("path", d=f"M{line}" if line else "", class_="median"),
-        *(tag("circle", cx=float(x), cy=float(y), r=3.0, class_="alarm") for x, y in marks),
+        _path(_distinct(xs, drift), "median"),
+        *(tag("circle", cx=x, cy=y, r=3.0, class_="alarm") for x, y in marks),
         tag("text", "share as unusual", x=4, y=SHARES_HEIGHT - 3.0),
         tag("text", "drift statistic", x=4, y=base + 9.0),
-        box=f"0 -4 {STRIP_WIDTH:.0f} {height + 8:.0f}",
+        box=f"0 -4 {STRIP_WIDTH:.0f} {base + DRIFT_HEIGHT + 8:.0f}",
         label=f"Shares and drift statistic of {len(found)} rows",
         kind="strip",
     )
@@ -320,46 +311,16 @@ def _distinct(xs: FloatArray, ys: FloatArray) -> list[tuple[float, float]]:
     return list(dict.fromkeys(zip(xs[finite].round(0).tolist(), ys[finite].round(0).tolist(), strict=True)))
 
 
-UNIT = np.array([7.2, 82.0])  # pixels per character and per layer of the layout
-
-
-NODE_HEIGHT = 36.0
-
-
-MARGIN = 8.0
-
-
-LONGEST_LABEL = 22
-
-
-SMALLEST, LARGEST = 0.72, 1.5  # the graph is scaled within these to fit its box; then it scrolls
-
-
-TALLEST = 620.0  # pixels up to which a small graph grows
-
-
-THIN, THICK = 1.1, 4.0  # widths of arcs
-
-
-DASHES = "7 4"
-
-
-NO_NOTES: Mapping[Arc, str] = MappingProxyType({})
-
-
 @dataclass(frozen=True, eq=False)
 class _Drawing:
-    """Places in pixels: centres of nodes, and routes of arcs from centre to centre."""
+    """Places in pixels: centres of nodes and their radii, and routes of arcs from centre to centre."""
 
     labels: Mapping[str, str]
     centres: Mapping[str, FloatArray]
+    radii: Mapping[str, FloatArray]
     routes: Mapping[Arc, FloatArray]
     width: float
     height: float
-
-    def radii(self, node: str) -> FloatArray:
-        """Half of the width and the height of a node."""
-        return _radii(self.labels[node])
 
 
 def graph_svg(
@@ -382,16 +343,13 @@ def graph_svg(
     """
     drawing = _place(structure)
     # Tab goes through the nodes as they are read: layer by layer, from the left.
-    order = sorted(_drawn(structure), key=lambda node: tuple(drawing.centres[node][::-1].tolist()))
+    order = sorted(drawing.centres, key=lambda node: tuple(drawing.centres[node][::-1].tolist()))
     grown = min(LARGEST, max(1.0, TALLEST / drawing.height))
+    arcs = [_arc(structure, drawing, arc, weights.get(arc), notes.get(arc)) for arc in structure.arcs]
     return tag(
         "svg",
-        tag(
-            "g",
-            *(_arc(structure, drawing, arc, weights.get(arc), notes.get(arc)) for arc in structure.arcs),
-            aria_hidden="true",
-        ),
-        tag("g", *(_node_or_input(structure, drawing, node, linked=linked) for node in order)),
+        tag("g", *arcs, aria_hidden="true"),
+        tag("g", *(_node(structure, drawing, node, linked=linked) for node in order)),
         class_="graph",
         viewBox=f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
         style=f"max-width:{grown * drawing.width:.0f}px;min-width:{SMALLEST * drawing.width:.0f}px",
@@ -401,59 +359,41 @@ def graph_svg(
 
 
 def _place(structure: Structure) -> _Drawing:
-    labels = short_labels(_drawn(structure), LONGEST_LABEL)
+    labels = short_labels((*structure.nodes, *structure.used_inputs), LONGEST_LABEL)
     layout = layered(list(labels.values()), [(labels[a], labels[b]) for a, b in structure.arcs])
     centres = {node: np.array(layout.centres[label]) * UNIT for node, label in labels.items()}
     routes = {(a, b): np.array(layout.routes[labels[a], labels[b]]) * UNIT for a, b in structure.arcs}
+    radii = {n: 0.5 * np.array([node_width(label) * UNIT[0], NODE_HEIGHT]) for n, label in labels.items()}
     # Curves stay within the hull of their control points.
-    corners = [centre + sign * _radii(labels[node]) for node, centre in centres.items() for sign in (-1, 1)]
+    corners = [centre + sign * radii[node] for node, centre in centres.items() for sign in (-1, 1)]
     corners += [point for route in routes.values() for point in _controls(route)]
     low, high = np.min(corners, axis=0) - MARGIN, np.max(corners, axis=0) + MARGIN
-    return _Drawing(
-        labels,
-        {node: centre - low for node, centre in centres.items()},
-        {arc: route - low for arc, route in routes.items()},
-        *(high - low).tolist(),
-    )
+    centres = {node: centre - low for node, centre in centres.items()}
+    routes = {arc: route - low for arc, route in routes.items()}
+    return _Drawing(labels, centres, radii, routes, *(high - low).tolist())
 
 
-def _drawn(structure: Structure) -> tuple[str, ...]:
-    """Return what is drawn: the nodes, and the inputs that they need."""
-    return (*structure.nodes, *structure.used_inputs)
-
-
-def _radii(label: str) -> FloatArray:
-    return np.array([0.5 * node_width(label) * UNIT[0], 0.5 * NODE_HEIGHT])
-
-
-def _node_or_input(structure: Structure, drawing: _Drawing, node: str, *, linked: bool) -> Html:
-    x, y = drawing.centres[node].tolist()
-    rx, ry = drawing.radii(node).tolist()
-    if node in structure.inputs:
-        return tag(
-            "g",
-            tag("title", f"{node} (input)"),
-            tag("ellipse", cx=x, cy=y, rx=rx, ry=ry),
-            tag("text", drawing.labels[node], x=x, y=y, dy="0.35em"),
-            class_="input",
-        )
-    node_type, parents = structure.type(node), structure.parents(node)
-    name = node_type.appearance.label
-    given = f"parents: {', '.join(parents)}" if parents else "no parents"
-    number = structure.nodes.index(node)
+def _node(structure: Structure, drawing: _Drawing, node: str, *, linked: bool) -> Html:
+    """Draw a node, or an input."""
+    (x, y), (rx, ry) = drawing.centres[node].tolist(), drawing.radii[node].tolist()
+    is_input = node in structure.inputs
+    name = "input" if is_input else structure.type(node).appearance.label
+    kind = "input" if is_input else f"node {type_class(structure.type(node))}"
     parts = [
         tag("title", f"{node} ({name})"),
         tag("ellipse", cx=x, cy=y, rx=rx, ry=ry),
         tag("text", drawing.labels[node], x=x, y=y, dy="0.35em"),
     ]
-    if not linked:
-        return tag("g", *parts, class_=f"node {type_class(node_type)}")
+    if is_input or not linked:
+        return tag("g", *parts, class_=kind)
+    parents, place = structure.parents(node), structure.nodes.index(node)
+    given = f"parents: {', '.join(parents)}" if parents else "no parents"
     return tag(
         "a",
         *parts,
-        class_=f"node {type_class(node_type)}",
-        href=f"#node-{number}",
-        data_node=number,
+        class_=kind,
+        href=f"#node-{place}",
+        data_node=place,
         data_name=node,
         aria_label=f"{node}: {name}, {given}",
     )
@@ -464,8 +404,8 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
     route = drawing.routes[arc].copy()
     width = THIN + 0.4 if weight is None else THIN + (THICK - THIN) * weight
     head = 6.0 + 1.6 * width
-    route[0] = _boundary(route[0], route[1], drawing.radii(source))
-    tip = _boundary(route[-1], route[-2], drawing.radii(target))
+    route[0] = _boundary(route[0], route[1], drawing.radii[source])
+    tip = _boundary(route[-1], route[-2], drawing.radii[target])
     step = tip - route[-2]
     forward = step / max(1e-9, float(np.hypot(*step)))
     aside = 0.42 * head * np.array([-forward[1], forward[0]])
@@ -474,7 +414,7 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
     return tag(
         "g",
         tag("title", f"{source} → {target}{f' (direction open: {note})' if note else ''}"),
-        tag("path", d=_path(route), stroke_width=round(width, 2), stroke_dasharray=DASHES if note else None),
+        tag("path", d=_curve(route), stroke_width=round(width, 2), stroke_dasharray=DASHES if note else None),
         tag("polygon", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in (tip, base + aside, base - aside))),
         class_="arc",
         data_from=structure.dag.index(source),
@@ -498,8 +438,6 @@ def _controls(points: FloatArray) -> list[FloatArray]:
     ]
 
 
-def _path(points: FloatArray) -> str:
-    start = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    if len(points) == 2:
-        return f"{start}L{points[1][0]:.1f} {points[1][1]:.1f}"
-    return f"{start}C{' '.join(f'{x:.1f} {y:.1f}' for x, y in _controls(points))}"
+def _curve(points: FloatArray) -> str:
+    kind, rest = ("L", points[1:]) if len(points) == 2 else ("C", _controls(points))
+    return f"M{points[0][0]:.1f} {points[0][1]:.1f}{kind}{' '.join(f'{x:.1f} {y:.1f}' for x, y in rest)}"

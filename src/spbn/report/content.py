@@ -1,9 +1,8 @@
-"""What a report says: computed here, and drawn elsewhere."""
+"""What a report says, computed; and of that the head, the data check and the provenance, written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,9 +27,12 @@ from spbn.report.explorer import JointSample, joint_sample
 from spbn.report.html import (
     MINUS,
     Html,
+    capital,
     card,
     count,
     counted,
+    details,
+    facts,
     heading,
     join,
     long_table,
@@ -38,6 +40,7 @@ from spbn.report.html import (
     node_link,
     number,
     page_head,
+    percentage,
     plural,
     table,
     table_row,
@@ -45,6 +48,18 @@ from spbn.report.html import (
     type_key,
 )
 from spbn.search import SearchResult
+
+SHOWN_COLUMNS = 12
+LARGEST_WHOLE = 1e9  # whole numbers that are written out
+UNKNOWN = "not recorded"
+LONGEST_SETTING = 80  # letters of a setting; the table has all of it
+STOPPED = {
+    "no operator improves the score": "no further change improved the score",
+    "patience": "the validation score had not improved for too many steps in a row",
+    "max_steps": "it had reached the maximum number of steps",
+    "max_seconds": "its time was up",
+    "interrupted": "it was interrupted",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +107,18 @@ class Content:
         found = list(self.network.structure.types.values())
         return {node_type: found.count(node_type) for node_type in registered() if node_type in found}
 
+    @property
+    def discrete(self) -> set[str]:
+        """The names of the discrete variables."""
+        return {variable.name for variable in self.network.variables if variable.is_discrete}
+
+    def rows_used(self, used: int) -> str:
+        """Say which rows something was computed from."""
+        source, rows = self.evidence.source, self.evidence.rows
+        if used < rows:
+            return f"{count(used)} of {source.value} (drawn at random from {count(rows)})"
+        return f"{source.value} ({count(used)})" if source is not Source.NONE else source.value
+
 
 def describe(
     network: BayesianNetwork,
@@ -138,57 +165,31 @@ def _training_rows(network: BayesianNetwork) -> int | None:
     return network.record.rows or next((table.rows for table in kept if table is not None), None)
 
 
-# ----------------------------------------------------------------------------------------------------
-# The head of a report, and what came in: the data check, and where the network comes from.
-
-
-SHOWN_COLUMNS = 12
-DATA_TITLE = "Data check"
-LARGEST_WHOLE = 1e9  # whole numbers that are written out
-UNKNOWN = "not recorded"
-LONGEST_SETTING = 80  # letters of a setting; the table has all of it
-
-
 def summary(content: Content) -> Html:
     """Write the title, what the network is, and the main numbers."""
-    return page_head(
-        content.title,
-        f"{_sentence(content)} {how_learned(content)}",
-        _main_numbers(content),
-        tag(
-            "ul",
-            *(
-                tag(
-                    "li",
-                    type_key(node_type),
-                    tag("b", _capital(node_type.appearance.label)),
-                    f": {node_type.appearance.sentence}",
-                )
-                for node_type in content.types
-            ),
-            class_="kinds",
-        ),
-    )
+    kinds = [
+        tag("li", type_key(one), tag("b", capital(one.appearance.label)), f": {one.appearance.sentence}")
+        for one in content.types
+    ]
+    lead = f"{_sentence(content)} {how_learned(content)}"
+    return page_head(content.title, lead, _main_numbers(content), tag("ul.kinds", *kinds))
 
 
 def _main_numbers(content: Content) -> list[tuple[str, str]]:
-    structure, unusual = content.network.structure, content.unusual
+    structure, unusual, importance = content.network.structure, content.unusual, content.importance
     numbers = [counted(len(structure.nodes), "node"), counted(len(structure.arcs), "arc")]
-    numbers += [
-        counted(number_, f"{node_type.appearance.label} node") for node_type, number_ in content.types.items()
-    ]
+    numbers += [counted(nodes, f"{one.appearance.label} node") for one, nodes in content.types.items()]
     if content.training_rows is not None:
         numbers.append(counted(content.training_rows, "training row"))
     if unusual is not None and content.evidence.rows != content.training_rows:
         numbers.append(counted(content.evidence.rows, "given row"))
-    cross_validated = isinstance(content.importance, Importance) and not content.importance.left_out
+    is_scored = isinstance(importance, Importance) and not importance.left_out
     if unusual is not None and not unusual.left_out:
         numbers.append(("log-likelihood per given row", number(unusual.mean)))
-    elif unusual is not None and not cross_validated:
+    elif unusual is not None and not is_scored:
         numbers.append(("log-likelihood per row, left out", number(unusual.mean)))
-    if isinstance(content.importance, Importance) and cross_validated:
-        score = sum(content.importance.scores.values())
-        numbers.append(("log-likelihood per row, cross-validated", number(score)))
+    if isinstance(importance, Importance) and is_scored:
+        numbers.append(("log-likelihood per row, cross-validated", number(sum(importance.scores.values()))))
     return numbers
 
 
@@ -196,46 +197,54 @@ def _sentence(content: Content) -> str:
     structure, types = content.network.structure, content.types
     model = "" if content.title == content.model else f"{content.model}. "
     size = f"{plural(len(structure.nodes), 'node')} and {plural(len(structure.arcs), 'arc')}"
-    first, *others = types
-    if not others:
+    *parts, last = [f"{count(nodes)} {one.appearance.label}" for one, nodes in types.items()]
+    kinds = f"{', '.join(parts)} and {last}"
+    if not parts:
         subject = "every node" if len(structure.nodes) > 1 else "the node"
-        kinds = f"{subject} is {first.appearance.label}"
-    else:
-        *parts, last = [f"{count(number_)} {one.appearance.label}" for one, number_ in types.items()]
-        kinds = f"{', '.join(parts)} and {last}"
+        kinds = f"{subject} is {next(iter(types)).appearance.label}"
     return f"{model}{size}; {kinds}."
 
 
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def how_learned(content: Content) -> str:
+    """Say in a sentence how the structure was found."""
+    search = content.network.search
+    if isinstance(search, SearchResult):
+        why = STOPPED.get(search.stop_reason, search.stop_reason)
+        return f"Learned by hill climbing in {plural(len(search.steps), 'step')}; it stopped because {why}."
+    if not hasattr(search, "pdag"):
+        return "How its structure was found is not recorded."
+    tests = independence_tests(search)
+    by_tests = f" with {plural(sum(tests), 'independence test')}" if tests else ""
+    types = content.network.type_search
+    then = f", then its node types by hill climbing in {plural(len(types.steps), 'step')}" if types else ""
+    return f"Learned by PC{by_tests}{then}."
+
+
+def independence_tests(search: Any) -> list[int]:
+    """Return the number of tests for each number of given variables, or one number, or nothing."""
+    run = getattr(search, "tests_run", ())
+    try:
+        return [int(run)] if isinstance(run, int) else [int(n) for n in run]
+    except (TypeError, ValueError):
+        return []
 
 
 def data_section(content: Content) -> Html:
     """List the columns, those with something to look at first."""
-    found = content.data
+    found, title = content.data, "Data check"
     if found is None:
-        return heading("data", DATA_TITLE, "Not shown: no rows were given. Give data to see this.")
+        return heading("data", title, "Not shown: no rows were given. Give data to see this.")
     # Stable: otherwise they are in the order of the table.
     columns = sorted(found.columns, key=lambda column: (not column.notes, not column.missing))
-    rows = [_row(content, column) for column in columns]
-    heads = [
-        ("Column", ""),
-        ("Read as", ""),
-        ("Missing", "num"),
-        ("Distinct", "num"),
-        ("Lowest, median, highest", ""),
-        ("To check", ""),
-    ]
-    return join(
-        heading("data", DATA_TITLE, _words(content, found)),
-        tag("div", long_table(heads, rows, SHOWN_COLUMNS), class_="card columns"),
-    )
+    numbers = [("Missing", "num"), ("Distinct", "num")]
+    heads = ["Column", "Read as", *numbers, "Lowest, median, highest", "To check"]
+    rows = long_table(heads, [_column_row(content, column) for column in columns], SHOWN_COLUMNS)
+    return join(heading("data", title, _data_words(content, found)), tag("div.card.columns", rows))
 
 
-def _words(content: Content, found: DataCheck) -> str:
-    which = (
-        "The rows given" if content.evidence.source is Source.GIVEN else "The training rows that nodes keep"
-    )
+def _data_words(content: Content, found: DataCheck) -> str:
+    is_given = content.evidence.source is Source.GIVEN
+    which = "The rows given" if is_given else "The training rows that nodes keep"
     words = [f"{which}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}."]
     if found.missing:
         are = "value is" if found.missing == 1 else "values are"
@@ -256,14 +265,11 @@ def _words(content: Content, found: DataCheck) -> str:
     return " ".join(words)
 
 
-def _row(content: Content, column: ColumnCheck) -> Html:
-    if column.extent is not None:
-        extent = ", ".join(map(_written, column.extent))
-    elif column.commonest is not None:
+def _column_row(content: Content, column: ColumnCheck) -> Html:
+    extent = ", ".join(map(_written, column.extent or ()))
+    if column.commonest is not None:
         level, share = column.commonest
-        extent = f"most often {level} ({100 * share:.0f} %)"
-    else:
-        extent = ""
+        extent = f"most often {level} ({percentage(share)})"
     return table_row(
         node_link(content.network, column.name),
         column.read_as,
@@ -286,98 +292,39 @@ def provenance_section(content: Content) -> Html:
         "What is needed to learn this network again: the same data, settings, seed and versions give the "
         "same result."
     )
-    facts: list[tuple[str, str]] = [
-        ("Data", _size(record.rows, record.columns)),
-        ("SHA-256 of the data", tag("code", record.data_hash) if record.data_hash else UNKNOWN),
-        ("Settings", _changed(record.settings)),
-        ("Seed", str(record.seed) if record.seed is not None else UNKNOWN),
-        ("Versions", ", ".join(f"{name} {text}" for name, text in record.versions.items()) or UNKNOWN),
-        ("Time taken", _duration(record.seconds)),
-    ]
-    return card(
-        "provenance",
-        "Provenance",
-        hint,
-        tag("dl", *(join(tag("dt", name), tag("dd", value)) for name, value in facts), class_="facts"),
-        _all_settings(record.settings),
+    size = (
+        None
+        if record.rows is None
+        else f"{plural(record.rows, 'row')}, {plural(len(record.columns), 'column')}"
     )
-
-
-def _size(rows: int | None, columns: tuple[str, ...]) -> str:
-    if rows is None:
-        return UNKNOWN
-    return f"{plural(rows, 'row')}, {plural(len(columns), 'column')}"
-
-
-def _changed(settings: Mapping[str, Any]) -> str:
-    """List the settings that are not the defaults."""
-    if not settings:
-        return UNKNOWN
     defaults = LearnSettings().plain()  # those of `fit` are the same
-    changed = [
-        f"{name} = {shortened(_text(value), LONGEST_SETTING)}"
-        for name, value in settings.items()
+    changed = ", ".join(
+        f"{name} = {shortened(_setting(value), LONGEST_SETTING)}"
+        for name, value in record.settings.items()
         if name != "seed" and (name not in defaults or value != defaults[name])
-    ]
-    return ", ".join(changed) or "all at their defaults"
+    )
+    known = {
+        "Data": size,
+        "SHA-256 of the data": tag("code", record.data_hash) if record.data_hash else None,
+        "Settings": (changed or "all at their defaults") if record.settings else None,
+        "Seed": None if record.seed is None else str(record.seed),
+        "Versions": ", ".join(f"{name} {text}" for name, text in record.versions.items()),
+        "Time taken": None if record.seconds is None else _duration(record.seconds),
+    }
+    rows = [table_row(name, _setting(value)) for name, value in record.settings.items()]
+    settings = details("All settings", table(["Setting", "Value"], rows)) if rows else ""
+    shown = facts((name, text or UNKNOWN) for name, text in known.items())
+    return card("provenance", "Provenance", hint, shown, settings)
 
 
-def _all_settings(settings: Mapping[str, Any]) -> Html:
-    if not settings:
-        return Html("")
-    rows = [table_row(name, _text(value)) for name, value in settings.items()]
-    return tag("details", tag("summary", "All settings"), table([("Setting", ""), ("Value", "")], rows))
-
-
-def _text(value: Any) -> str:
+def _setting(value: Any) -> str:
     if isinstance(value, float):
         return number(value) if value != round(value, 4) else f"{value:g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return UNKNOWN
+def _duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} seconds"
     minutes = round(seconds / 60)
     return plural(minutes, "minute") if minutes < 120 else f"{count(round(minutes / 60))} hours"
-
-
-STOPPED = {
-    "no operator improves the score": "no further change improved the score",
-    "patience": "the validation score had not improved for too many steps in a row",
-    "max_steps": "it had reached the maximum number of steps",
-    "max_seconds": "its time was up",
-    "interrupted": "it was interrupted",
-}
-
-
-def how_learned(content: Content) -> str:
-    """Say in a sentence how the structure was found."""
-    search = content.network.search
-    if isinstance(search, SearchResult):
-        why = STOPPED.get(search.stop_reason, search.stop_reason)
-        return f"Learned by hill climbing in {plural(len(search.steps), 'step')}; it stopped because {why}."
-    if _is_pc(search):
-        tests = _tests(search)
-        by_tests = f" with {plural(sum(tests), 'independence test')}" if tests else ""
-        types = content.network.type_search
-        then = (
-            f", then its node types by hill climbing in {plural(len(types.steps), 'step')}" if types else ""
-        )
-        return f"Learned by PC{by_tests}{then}."
-    return "How its structure was found is not recorded."
-
-
-def _is_pc(search: Any) -> bool:
-    return hasattr(search, "pdag")
-
-
-def _tests(search: Any) -> list[int]:
-    """Return the number of tests for each number of given variables, or one number, or nothing."""
-    run = getattr(search, "tests_run", ())
-    try:
-        return [int(run)] if isinstance(run, int) else [int(n) for n in run]
-    except (TypeError, ValueError):
-        return []

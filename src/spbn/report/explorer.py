@@ -11,32 +11,24 @@ those that satisfy what is asked. Nothing is fetched, and the network itself is 
 
 from __future__ import annotations
 
+import base64
+import json
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import os
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from spbn._base.arrays import FloatArray, Seed
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import is_whole, refuse
 from spbn._deprecated import renamed
 from spbn.network import Network
-from spbn.tables.lags import lag_name
-from spbn.tables.table import Variable
-from spbn.timeseries.network import DynamicNetwork
-
-if TYPE_CHECKING:
-    import pandas as pd
-import base64
-import json
-import os
-from dataclasses import asdict
-from typing import Any
-
 from spbn.report.html import (
     Html,
     assemble_page,
+    button,
     count,
     heading,
     join,
@@ -46,6 +38,12 @@ from spbn.report.html import (
     tag,
     write_page,
 )
+from spbn.tables.lags import lag_name
+from spbn.tables.table import Variable
+from spbn.timeseries.network import DynamicNetwork
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_SAMPLES, FEWEST_SAMPLES = 20_000, 1_000  # by default
 BUDGET = 480_000  # values by default: a byte each
@@ -128,21 +126,26 @@ def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> J
     n
         How many rows; by default as many as a small file can hold, and at most 20,000.
     """
-    n = default_samples(network) if n is None else _require_count(n)
+    if n is None:
+        n = default_samples(network)
+    elif not is_whole(n, 1, LARGEST):
+        refuse("n", f"a whole number between 1 and {LARGEST:,}", n)
+    n = int(n)
     if isinstance(network, DynamicNetwork):
         frame, lags = rows_in_time(network, n, seed), network.lags
     else:
         frame, lags = network.sample(n, seed=seed), 0
     found = []
-    for variable in (
-        Variable(lag_name(v.name, lag), v.levels) for lag in range(lags + 1) for v in network.variables
-    ):
-        column = frame[variable.name]
-        if variable.is_discrete:
-            found.append(Sampled(variable, None, column.cat.codes.to_numpy().astype(np.uint16)))
-        else:
-            # Numbers that cannot be added are as far away as anyone can see.
-            found.append(Sampled(variable, *cut(np.clip(column.to_numpy(dtype=np.float64), -1e300, 1e300))))
+    for lag in range(lags + 1):
+        for variable in network.variables:
+            name = lag_name(variable.name, lag)
+            column = frame[name]
+            if variable.is_discrete:
+                axis, codes = None, column.cat.codes.to_numpy().astype(np.uint16)
+            else:
+                # Numbers that cannot be added are as far away as anyone can see.
+                axis, codes = cut(np.clip(column.to_numpy(dtype=np.float64), -1e300, 1e300))
+            found.append(Sampled(Variable(name, variable.levels), axis, codes))
     return JointSample(n, tuple(found), lags)
 
 
@@ -189,14 +192,7 @@ def cut(values: FloatArray) -> tuple[Axis, npt.NDArray[np.uint16]]:
     codes = len(low_means) + cells
     codes[below] = low_cells
     codes[above] = len(low_means) + bare.cells + high_cells
-    axis = Axis(bare.first, bare.cells, bare.digit, bare.power, low_means, high_means)
-    return axis, codes.astype(np.uint16)
-
-
-def _require_count(n: object) -> int:
-    if not is_whole(n, 1, LARGEST):
-        refuse("n", f"a whole number between 1 and {LARGEST:,}", n)
-    return int(n)
+    return replace(bare, low=low_means, high=high_means), codes.astype(np.uint16)
 
 
 def _range(values: FloatArray) -> tuple[float, float]:
@@ -222,14 +218,12 @@ def _bar_width(extent: float) -> tuple[int, int]:
     raise AssertionError(extent)  # one of them fits: 10**(power - 1) does
 
 
-def _tail(
-    values: FloatArray, chosen: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.int64], tuple[float, ...]]:
+def _tail(values: FloatArray, chosen: BoolArray) -> tuple[IntArray, tuple[float, ...]]:
     """Share the values of a tail out among a few cells, and return these with their means."""
     tail = values[chosen]
-    order = np.argsort(tail, kind="stable")
     cells = np.empty(len(tail), dtype=np.int64)
     means = []
+    order = np.argsort(tail, kind="stable")
     for place, part in enumerate(np.array_split(order, min(TAIL_CELLS, len(tail))) if len(tail) else []):
         cells[part] = place
         means.append(float(tail[part].mean()))
@@ -252,71 +246,45 @@ def what_if_section(sample: JointSample) -> Html:
 
 
 def _explorer() -> Html:
-    search = search_box("Find a variable")
     tools = [
-        search,
-        _button("changed", "Most changed first"),
-        _button("sorted", "Table order"),
+        search_box("Find a variable"),
+        button("changed", "Most changed first"),
+        button("sorted", "Table order"),
         tag("a", "Link to this question", class_="link", href="#what-if"),
-        tag("span", class_="hidden small"),
+        tag("span.hidden.small"),
     ]
-    state = [
-        tag("span", class_="remaining"),
-        tag("span", tag("i"), class_="meter"),
-        _button("reset", "Reset"),
-    ]
-    itself = tag(
-        "details",
-        tag("summary", "Ask the network itself"),
-        tag("code", class_="code equation"),
-        class_="itself",
-        hidden=True,
-    )
+    state = [tag("span.remaining"), tag("span.meter", tag("i")), button("reset", "Reset")]
+    asked = (tag("summary", "Ask the network itself"), tag("code.code.equation"))
     return tag(
         "div",
         tag("svg", hidden=True),  # tells the script the namespace of pictures
-        tag("p", "This part of the page needs JavaScript.", class_="scriptless hint"),
-        tag("p", class_="question"),
-        tag("div", *state, class_="state"),
-        tag("p", class_="few warning", hidden=True),
-        itself,
-        tag("p", class_="spoken", role="status"),
-        tag("div", *tools, class_="tools"),
-        tag("ul", class_="variables"),
+        tag("p.scriptless.hint", "This part of the page needs JavaScript."),
+        tag("p.question"),
+        tag("div.state", *state),
+        tag("p.few.warning", hidden=True),
+        tag("details.itself", *asked, hidden=True),
+        tag("p.spoken", role="status"),
+        tag("div.tools", *tools),
+        tag("ul.variables"),
         id="explorer",
         class_="whatif",
     )
 
 
-def _button(name: str, text: str) -> Html:
-    return tag("button", text, type="button", class_=name)
-
-
 def _data(sample: JointSample) -> Html:
     """Write the samples as text that a browser does not show."""
-    content = {
-        "rows": sample.rows,
-        "lags": sample.lags,
-        "variables": [_variable_entry(sampled) for sampled in sample.variables],
-        "samples": base64.b64encode(b"".join(map(_packed, sample.variables))).decode(),
-    }
+    variables: list[dict[str, Any]] = []
+    packed = []
+    for sampled in sample.variables:
+        levels = sampled.variable.levels
+        size = 2 if sampled.axis is None and len(levels) > BYTE else 1
+        kind = {"levels": levels, "bytes": size} if sampled.axis is None else {"axis": asdict(sampled.axis)}
+        variables.append({"name": sampled.variable.name, **kind})
+        packed.append(sampled.codes.astype(f"<u{size}").tobytes())
+    samples = base64.b64encode(b"".join(packed)).decode()
+    content = {"rows": sample.rows, "lags": sample.lags, "variables": variables, "samples": samples}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return tag("div", text, id="explorer-data", hidden=True)
-
-
-def _variable_entry(sampled: Sampled) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": sampled.variable.name}
-    if sampled.axis is not None:
-        return found | {"axis": asdict(sampled.axis)}
-    return found | {"levels": sampled.variable.levels, "bytes": 2 if _is_wide(sampled) else 1}
-
-
-def _is_wide(sampled: Sampled) -> bool:
-    return len(sampled.variable.levels) > BYTE
-
-
-def _packed(sampled: Sampled) -> bytes:
-    return sampled.codes.astype("<u2" if _is_wide(sampled) else np.uint8).tobytes()
 
 
 @renamed(samples="n")
@@ -374,18 +342,14 @@ def render_explorer(
     '<!doctype html>'
     """
     sample = joint_sample(network, n, seed=seed)
-    kind, size = _kind_and_size(network)
-    name = kind if title is None else title
-    lead = f"{kind} of {size}, shown by {count(sample.rows)} rows drawn from it."
-    head = tag("header", tag("h1", name), tag("p", lead, class_="lead"))
-    return assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})
-
-
-def _kind_and_size(network: Network) -> tuple[str, str]:
-    """Say what kind of network it is, and how large."""
-    variables = plural(len(network.nodes), "variable")
+    size = plural(len(network.nodes), "variable")
     if network.is_dynamic:
         before = "row" if network.lags == 1 else f"{network.lags} rows"
-        return "Dynamic network", f"{variables} in a row and the {before} before it"
-    static = network.row_network
-    return model_name(static), f"{variables} and {plural(len(static.structure.arcs), 'arc')}"
+        kind, size = "Dynamic network", f"{size} in a row and the {before} before it"
+    else:
+        static = network.row_network
+        kind, size = model_name(static), f"{size} and {plural(len(static.structure.arcs), 'arc')}"
+    name = kind if title is None else title
+    lead = f"{kind} of {size}, shown by {count(sample.rows)} rows drawn from it."
+    head = tag("header", tag("h1", name), tag("p.lead", lead))
+    return assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})

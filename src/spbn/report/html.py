@@ -1,4 +1,4 @@
-"""HTML and SVG in which text from users is always escaped, and graphs drawn with it."""
+"""What pages are made of: HTML in which text from users is always escaped, numbers, tables, and the frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from importlib.resources import files
 from string import Template
 
 from spbn._base.files import replacing
-from spbn.diagnostics.rows import Evidence, Source
 from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
@@ -21,12 +20,25 @@ from spbn.nodes.base import NodeType
 #: What XML does not allow: control characters and halves of surrogate pairs.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _VOID = frozenset({"br", "hr", "input", "meta"})
+MINUS = "\N{MINUS SIGN}"
+#: What a network is called whose nodes have these types, and no others.
+NAMES = {
+    frozenset({"lg"}): "Gaussian Bayesian network",
+    frozenset({"ckde"}): "KDE Bayesian network",
+    frozenset({"blend"}): "Bayesian network of blends",
+}
+STYLES = ("report.css", "what_if.css")
+SCRIPTS = ("graph.js", "report.js", "what_if.js")  # the second tells the first which node is shown
 
 
 class Html(str):
     """Text that is HTML already; any other text is escaped before it is added to it."""
 
     __slots__ = ()
+
+
+#: A cell of a table: its text, or that and its class.
+Cell = str | tuple[str, str]
 
 
 def clean(text: str) -> str:
@@ -39,18 +51,19 @@ def safe(text: str) -> Html:
     return text if isinstance(text, Html) else Html(escape(clean(text), quote=True))
 
 
-def join(*parts: str) -> Html:
+def join(*parts: str, between: str = "") -> Html:
     """Put pieces one after the other."""
-    return Html("".join(safe(part) for part in parts))
+    return Html(between.join(safe(part) for part in parts))
 
 
 def tag(name: str, /, *children: str, **attributes: str | int | float | bool | None) -> Html:
-    """Make an element.
+    """Make an element; ``tag("p.small.note", ...)`` gives it two classes.
 
     In the names of attributes ``_`` stands for ``-``, and a ``_`` at the end is
     dropped. None and False leave an attribute out, True gives it no value.
     """
-    written = []
+    name, *classes = name.split(".")
+    written = [f' class="{safe(" ".join(classes))}"'] if classes else []
     for key, value in attributes.items():
         if value is None or value is False:
             continue
@@ -62,49 +75,6 @@ def tag(name: str, /, *children: str, **attributes: str | int | float | bool | N
             written.append(f' {key}="{safe(shown)}"')
     opening = f"<{name}{''.join(written)}>"
     return Html(opening if name in _VOID else f"{opening}{join(*children)}</{name}>")
-
-
-def legend(types: Iterable[NodeType], *notes: str) -> Html:
-    """Explain the colours of the graph, and in words what else there is to explain."""
-    return tag(
-        "p",
-        *(tag("span", type_key(node_type), node_type.appearance.label) for node_type in types),
-        *(tag("span", note) for note in notes),
-        class_="legend",
-    )
-
-
-def type_key(node_type: NodeType) -> Html:
-    """Draw a small node of a type."""
-    return tag("i", class_=f"key {type_class(node_type)}")
-
-
-def type_class(node_type: NodeType) -> str:
-    """Return the class of whatever has the colour of a type, as ``--type``."""
-    return f"type-{node_type.name}"
-
-
-def type_rules(types: Iterable[NodeType]) -> str:
-    """Write the style rules that give the types their colours, in light and dark and on paper."""
-    chosen = list(types)
-    light = "".join(f".{type_class(t)} {{ --type: {t.appearance.colour}; }}\n" for t in chosen)
-    dark = "".join(f"  .{type_class(t)} {{ --type: {t.appearance.dark_colour}; }}\n" for t in chosen)
-    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
-
-
-# ----------------------------------------------------------------------------------------------------
-# What all pages are made of: numbers as people write them, headings, tables, and the frame of a page.
-
-
-MINUS = "\N{MINUS SIGN}"
-#: What a network is called whose nodes have these types, and no others.
-NAMES = {
-    frozenset({"lg"}): "Gaussian Bayesian network",
-    frozenset({"ckde"}): "KDE Bayesian network",
-    frozenset({"blend"}): "Bayesian network of blends",
-}
-STYLES = ("report.css", "what_if.css")
-SCRIPTS = ("graph.js", "report.js", "what_if.js")  # the second tells the first which node is shown
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -128,6 +98,11 @@ def count(value: int) -> str:
     return f"{value:,}"
 
 
+def plural(n: int, word: str) -> str:
+    """Write a count and what is counted."""
+    return f"{count(n)} {word}{'' if n == 1 else 's'}"
+
+
 def percent(share: float) -> str:
     """Write a relative change as a percentage, with its sign."""
     size = abs(share) * 100.0
@@ -141,48 +116,55 @@ def percent(share: float) -> str:
     return f"{sign}{size:.1f} %" if size < 10 else f"{sign}{size:.0f} %"
 
 
-def percentage(share: float) -> str:
+def percentage(share: float, digits: int = 0) -> str:
     """Write a share as a percentage."""
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.{digits}f} %"
 
 
-def plural(n: int, word: str) -> str:
-    """Write a count and what is counted."""
-    return f"{count(n)} {word}{'' if n == 1 else 's'}"
+def capital(text: str) -> str:
+    """Begin a text with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def heading(key: str, text: str, hint: str) -> Html:
     """Write the heading of a section, and below it what to look for."""
-    return join(tag("h2", text, id=f"{key}-heading"), tag("p", hint, class_="hint"))
+    return join(tag("h2", text, id=f"{key}-heading"), tag("p.hint", hint))
 
 
 def card(key: str, text: str, hint: str, *parts: str) -> Html:
     """Write a section of one card: its heading, what to look for, and what is on the card."""
-    return join(heading(key, text, hint), tag("div", *parts, class_="card"))
+    return join(heading(key, text, hint), tag("div.card", *parts))
+
+
+def details(summary: str, *parts: str) -> Html:
+    """Write something that has to be opened."""
+    return tag("details", tag("summary", summary), *parts)
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> Html:
+    """Write a list of names, each with what it stands for."""
+    return tag("dl.facts", *(join(tag("dt", name), tag("dd", value)) for name, value in pairs))
 
 
 def page_head(title: str, lead: str, numbers: Iterable[tuple[str, str]], *kinds: str) -> Html:
-    """Write the head of a page: what it is about, in words and in numbers."""
-    return tag("header", tag("h1", title), tag("p", lead, class_="lead"), *kinds, tiles(numbers))
-
-
-def tiles(numbers: Iterable[tuple[str, str]]) -> Html:
-    """Write the main numbers of a page, each with what it counts."""
-    return tag(
-        "dl",
-        *(tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers),
-        class_="tiles",
-    )
+    """Write the head of a page: what it is about, in words and in its main numbers."""
+    tiles = tag("dl.tiles", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in numbers))
+    return tag("header", tag("h1", title), tag("p.lead", lead), *kinds, tiles)
 
 
 def counted(number: int, word: str) -> tuple[str, str]:
-    """Return the tile of a count: what is counted, one or several, and how many there are."""
+    """Return a main number that is a count: what is counted, one or several, and how many there are."""
     return word if number == 1 else f"{word}s", count(number)
 
 
 def search_box(what: str) -> Html:
     """Write a field for the beginning of a name."""
     return tag("input", type="search", class_="search", placeholder=what, aria_label=what, autocomplete="off")
+
+
+def button(name: str, text: str, **attributes: str) -> Html:
+    """Write a button, which the script finds by its class."""
+    return tag("button", text, type="button", class_=name, **attributes)
 
 
 def node_link(network: BayesianNetwork, node: str) -> Html:
@@ -193,50 +175,68 @@ def node_link(network: BayesianNetwork, node: str) -> Html:
     return tag("a", node, href=f"#node-{number}", data_node=number)
 
 
-def arc_link(network: BayesianNetwork, arc: Arc) -> Html:
-    """Write an arc, with links to the panels of its nodes."""
-    return join(node_link(network, arc[0]), " → ", node_link(network, arc[1]))
-
-
 def node_links(network: BayesianNetwork, nodes: Iterable[str]) -> Html:
     """Write names of nodes as links, with commas between."""
-    return Html(", ".join(node_link(network, node) for node in nodes))
+    return join(*(node_link(network, node) for node in nodes), between=", ")
 
 
-def table(heads: Sequence[tuple[str, str]], rows: Iterable[Html]) -> Html:
-    """Make a table in a box of its own that scrolls; a head is a text and its class."""
-    cells = [tag("th", text, class_=kind or None, scope="col") for text, kind in heads]
-    return tag(
-        "div",
-        tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows)),
-        class_="scroll",
-    )
+def arc_link(network: BayesianNetwork, arc: Arc) -> Html:
+    """Write an arc, with links to the panels of its nodes."""
+    return join(*(node_link(network, node) for node in arc), between=" → ")
 
 
-def table_row(*cells: str | tuple[str, str], class_: str | None = None) -> Html:
-    """Make a row of a table; a cell is its text, or that and its class."""
+def table(heads: Sequence[Cell], rows: Iterable[Html]) -> Html:
+    """Make a table in a box of its own that scrolls."""
+    pairs = [head if isinstance(head, tuple) else (head, None) for head in heads]
+    cells = [tag("th", text, class_=kind, scope="col") for text, kind in pairs]
+    return tag("div.scroll", tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows)))
+
+
+def table_row(*cells: Cell, class_: str | None = None, id_: str | None = None) -> Html:
+    """Make a row of a table."""
     pairs = [cell if isinstance(cell, tuple) else (cell, None) for cell in cells]
-    return tag("tr", *(tag("td", text, class_=kind) for text, kind in pairs), class_=class_)
+    return tag("tr", *(tag("td", text, class_=kind) for text, kind in pairs), class_=class_, id_=id_)
 
 
-def long_table(heads: Sequence[tuple[str, str]], rows: Sequence[Html], shown: int) -> Html:
+def long_table(heads: Sequence[Cell], rows: Sequence[Html], shown: int) -> Html:
     """Make a table of which all but the first rows have to be opened."""
     rest = rows[shown:]
-    more = tag("details", tag("summary", f"{count(len(rest))} more"), table(heads, rest)) if rest else ""
+    more = details(f"{count(len(rest))} more", table(heads, rest)) if rest else ""
     return join(table(heads, rows[:shown]), more)
-
-
-def rows_used(evidence: Evidence, used: int) -> str:
-    """Say which rows something was computed from."""
-    source = evidence.source
-    if used < evidence.rows:
-        return f"{count(used)} of {source.value} (drawn at random from {count(evidence.rows)})"
-    return f"{source.value} ({count(used)})" if source is not Source.NONE else source.value
 
 
 def track(share: float, element: str = "div") -> Html:
     """Draw a share as a bar."""
-    return tag(element, tag("i", style=f"width:{100 * share:.1f}%"), class_="track")
+    return tag(f"{element}.track", tag("i", style=f"width:{100 * share:.1f}%"))
+
+
+def type_class(node_type: NodeType) -> str:
+    """Return the class of whatever has the colour of a type, as ``--type``."""
+    return f"type-{node_type.name}"
+
+
+def type_key(node_type: NodeType) -> Html:
+    """Draw a small node of a type."""
+    return tag(f"i.key.{type_class(node_type)}")
+
+
+def type_badge(node_type: NodeType) -> Html:
+    """Write the name of a type on its colour."""
+    return tag(f"span.badge.kind.{type_class(node_type)}", node_type.appearance.label)
+
+
+def type_rules(types: Iterable[NodeType]) -> str:
+    """Write the style rules that give the types their colours, in light and dark and on paper."""
+    chosen = list(types)
+    light = "".join(f".{type_class(t)} {{ --type: {t.appearance.colour}; }}\n" for t in chosen)
+    dark = "".join(f"  .{type_class(t)} {{ --type: {t.appearance.dark_colour}; }}\n" for t in chosen)
+    return f"{light}@media screen and (prefers-color-scheme: dark) {{\n{dark}}}\n"
+
+
+def graph_legend(types: Iterable[NodeType], *notes: str) -> Html:
+    """Explain the colours of a graph, and in words what else there is to explain."""
+    kinds = (tag("span", type_key(node_type), node_type.appearance.label) for node_type in types)
+    return tag("p.legend", *kinds, *(tag("span", note) for note in notes))
 
 
 def model_name(network: BayesianNetwork) -> str:
@@ -262,21 +262,15 @@ def assemble_page(
         Rules to add to the style sheet.
     """
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
+    parts = [
+        tag("section", part, id=key, aria_labelledby=f"{key}-heading") for key, (_, part) in sections.items()
+    ]
+    closing = "Written by spbn. Logarithms are natural. This file works without a connection."
     body = join(
         head,
         tag("nav", tag("ul", *links), aria_label="Sections") if len(links) > 1 else "",
-        tag(
-            "main",
-            *(
-                tag("section", part, id=key, aria_labelledby=f"{key}-heading")
-                for key, (_, part) in sections.items()
-            ),
-            id="main",
-        ),
-        tag(
-            "footer",
-            tag("p", "Written by spbn. Logarithms are natural. This file works without a connection."),
-        ),
+        tag("main", *parts, id="main"),
+        tag("footer", tag("p", closing)),
     )
     script = "".join(map(read_resource, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -284,17 +278,11 @@ def assemble_page(
         title=safe(title),
         css="".join(map(read_resource, STYLES)) + rules,
         js=script,
-        body=_break_lines(body),
+        # Every block begins a new line, so that the source can be read and compared.
+        body=re.sub("<(section|article|nav|main|tr|footer|h2|li)", r"\n<\1", body),
         # Only the script of this file may run, whatever a name may contain.
         script_hash=f"sha256-{digest}",
     )
-
-
-def _break_lines(body: Html) -> str:
-    """Begin a new line with every block, so that the source can be read and compared."""
-    for name in ("<section", "<article", "<nav", "<main", "<tr", "<footer", "<h2", "<li"):
-        body = Html(body.replace(name, f"\n{name}"))
-    return body
 
 
 def read_resource(name: str) -> str:

@@ -1,12 +1,11 @@
-"""Which arcs to believe: a section of the report on a network, and a report of its own.
+"""Which arcs to believe, as a section and as a page; and a page on predictions of classes.
 
-The section is about the arcs of one network; the report, about the average of replicates of the search.
+The section is about the arcs of one network; the page, about the average of replicates of the search.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 from spbn._base.arrays import IntArray
 from spbn.diagnostics.classification import FACTS, Assessment, Predictions
@@ -19,14 +18,17 @@ from spbn.report.charts import graph_svg, reliability_diagram
 from spbn.report.content import Content
 from spbn.report.html import (
     MINUS,
+    Cell,
     Html,
     arc_link,
     assemble_page,
     card,
     count,
     counted,
+    details,
+    graph_legend,
     heading,
-    legend,
+    join,
     number,
     page_head,
     percentage,
@@ -36,54 +38,57 @@ from spbn.report.html import (
     table_row,
     tag,
     track,
-    type_class,
+    type_badge,
     type_rules,
     write_page,
 )
 from spbn.structure import Structure
 
-TITLE = "Which arcs to believe"
 SHOWN_PAIRS = 15  # pairs that are not believed
+ARC_HEADS: list[Cell] = ["Arc", ("Strength", "num"), ("", "meter"), ("Direction", "num")]
 
 
-def confidence_section(content: Content) -> Html:
+def confidence_section(content: Content, found: Strengths) -> Html:
     """List the arcs of the network with their strengths, then strong arcs that it does not have."""
-    found, structure = content.confidence, content.network.structure
-    if found is None:
-        return Html("")
-    shares = arc_shares(found)
-    arcs = sorted(structure.arcs, key=lambda arc: -shares.get(arc, (0.0, 0.0))[0])
+    structure = content.network.structure
+    shares = dict.fromkeys(structure.arcs, (0.0, 0.0)) | _arc_shares(found)
+    arcs = sorted(structure.arcs, key=lambda arc: -shares[arc][0])
+    believed = [arc for arc in arcs if shares[arc][0] > found.threshold]
     joined = {frozenset(arc) for arc in structure.arcs}
     absent = [
         (source, target)
         for source, target, strength, _ in found.arcs.itertuples(index=False)
         if strength > found.threshold and frozenset((source, target)) not in joined
     ]
-    notes = direction_notes(content)
-    believed = sum(shares.get(arc, (0.0, 0.0))[0] > found.threshold for arc in arcs)
+    replicates = "halves of the rows"
+    if found.replicates is not None and found.rows is not None:
+        replicates = (
+            f"{plural(found.replicates, 'replicate')}, each with half of the {count(found.rows)} rows"
+        )
     hint = (
-        f"The search was repeated on {_replicates(found)}. Strength: the share of replicates that join the "
-        f"two nodes. Above {percentage(found.threshold)} an arc is believed; {count(believed)} of "
+        f"The search was repeated on {replicates}. Strength: the share of replicates that join the "
+        f"two nodes. Above {percentage(found.threshold)} an arc is believed; {count(len(believed))} of "
         f"{count(len(arcs))} are. Direction: the share of these in which the arc points this way."
     )
-    heads = [("Arc", ""), ("Strength", "num"), ("", "meter"), ("Direction", "num"), ("", "")]
-    rows = [
-        _row(
-            arc_link(content.network, arc),
-            shares.get(arc, (0.0, 0.0)),
-            f"direction open: {notes[arc]}" if arc in notes else "",
-            is_believed=shares.get(arc, (0.0, 0.0))[0] > found.threshold,
+    notes = {arc: f"direction open: {note}" for arc, note in direction_notes(content).items()}
+
+    def listed(chosen: list[Arc]) -> Html:
+        links = {arc: arc_link(content.network, arc) for arc in chosen}
+        return table(
+            [*ARC_HEADS, ""],
+            [
+                _arc_row(link, shares[arc], notes.get(arc, ""), is_believed=shares[arc][0] > found.threshold)
+                for arc, link in links.items()
+            ],
         )
-        for arc in arcs
-    ]
-    parts = [table(heads, rows) if rows else tag("p", "The network has no arcs.", class_="hint")]
+
+    parts = [listed(arcs) if arcs else tag("p.hint", "The network has no arcs.")]
     if absent:
-        others = [_row(arc_link(content.network, arc), shares[arc], "") for arc in absent]
-        parts += [tag("h3", "Believed, but not in this network", class_="then"), table(heads, others)]
-    return card("confidence", TITLE, hint, *parts)
+        parts += [tag("h3.then", "Believed, but not in this network"), listed(absent)]
+    return card("confidence", "Which arcs to believe", hint, *parts)
 
 
-def arc_shares(found: Strengths) -> dict[Arc, tuple[float, float]]:
+def _arc_shares(found: Strengths) -> dict[Arc, tuple[float, float]]:
     """Return strength and direction of every arc that a replicate has, in both directions."""
     shares: dict[Arc, tuple[float, float]] = {}
     for source, target, strength, direction in found.arcs.itertuples(index=False):
@@ -95,22 +100,14 @@ def arc_shares(found: Strengths) -> dict[Arc, tuple[float, float]]:
 def direction_notes(content: Content) -> dict[Arc, str]:
     """Return the arcs whose direction is open, and why."""
     notes = dict.fromkeys(content.network.structure.undecided_arcs(), EQUIVALENT)
-    if content.confidence is not None:
-        shares = arc_shares(content.confidence)
-        for arc in content.network.structure.arcs:
-            if arc in shares and shares[arc][1] < CLEAR_DIRECTION:
-                notes[arc] = f"{notes[arc]}; {DISPUTED}" if arc in notes else DISPUTED
+    shares = {} if content.confidence is None else _arc_shares(content.confidence)
+    for arc in content.network.structure.arcs:
+        if arc in shares and shares[arc][1] < CLEAR_DIRECTION:
+            notes[arc] = f"{notes[arc]}; {DISPUTED}" if arc in notes else DISPUTED
     return notes
 
 
-def _replicates(found: Strengths) -> str:
-    """Say how many replicates there were, as far as it is known."""
-    if found.replicates is None or found.rows is None:
-        return "halves of the rows"
-    return f"{plural(found.replicates, 'replicate')}, each with half of the {count(found.rows)} rows"
-
-
-def _row(name: Html, shares: tuple[float, float], note: str, *, is_believed: bool = True) -> Html:
+def _arc_row(name: Html, shares: tuple[float, float], note: str, *, is_believed: bool = True) -> Html:
     strength, direction = shares
     return table_row(
         name,
@@ -140,20 +137,10 @@ def render_confidence(found: Confidence, *, title: str) -> str:
     """Return the report as the text of an HTML page."""
     require_plot_packages()
     structure = found.structure()
-    sections = {
-        "graph": ("Graph", _graph(found, structure)),
-        "arcs": ("Arcs", _arcs(found, structure)),
-        "types": ("Node types", _types(found)),
-    }
-    types = [t for t in registered() if t.name in set(found.types["type"])]
-    return assemble_page(title, _head(found, structure, title), sections, rules=type_rules(types))
-
-
-def _head(found: Confidence, structure: Structure, title: str) -> Html:
-    replicates = plural(len(found.structures), "replicate")
     lead = (
-        f"The search was repeated in {replicates}, each on a different half of the {count(found.rows)} rows. "
-        f"An arc is believed if more than {percentage(found.threshold)} of them have it, in either direction."
+        f"The search was repeated in {plural(len(found.structures), 'replicate')}, each on a different half "
+        f"of the {count(found.rows)} rows. An arc is believed if more than {percentage(found.threshold)} of "
+        "them have it, in either direction."
     )
     numbers = [
         counted(len(structure.nodes), "node"),
@@ -161,10 +148,16 @@ def _head(found: Confidence, structure: Structure, title: str) -> Html:
         ("of these with an open direction", count(len(found.open_directions()))),
         ("threshold", percentage(found.threshold)),
     ]
-    return page_head(title, lead, numbers)
+    sections = {
+        "graph": ("Graph", _averaged_graph(found, structure)),
+        "arcs": ("Arcs", _arcs(found, structure)),
+        "types": ("Node types", _types(found)),
+    }
+    types = [t for t in registered() if t.name in set(found.types["type"])]
+    return assemble_page(title, page_head(title, lead, numbers), sections, rules=type_rules(types))
 
 
-def _graph(found: Confidence, structure: Structure) -> Html:
+def _averaged_graph(found: Confidence, structure: Structure) -> Html:
     notes = found.open_directions()
     hint = (
         "The averaged network: the arcs that are believed, each in its most frequent direction, and the most "
@@ -172,8 +165,8 @@ def _graph(found: Confidence, structure: Structure) -> Html:
     )
     types = [t for t in registered() if t in structure.types.values()]
     words = ["wider arcs are in more replicates", *(["dashed: the direction is open"] if notes else [])]
-    box = tag("div", graph_svg(structure, found.strengths(), notes=notes), class_="scroll")
-    return card("graph", "The averaged network", hint, box, legend(types, *words))
+    box = tag("div.scroll", graph_svg(structure, found.strengths(), notes=notes))
+    return card("graph", "The averaged network", hint, box, graph_legend(types, *words))
 
 
 def _arcs(found: Confidence, structure: Structure) -> Html:
@@ -182,42 +175,29 @@ def _arcs(found: Confidence, structure: Structure) -> Html:
         "the arc points this way. A direction is open if the reverse arc implies the same independences, "
         "or if replicates disagree."
     )
-    heads = [("Arc", ""), ("Strength", "num"), ("", "meter"), ("Direction", "num"), ("Open because", "")]
     believed: list[Html] = []
     others: list[Html] = []
-    notes = found.open_directions()
-    for source, target, *shares in found.arcs.itertuples(index=False):
-        row = _row(safe(f"{source} → {target}"), tuple(shares), notes.get((source, target), ""))
+    notes, heads = found.open_directions(), [*ARC_HEADS, "Open because"]
+    for source, target, strength, direction in found.arcs.itertuples(index=False):
+        note = notes.get((source, target), "")
+        row = _arc_row(safe(f"{source} → {target}"), (strength, direction), note)
         (believed if (source, target) in structure.arcs else others).append(row)
-    empty = tag("p", "No arc is believed: half of the rows are too few to show one.", class_="hint")
-    rest = tag(
-        "details",
-        tag("summary", f"{plural(len(others), 'arc')} not believed"),
-        table(heads, others[:SHOWN_PAIRS]),
-    )
-    return card("arcs", "Arcs", hint, table(heads, believed) if believed else empty, rest if others else "")
+    first = tag("p.hint", "No arc is believed: half of the rows are too few to show one.")
+    if believed:
+        first = table(heads, believed)
+    rest = details(f"{plural(len(others), 'arc')} not believed", table(heads, others[:SHOWN_PAIRS]))
+    return card("arcs", "Arcs", hint, first, rest if others else "")
 
 
 def _types(found: Confidence) -> Html:
     hint = "The share of replicates with each type of a node; the averaged network has the most common one."
-    rows = []
     shares = dict(iter(found.types.groupby("node", sort=False)))
-    for number, node in enumerate(found.nodes):
-        cells = [
-            _badge(NodeType.parse(name), share)
-            for name, share in shares[node][["type", "share"]].itertuples(index=False)
-        ]
-        rows.append(tag("tr", tag("td", node), tag("td", *cells), id=f"node-{number}"))
-    return card("types", "Node types", hint, table([("Node", ""), ("Types", "")], rows))
-
-
-def _badge(node_type: NodeType, share: float) -> Html:
-    name = tag("span", node_type.appearance.label, class_=f"badge kind {type_class(node_type)}")
-    return tag("span", name, f" {percentage(share)} ")
-
-
-# ----------------------------------------------------------------------------------------------------
-# A report on predictions of classes: how good they are, and which features speak for them.
+    rows = []
+    for place, node in enumerate(found.nodes):
+        kinds = shares[node][["type", "share"]].itertuples(index=False)
+        cells = [tag("span", type_badge(NodeType.parse(n)), f" {percentage(share)} ") for n, share in kinds]
+        rows.append(tag("tr", tag("td", node), tag("td", *cells), id=f"node-{place}"))
+    return card("types", "Node types", hint, table(["Node", "Types"], rows))
 
 
 def write_classification_report(
@@ -235,107 +215,80 @@ def render_classification(found: Predictions, *, title: str, how: str) -> str:
     title, how
         The heading, and a sentence on which rows were predicted and how.
     """
+    numbers = [("rows", count(len(found.probabilities))), ("classes", count(len(found.classes)))]
     sections: dict[str, tuple[str, Html]] = {}
     assessment = found.assessment
     if assessment is not None:
-        sections["confusion"] = ("Confusion", _confusion(found, assessment))
-        sections["calibration"] = ("Calibration", _calibration(assessment))
-        sections["wrong"] = ("Wrong", _wrong(found))
-    sections["uncertain"] = ("Uncertain", _uncertain(found))
-    return assemble_page(title, _head_classification(found, assessment, title, how), sections)
-
-
-def _head_classification(found: Predictions, assessment: Assessment | None, title: str, how: str) -> Html:
-    numbers = [("rows", count(len(found.probabilities))), ("classes", count(len(found.classes)))]
-    if assessment is not None:
         numbers += [
-            ("accuracy", f"{assessment.accuracy:.1%}".replace("%", " %")),
+            ("accuracy", percentage(assessment.accuracy, 1)),
             ("log loss", number(assessment.log_loss)),
             ("Brier score", number(assessment.brier)),
             ("calibration error", number(assessment.calibration_error, 3)),
         ]
-    return page_head(title, how, numbers)
-
-
-def _confusion(found: Predictions, assessment: Assessment) -> Html:
-    names = [str(name) for name in found.classes]
-    totals = assessment.confusion.sum(axis=1)
-    rows = []
-    for place, (name, counts, total) in enumerate(zip(names, assessment.confusion, totals, strict=True)):
-        cells = [
-            tag(
-                "td",
-                count(int(n)) if n else "·",
-                class_="right" if column == place else None,
-                style=f"--share: {n / max(1, total):.3f}",
-            )
-            for column, n in enumerate(counts)
-        ]
-        right = f"{counts[place] / total:.0%}".replace("%", " %") if total else "–"
-        rows.append(tag("tr", tag("th", name, scope="row"), *cells, tag("th", right)))
-    heads = [tag("th", text, scope="col") for text in ("", *names, "right")]
-    hint = "One line per true class, one column per prediction. Everything off the diagonal is wrong."
-    return card(
-        "confusion",
-        "Confusion",
-        hint,
-        tag(
-            "div",
-            tag("table", tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="confusion"),
-            class_="scroll",
-        ),
-    )
-
-
-def _calibration(assessment: Assessment) -> Html:
-    hint = (
-        "How often predictions are right (vertical), by the probability that they were given (horizontal). "
-        "On the dashed line, probabilities mean what they say; below it, they are too confident, and above "
-        "it, too cautious. Larger circles stand for more rows."
-    )
-    return card("calibration", "Calibration", hint, reliability_diagram(assessment))
-
-
-def _wrong(found: Predictions) -> Html:
-    rows = found.wrong_rows()
-    if not len(rows):
-        return heading("wrong", "Wrong predictions", "There are none.")
-    hint = (
-        "The wrong predictions that seemed most certain, and what spoke for them: how much each feature "
-        "raises (+) or lowers the log-odds of the predicted class against the runner-up."
-    )
-    return card("wrong", "Wrong predictions", hint, _rows(found, rows))
-
-
-def _uncertain(found: Predictions) -> Html:
+        sections["confusion"] = ("Confusion", _confusion(found, assessment))
+        hint = (
+            "How often predictions are right (vertical), by the probability that they were given "
+            "(horizontal). On the dashed line, probabilities mean what they say; below it, they are too "
+            "confident, and above it, too cautious. Larger circles stand for more rows."
+        )
+        diagram = card("calibration", "Calibration", hint, reliability_diagram(assessment))
+        sections["calibration"] = ("Calibration", diagram)
+        sections["wrong"] = ("Wrong", _wrong(found))
     hint = (
         "The rows whose predicted class has the lowest probability, and what speaks for it (+) and against "
         "it, compared with the runner-up, in log-odds before calibration."
     )
-    return card("uncertain", "Most uncertain rows", hint, _rows(found, found.uncertain_rows()))
+    uncertain = card("uncertain", "Most uncertain rows", hint, _rows(found, found.uncertain_rows()))
+    sections["uncertain"] = ("Uncertain", uncertain)
+    return assemble_page(title, page_head(title, how, numbers), sections)
+
+
+def _confusion(found: Predictions, assessment: Assessment) -> Html:
+    names = [str(name) for name in found.classes]
+    rows = []
+    for place, (name, counts) in enumerate(zip(names, assessment.confusion.tolist(), strict=True)):
+        total = sum(counts)
+        cells = [
+            tag(
+                "td.right" if column == place else "td",
+                count(n) if n else "·",
+                style=f"--share: {n / max(1, total):.3f}",
+            )
+            for column, n in enumerate(counts)
+        ]
+        right = percentage(counts[place] / total) if total else "–"
+        rows.append(tag("tr", tag("th", name, scope="row"), *cells, tag("th", right)))
+    heads = tag("tr", *(tag("th", text, scope="col") for text in ("", *names, "right")))
+    hint = "One line per true class, one column per prediction. Everything off the diagonal is wrong."
+    matrix = tag("table", tag("thead", heads), tag("tbody", *rows), class_="confusion")
+    return card("confusion", "Confusion", hint, tag("div.scroll", matrix))
+
+
+def _wrong(found: Predictions) -> Html:
+    rows, title = found.wrong_rows(), "Wrong predictions"
+    if not len(rows):
+        return heading("wrong", title, "There are none.")
+    hint = (
+        "The wrong predictions that seemed most certain, and what spoke for them: how much each feature "
+        "raises (+) or lowers the log-odds of the predicted class against the runner-up."
+    )
+    return card("wrong", title, hint, _rows(found, rows))
 
 
 def _rows(found: Predictions, rows: IntArray) -> Html:
-    heads = [("Row", ""), ("True class", ""), ("Predicted", ""), ("Runner-up", ""), ("Because of", "")]
-    if found.truth is None:
-        del heads[1]
-    return table(heads, _lines(found, rows))
-
-
-def _lines(found: Predictions, rows: IntArray) -> Iterable[Html]:
-    explanation = found.explanation
+    """List rows with their predictions, and why these were made."""
+    truth = [] if found.truth is None else ["True class"]
+    lines = []
     for row in rows.tolist():
-        predicted, share, runner_up = (explanation[name].iloc[row] for name in FACTS)
-        probability = f"{share:.1%}".replace("%", " %")
-        cells = [tag("td", str(explanation.index[row]))]
-        if found.truth is not None:
-            cells.append(tag("td", str(found.truth[row])))
-        cells.append(tag("td", f"{predicted} ", tag("span", probability, class_="small")))
-        cells.append(tag("td", str(runner_up)))
-        reasons = [_reason(name, ratio) for name, ratio in found.reasons(row)]
-        yield tag("tr", *cells, tag("td", tag("ul", *reasons, class_="reasons")))
+        predicted, share, runner_up = (found.explanation[name].iloc[row] for name in FACTS)
+        true_class = [] if found.truth is None else [str(found.truth[row])]
+        reasons = tag("ul.reasons", *(_reason(name, ratio) for name, ratio in found.reasons(row)))
+        prediction = join(f"{predicted} ", tag("span.small", percentage(share, 1)))
+        name = str(found.explanation.index[row])
+        lines.append(table_row(name, *true_class, prediction, str(runner_up), reasons))
+    return table(["Row", *truth, "Predicted", "Runner-up", "Because of"], lines)
 
 
 def _reason(name: str, ratio: float) -> Html:
     sign, kind = ("+", "speaks") if ratio >= 0 else (MINUS, "drop")
-    return tag("li", f"{name} ", tag("span", f"{sign}{number(abs(ratio), 3)}", class_=kind))
+    return tag("li", f"{name} ", tag(f"span.{kind}", f"{sign}{number(abs(ratio), 3)}"))
