@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, Seed, generator
+from spbn._base.arrays import FloatArray, IntArray, Seed, finite_log_density, generator
 from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.nodes.base import CPD, NodeType, refusal
 from spbn.nodes.families import Family
@@ -56,8 +57,13 @@ class Joint:
         type_search: Any = None,
     ) -> None:
         self.structure = structure
-        self.variables = variables_of(structure, cpds)
-        self.margins = margins_of(structure, self.variables, margins)
+        self.variables = _checked_variables(structure, cpds)
+        continuous = {variable.name for variable in self.variables if not variable.is_discrete}
+        if margins is not None and structure.inputs:
+            margins = margins.only(continuous)  # no node may need an input that has one
+        if margins is not None and set(margins.columns) != continuous:
+            raise GraphError("margins must have a transform for every continuous node, and for no other.")
+        self.margins = margins
         self.record = Record(search=search, type_search=type_search) if record is None else record
         self._cpds = {node: cpds[node] for node in structure.nodes}
 
@@ -155,21 +161,69 @@ class Joint:
             return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
         return self.in_data_units(variable.name, values)
 
-    def _table(self, data: Any) -> Table:
-        return as_table(data, variables=self.variables)
-
     def node_logpdf(self, node: str, data: Any) -> FloatArray:
         """Log-density of a node given its parents, for every row, in the units of the data."""
         family = (node, *self.structure.parents(node))
         table = as_table(data, variables=[v for v in self.variables if v.name in family])
         return self.cpds[node].logpdf(self.transformed(table)) + self.log_slopes(table, [node])[0]
 
-    def contributions(self, table: Table) -> FloatArray:
+    def contributions(self, data: Any) -> FloatArray:
         """Return what every node contributes to the log-density of every row: rows × nodes."""
-        rows = self.transformed(table)
+        return self.logpdf_of_columns(as_table(data, variables=self.variables).columns).T
+
+    def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
+        """Return what every node adds to the log-density of `variables` × rows, complete: nodes × rows."""
+        out = np.empty((len(self._cpds), columns.shape[1]))
+        if not columns.shape[1]:
+            return out
+        columns, slopes = self._moved(columns)
         with np.errstate(over="ignore"):  # the square of an absurd value
-            by_node = np.stack([self.cpds[node].logpdf(rows) for node in self.nodes])
-        return (by_node + self.log_slopes(table, self.nodes)).T
+            for k, (cpd, _, family) in enumerate(self._families):
+                out[k] = cpd.logpdf_of_columns(columns[family])
+        return out if slopes is None else out + slopes
+
+    def logpdf_and_cdf_of_columns(
+        self, columns: FloatArray, uniforms: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what nodes add to the log-density, a finite number, and P(X ≤ x | parents): nodes × rows.
+
+        Parameters
+        ----------
+        columns
+            `variables` × rows, complete.
+        uniforms
+            Nodes × rows: they choose points on the steps of discrete nodes.
+        """
+        shape = (len(self._cpds), columns.shape[1])
+        logpdf, cdf = np.empty(shape), np.empty(shape)
+        columns, slopes = self._moved(columns)
+        with np.errstate(over="ignore"):
+            for k, (cpd, variables, family) in enumerate(self._families):
+                rows = Table.of(variables, columns[family])
+                logpdf[k], cdf[k] = cpd.logpdf_and_cdf(rows, uniforms[k])
+        logpdf = logpdf if slopes is None else logpdf + slopes
+        return finite_log_density(logpdf), np.clip(cdf, 0.0, 1.0)
+
+    @cached_property
+    def _families(self) -> list[tuple[CPD, tuple[Variable, ...], IntArray]]:
+        """The density of every node, its parents and, last, itself, and where these are in `variables`."""
+        places = {variable.name: place for place, variable in enumerate(self.variables)}
+        families = []
+        for node, cpd in self._cpds.items():
+            columns = [places[name] for name in (*cpd.parents, node)]
+            families.append((cpd, tuple(self.variables[k] for k in columns), np.array(columns)))
+        return families
+
+    def _moved(self, columns: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Return columns in the units of the densities, and what that adds to the nodes' log-densities."""
+        if self.margins is None:
+            return columns, None
+        columns, slopes = self.margins.moved(self._names, columns)
+        return columns, slopes[: len(self._cpds)]
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(variable.name for variable in self.variables)
 
     def transformed(self, table: Table) -> Table:
         """Return a table in the units of the densities: transformed by the margins, if there are any."""
@@ -188,7 +242,7 @@ class Joint:
         return self.margins.columns[node].inverse(values)
 
 
-def variables_of(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:
+def _checked_variables(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:
     """Return the nodes and, after them, the inputs that they need; refuse densities of something else."""
     unknown = [node for node in cpds if node not in structure.nodes]
     if unknown:
@@ -197,22 +251,22 @@ def variables_of(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variabl
         if family.node not in cpds:
             raise GraphError(f"there is no density for node {family.node!r}.")
         _require_fit(family, cpds[family.node])
-    nodes = tuple(cpds[node].variable for node in structure.nodes)
-    variables = (*nodes, *_input_variables(structure, cpds))
-    _require_levels(variables, cpds)
+    levels = {v.name: v.levels for cpd in cpds.values() for v in cpd.variables if v.levels}
+    nodes = [cpds[node].variable for node in structure.nodes]
+    variables = (*nodes, *(Variable(name, levels.get(name, ())) for name in structure.used_inputs))
+    known = {variable.name: variable for variable in variables}
+    for variable in nodes:
+        cpd = cpds[variable.name]
+        parents = [known[parent] for parent in cpd.parents]
+        given = {parent.name: parent for parent in cpd.variables}
+        differ = [
+            parent.name for parent in parents if given.get(parent.name, Variable(parent.name)) != parent
+        ]
+        if differ:
+            raise GraphError(f"the density of {variable.name!r} has other levels of {quoted(differ)}.")
+        if not cpd.type.admits(variable, parents):
+            raise GraphError(refusal(cpd.type, variable, parents))
     return variables
-
-
-def margins_of(
-    structure: Structure, variables: Sequence[Variable], margins: Margins | None
-) -> Margins | None:
-    """Return the transforms of a network's continuous variables; refuse others."""
-    continuous = {variable.name for variable in variables if not variable.is_discrete}
-    if margins is not None and structure.inputs:
-        margins = margins.only(continuous)  # no node may need an input that has one
-    if margins is not None and set(margins.columns) != continuous:
-        raise GraphError("margins must have a transform for every continuous node, and for no other.")
-    return margins
 
 
 def _require_fit(family: Family, cpd: CPD) -> None:
@@ -226,32 +280,3 @@ def _require_fit(family: Family, cpd: CPD) -> None:
             f"the density given for {family.node!r} is that of {Family(cpd.node, cpd.parents, cpd.type)}, "
             f"but the structure says {family}."
         )
-
-
-def _input_variables(structure: Structure, cpds: Mapping[str, CPD]) -> list[Variable]:
-    """Return the inputs that nodes need, with the levels that these know of."""
-    levels = {
-        variable.name: variable.levels
-        for cpd in cpds.values()
-        for variable in cpd.variables
-        if variable.levels
-    }
-    return [Variable(name, levels.get(name, ())) for name in structure.used_inputs]
-
-
-def _require_levels(variables: Sequence[Variable], cpds: Mapping[str, CPD]) -> None:
-    """Refuse densities that do not agree on the levels of their parents."""
-    known = {variable.name: variable for variable in variables}
-    for variable in variables:
-        if variable.name not in cpds:
-            continue
-        cpd = cpds[variable.name]
-        parents = [known[parent] for parent in cpd.parents]
-        given = {parent.name: parent for parent in cpd.variables}
-        differ = [
-            parent.name for parent in parents if given.get(parent.name, Variable(parent.name)) != parent
-        ]
-        if differ:
-            raise GraphError(f"the density of {variable.name!r} has other levels of {quoted(differ)}.")
-        if not cpd.type.admits(variable, parents):
-            raise GraphError(refusal(cpd.type, variable, parents))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from spbn import io
 from spbn._base import display
@@ -35,59 +36,100 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Network(Protocol):
+class Network(ABC):
     """What networks of all kinds have in common, whether rows depend on those before them or not."""
 
+    #: The variables that rows must have, with the levels of the discrete ones.
+    variables: tuple[Variable, ...]
+    #: How many earlier rows a row may depend on.
+    lags: int
+    #: The columns that tell series apart, and that hold the times of rows, if there are such.
+    series: str | None
+    time: str | None
+
     @property
+    @abstractmethod
     def nodes(self) -> tuple[str, ...]:
         """Names of the nodes."""
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The variables that rows must have, with the levels of the discrete ones."""
+    @abstractmethod
+    def parts(self) -> tuple[BayesianNetwork, ...]:
+        """The networks that it is made of: itself, or the static and the transition network."""
 
     @property
-    def lags(self) -> int:
-        """How many earlier rows a row may depend on."""
-
-    @property
-    def series(self) -> str | None:
-        """The column that tells series apart, if there is one."""
-
-    @property
-    def time(self) -> str | None:
-        """The column with the times of rows, if there is one."""
+    def row_network(self) -> BayesianNetwork:
+        """The network that gives the density of a row: itself, or the transition network."""
+        return self.parts[-1]
 
     @property
     def is_dynamic(self) -> bool:
         """Whether rows depend on those before them."""
+        return self.lags > 0
 
-    @property
-    def row_network(self) -> BayesianNetwork:
-        """The network that gives the density of a row."""
-
-    @property
-    def parts(self) -> tuple[BayesianNetwork, ...]:
-        """The networks that it is made of: itself, or the static and the transition network."""
-
+    @abstractmethod
     def row_buffer(self) -> RowBuffer:
         """Return a reader of new rows, which remembers what the next ones depend on."""
 
-    def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
-        """Return the log-density of every row."""
+    @abstractmethod
+    def contributions(self, data: Any) -> FloatArray:
+        """Return what every node contributes to the log-density of every row: rows × nodes."""
 
+    @abstractmethod
+    def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
+        """Log-density of every row: of a pandas frame, a Series with its index; of other data, an array."""
+
+    def loglik(self, data: Any) -> float:
+        """Log-likelihood: the sum of the rows' log-densities."""
+        return float(self.contributions(data).sum(axis=1).sum())
+
+    def logpdf_by_node(self, data: Any) -> pd.DataFrame:
+        """Return what every node contributes to the log-density of every row, one column per node."""
+        import pandas as pd
+
+        by_node = self.contributions(data).T
+        return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
+
+    @abstractmethod
     def sample(self, n: int, /, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows; of a dynamic network, a series of that length."""
 
+    @abstractmethod
     def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> Network:
         """Return a network with the same densities, but without its training rows."""
 
+    @abstractmethod
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        """Describe the network as plain data, apart from its arrays, for a file."""
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a ``.spbn`` file."""
+        io.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
+        network = io.load(path)
+        if not isinstance(network, cls):
+            what = "a dynamic network" if network.is_dynamic else "a network that is not dynamic"
+            name = type(network).__name__
+            raise ModelFileError(f"{os.fspath(path)} holds {what}: read it with spbn.{name}.load.")
+        return network
+
+    def _repr_html_(self) -> str:
+        """Show the graph and the densities in a notebook."""
+        return display.html(self)
+
+    def _repr_svg_(self) -> str | None:
+        """Draw the graph in a notebook, if the packages for that are installed."""
+        try:
+            return display.svg(self)
+        except ImportError:
+            return None
 
 
 @final
-class BayesianNetwork(Joint):
+class BayesianNetwork(Joint, Network):
     """The joint density of some variables, as the product of the densities of all nodes given their parents.
 
     Parameters
@@ -188,23 +230,9 @@ class BayesianNetwork(Joint):
         """
         either("missing", missing, ("error", "integrate"))
         if missing == "error":
-            return by_row(data, self._logpdf(data))
+            return by_row(data, self.contributions(data).sum(axis=1))
         table = as_table(data, variables=self.variables, missing="keep")
         return by_row(data, log_density_of_observed(self, table, seed=seed))
-
-    def _logpdf(self, data: Any) -> FloatArray:
-        return self.contributions(self._table(data)).sum(axis=1)
-
-    def loglik(self, data: Any) -> float:
-        """Log-likelihood: the sum of the rows' log-densities."""
-        return float(self._logpdf(data).sum())
-
-    def logpdf_by_node(self, data: Any) -> pd.DataFrame:
-        """Return what every node contributes to the log-density of every row, one column per node."""
-        import pandas as pd
-
-        by_node = self.contributions(self._table(data)).T
-        return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
     def query(
         self,
@@ -310,16 +338,6 @@ class BayesianNetwork(Joint):
         return self.with_cpds(cpds)
 
     @property
-    def is_dynamic(self) -> bool:
-        """Whether rows depend on those before them: they do not."""
-        return False
-
-    @property
-    def row_network(self) -> BayesianNetwork:
-        """The network that gives the density of a row: this one."""
-        return self
-
-    @property
     def parts(self) -> tuple[BayesianNetwork, ...]:
         """The networks that it is made of: this one."""
         return (self,)
@@ -337,35 +355,10 @@ class BayesianNetwork(Joint):
         """Read what `to_record` wrote; anything else is a `ModelFileError`."""
         return io.from_record(cls, record, version, arrays)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a ``.spbn`` file."""
-        io.save(self, path)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> BayesianNetwork:
-        """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
-        network = io.load(path)
-        if not isinstance(network, BayesianNetwork):
-            raise ModelFileError(
-                f"{os.fspath(path)} holds a dynamic network: read it with spbn.DynamicNetwork.load."
-            )
-        return network
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph; see `spbn.plots.plot_structure`."""
         drawn: Axes = display.plot(self, ax)
         return drawn
-
-    def _repr_html_(self) -> str:
-        """Show the graph and the densities in a notebook."""
-        return display.html(self)
-
-    def _repr_svg_(self) -> str | None:
-        """Draw the graph in a notebook, if the packages for that are installed."""
-        try:
-            return display.svg(self)
-        except ImportError:
-            return None
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -6,23 +6,22 @@ It works on plain dicts and arrays, and imports neither pandas nor any other pac
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import LOG_ZERO, FloatArray, IntArray, finite_log_density
+from spbn._base.arrays import LOG_ZERO, FloatArray
 from spbn.diagnostics.rows import Reason, reasons, typical, value_of
 from spbn.errors import ArgumentError
 from spbn.io import load
-from spbn.network import BayesianNetwork, Network
+from spbn.network import Network
 from spbn.tables.rows import RowParser
-from spbn.tables.table import Table, Variable
-from spbn.transforms import StackedMargins
+from spbn.tables.table import Variable
 
 REHEARSED = (0.0, 1e6)  # values of variables: where rows are dense, perhaps, and far out
 
@@ -55,69 +54,6 @@ class RowScore:
     logpdf: float
     by_node: Mapping[str, float]
     blame: tuple[Reason, ...]
-
-
-#: Log-densities and P(X ≤ x | parents) of a node, from its family's columns and random points on steps.
-LogpdfAndCdf = Callable[[Table, FloatArray], tuple[FloatArray, FloatArray]]
-
-
-class _Node(NamedTuple):
-    family: tuple[Variable, ...]  # its parents and, last, itself
-    columns: IntArray  # where these are among the variables
-    logpdf: Callable[[FloatArray], FloatArray]
-    logpdf_and_cdf: LogpdfAndCdf
-
-
-@final
-class PreparedNodes:
-    """The nodes of a network, prepared to score columns of numbers again and again: single rows quickly."""
-
-    def __init__(self, network: BayesianNetwork) -> None:
-        names = [variable.name for variable in network.variables]
-        self._margins = None if network.margins is None else StackedMargins.of(network.margins, names)
-        self._nodes = []
-        for node, cpd in network.cpds.items():
-            columns = [names.index(name) for name in (*cpd.parents, node)]
-            family = tuple(network.variables[k] for k in columns)
-            self._nodes.append(_Node(family, np.array(columns), cpd.logpdf_of_columns, cpd.logpdf_and_cdf))
-
-    def logpdf(self, columns: FloatArray) -> FloatArray:
-        """Return what every node adds to the log-density of variables × rows: nodes × rows."""
-        out = np.empty((len(self._nodes), columns.shape[1]))
-        if not columns.shape[1]:
-            return out
-        slopes = None
-        if self._margins is not None:
-            columns, slopes = self._margins.moved(columns)
-        with np.errstate(over="ignore"):  # the square of an absurd value
-            for k, node in enumerate(self._nodes):
-                out[k] = node.logpdf(columns[node.columns])
-        if slopes is not None:
-            out += slopes[: len(out)]
-        return out
-
-    def logpdf_and_cdf(self, columns: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what nodes add to the log-density, a finite number, and P(X ≤ x | parents): nodes × rows.
-
-        Parameters
-        ----------
-        columns
-            Variables × rows, complete.
-        uniforms
-            Nodes × rows: they choose points on the steps of discrete nodes.
-        """
-        shape = (len(self._nodes), columns.shape[1])
-        logpdf, cdf = np.empty(shape), np.empty(shape)
-        slopes = None
-        if self._margins is not None:
-            columns, slopes = self._margins.moved(columns)
-        with np.errstate(over="ignore"):
-            for k, node in enumerate(self._nodes):
-                rows = Table.of(node.family, columns[node.columns])
-                logpdf[k], cdf[k] = node.logpdf_and_cdf(rows, uniforms[k])
-        if slopes is not None:
-            logpdf += slopes[: len(logpdf)]
-        return finite_log_density(logpdf), np.clip(cdf, 0.0, 1.0)
 
 
 @final
@@ -154,16 +90,14 @@ class RowScorer:
     nodes: tuple[str, ...]
 
     def __init__(self, network: Network) -> None:
-        if not hasattr(network, "row_network"):
+        if not isinstance(network, Network):
             raise ArgumentError(
                 f"a scorer needs a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}: "
                 f"spbn.load_scorer reads a file."
             )
-        network = network.row_network
-        self.variables, self.nodes = network.variables, network.nodes
-        self._network = network
+        self._network = network.row_network
+        self.variables, self.nodes = self._network.variables, self._network.nodes
         self._parser = RowParser(self.variables)
-        self._prepared = PreparedNodes(network)
         self._rehearse()
 
     @property
@@ -178,11 +112,11 @@ class RowScorer:
 
     def logpdf(self, rows: Any) -> FloatArray:
         """Return the log-density of every row."""
-        return self._prepared.logpdf(self._parser.columns(rows)).sum(axis=0)
+        return self._network.logpdf_of_columns(self._parser.columns(rows)).sum(axis=0)
 
     def logpdf_by_node(self, rows: Any) -> FloatArray:
         """Return what every node adds to the log-density of every row: rows × nodes."""
-        return np.ascontiguousarray(self._prepared.logpdf(self._parser.columns(rows)).T)
+        return np.ascontiguousarray(self._network.logpdf_of_columns(self._parser.columns(rows)).T)
 
     def score(self, row: Any) -> RowScore:
         """Score one row, and say which nodes make it unusual."""
@@ -194,7 +128,7 @@ class RowScorer:
     def scores(self, rows: Any) -> list[RowScore]:
         """Score rows, and say for each which nodes make it unusual."""
         columns = self._parser.columns(rows)
-        contributions = self._prepared.logpdf(columns)
+        contributions = self._network.logpdf_of_columns(columns)
         totals = contributions.sum(axis=0).tolist()
         found = []
         for total, added, values in zip(totals, contributions.T.tolist(), columns.T.tolist(), strict=True):

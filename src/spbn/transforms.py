@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ KINDS = ("none", "yeo-johnson")
 LEAST, GREATEST = 0.0, 2.0  # exponents for which the transform is a bijection
 PRECISION = 1e-6  # of an exponent
 LARGEST_LOG = 700.0  # whose exponential is finite
+AT_ONCE = 1 << 14  # rows, of which some arrays as large as the columns are made
 
 
 @dataclass(frozen=True)
@@ -88,82 +90,62 @@ class Margins:
             _require_resolution(name, table.column(name), transform)
         return margins
 
-    def transformed(self, table: Table) -> Table:
-        """Return the table in the units of the network."""
-        return table.with_columns(np.stack([self._moved(table, name) for name in table.names]))
-
     def only(self, names: Collection[str]) -> Margins:
         """Return the transforms of some columns."""
         return Margins({name: column for name, column in self.columns.items() if name in names})
 
+    def transformed(self, table: Table) -> Table:
+        """Return the table in the units of the network."""
+        return table.with_columns(self.moved(table.names, table.columns)[0])
+
     def log_slopes(self, table: Table, names: Sequence[str]) -> FloatArray:
         """Return what the transforms add to the log-density of every column: columns × rows."""
-        return np.stack([self._log_slope(table, name) for name in names])
+        return self.moved(table.names, table.columns)[1][[table.index(name) for name in names]]
 
-    def _moved(self, table: Table, name: str) -> FloatArray:
-        column = table.column(name)
-        if name not in self.columns:
-            return column
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
-            moved = self.columns[name].forward(column)
-        bad = np.flatnonzero(~np.isfinite(moved) & ~np.isnan(column))
-        if len(bad):
-            raise DataError(
-                f"column {name!r} has a value that its margin cannot transform: {column[bad[0]]:.3g} "
-                f"(row {bad[0] + 1}, counted from 1) is too far from the rows that the margin was fitted to. "
-                f"Leave that row out, or learn with {setting('margins', 'none')}."
-            )
-        return moved
+    def moved(self, names: tuple[str, ...], columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Transform columns × rows; also return what that adds to the log-density of every column.
 
-    def _log_slope(self, table: Table, name: str) -> FloatArray:
-        return (
-            self.columns[name].log_slope(table.column(name)) if name in self.columns else np.zeros(table.rows)
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class StackedMargins:
-    """The transforms of some columns, to be applied to all of them at once: quick for single rows.
-
-    Attributes
-    ----------
-    names
-        The columns.
-    places
-        Which of them are transformed; the others are discrete.
-    centres, scales, exponents
-        Transforms × 1.
-    """
-
-    names: tuple[str, ...]
-    places: IntArray
-    centres: FloatArray
-    scales: FloatArray
-    exponents: FloatArray
-    margins: Margins
-
-    @classmethod
-    def of(cls, margins: Margins, names: Sequence[str]) -> StackedMargins:
-        """Put the transforms of columns, in this order, into arrays."""
-        places = [place for place, name in enumerate(names) if name in margins.columns]
-        found = [margins.columns[names[place]] for place in places]
-        numbers = np.array([(column.centre, column.scale, column.exponent) for column in found])
-        centres, scales, exponents = numbers.reshape(-1, 3, 1).swapaxes(0, 1)
-        return cls(tuple(names), np.array(places, dtype=np.int64), centres, scales, exponents, margins)
-
-    def moved(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Transform columns × rows; also return what that adds to the log-density of every column."""
+        Columns without a transform stay as they are. All are transformed at once: quick for single rows.
+        """
         moved, slopes = columns.copy(), np.zeros(columns.shape)
-        z = (columns[self.places] - self.centres) / self.scales
-        logs = np.log1p(np.abs(z))
-        powers = np.where(z >= 0.0, self.exponents, 2.0 - self.exponents)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # the logarithm has power 0
-            raised = np.where(powers == 0.0, logs, np.expm1(powers * logs) / powers)
-        moved[self.places] = np.copysign(raised, z)
+        places, centres, scales, exponents = self._stacked(names)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what comes of it is refused
+            for first in range(0, columns.shape[1], AT_ONCE):
+                some = slice(first, first + AT_ONCE)
+                z = (columns[places, some] - centres) / scales
+                logs = np.log1p(np.abs(z))
+                powers = np.where(z >= 0.0, exponents, 2.0 - exponents)
+                raised = np.where(powers == 0.0, logs, np.expm1(powers * logs) / powers)
+                moved[places, some] = np.copysign(raised, z)
+                slopes[places, some] = (exponents - 1.0) * np.sign(z) * logs - np.log(scales)
         if not np.isfinite(moved).all():
-            self.margins.transformed(Table(self.names, columns))  # says what is wrong
-        slopes[self.places] = (self.exponents - 1.0) * np.sign(z) * logs - np.log(self.scales)
+            _require_finite(names, columns, moved)
         return moved, slopes
+
+    def _stacked(self, names: tuple[str, ...]) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Return which columns have a transform, and centres, scales and exponents of these: columns × 1."""
+        if names not in self._stacks:
+            places = [place for place, name in enumerate(names) if name in self.columns]
+            found = [self.columns[names[place]] for place in places]
+            numbers = np.array([(column.centre, column.scale, column.exponent) for column in found])
+            self._stacks[names] = np.array(places, dtype=np.int64), *numbers.reshape(-1, 3, 1).swapaxes(0, 1)
+        return self._stacks[names]
+
+    @cached_property
+    def _stacks(self) -> dict[tuple[str, ...], tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
+        return {}
+
+
+def _require_finite(names: Sequence[str], columns: FloatArray, moved: FloatArray) -> None:
+    """Refuse values that a transform takes beyond all numbers."""
+    bad = np.argwhere(~np.isfinite(moved) & ~np.isnan(columns))
+    if len(bad):
+        place, row = bad[0]
+        raise DataError(
+            f"column {names[place]!r} has a value that its margin cannot transform: "
+            f"{columns[place, row]:.3g} (row {row + 1}, counted from 1) is too far from the rows that the "
+            f"margin was fitted to. Leave that row out, or learn with {setting('margins', 'none')}."
+        )
 
 
 def _require_resolution(name: str, column: FloatArray, transform: YeoJohnson) -> None:

@@ -56,7 +56,7 @@ def test_a_shift_is_found_and_blamed(rows, dynamic):
 def test_the_training_rows_are_recognised(rows, dynamic):
     trained, untrained = Monitor(dynamic, rows), Monitor(dynamic, rows, trained=False)
     assert trained.reference_rows == untrained.reference_rows == 1_499
-    assert trained.state.reference.means.sum() < untrained.state.reference.means.sum() - 1e-4
+    assert trained.reference.means.sum() < untrained.reference.means.sum() - 1e-4
 
 
 def test_training_rows_with_holes_are_recognised(rows):
@@ -69,7 +69,7 @@ def test_training_rows_with_holes_are_recognised(rows):
     assert found.reference_rows == len(whole)
     names = [variable.name for variable in dynamic.transition.variables]
     expected = spbn.explain.unusual_rows(dynamic.transition, whole[names]).logpdf
-    np.testing.assert_allclose(found.state.reference.tail.ordered, np.sort(expected))
+    np.testing.assert_allclose(found.reference.tail.ordered, np.sort(expected))
 
 
 def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):

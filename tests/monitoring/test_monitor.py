@@ -197,7 +197,7 @@ def test_memory_is_bounded(lines):
     monitor = Monitor(lines, chain(rng, 100), alarm=0.01)
     for _ in range(3):
         monitor.update(chain(rng, 3 * WINDOW))
-        assert monitor.state.recent.shape == (10, WINDOW)
+        assert monitor._recent.shape == (10, WINDOW)
 
 
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
@@ -287,8 +287,8 @@ def test_a_table_with_holes_that_was_learned_from_is_recognised():
     recognised = Monitor(network, rows, alarm=0.05)
     assert recognised.reference_rows == 229
     # Left out of the fit, rows are less likely.
-    as_given = Monitor(network, rows, trained=False).state.reference.means.sum()
-    assert recognised.state.reference.means.sum() < as_given - 1e-3
+    as_given = Monitor(network, rows, trained=False).reference.means.sum()
+    assert recognised.reference.means.sum() < as_given - 1e-3
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from spbn.inference.batch import impute_table
 from spbn.monitoring.drift import Change
 from spbn.monitoring.reference import Reference
 from spbn.network import BayesianNetwork
-from spbn.scorer import PreparedNodes
 from spbn.tables.table import Table
 
 WINDOW = 100  # rows before a drift alarm that tell which variable is to blame
@@ -222,7 +221,6 @@ def explain_row(
 def explain_drift(
     network: BayesianNetwork,
     reference: Reference,
-    nodes: PreparedNodes,
     change: Change,
     recent: Table,
     row: int,
@@ -255,7 +253,7 @@ def explain_drift(
     # The first explains most, whatever the evidence of its own; others must not be there by chance.
     blamed = [c.variable for k, c in enumerate(found) if k == 0 or c.variable in change.certain]
     blamed = blamed or [change.variable]
-    shifts = _shifts(nodes, window, len(network.nodes))
+    shifts = _shifts(network, window)
     return Drift(
         row,
         change.since,
@@ -264,10 +262,11 @@ def explain_drift(
     )
 
 
-def _shifts(nodes: PreparedNodes, window: Table, count: int) -> FloatArray:
+def _shifts(network: BayesianNetwork, window: Table) -> FloatArray:
     """Return the mean normal score of every variable given its parents; NaN if it is discrete."""
     from scipy.special import ndtri
 
-    _, pit = nodes.logpdf_and_cdf(window.columns, np.full((count, window.rows), 0.5))
+    uniforms = np.full((len(network.nodes), window.rows), 0.5)
+    _, pit = network.logpdf_and_cdf_of_columns(window.columns, uniforms)
     scores: FloatArray = ndtri(np.clip(pit, 1e-4, 1.0 - 1e-4)).mean(axis=1)
     return np.where(window.discrete[: len(scores)], np.nan, scores)

@@ -80,30 +80,6 @@ class Change:
     since: int
 
 
-@dataclass(frozen=True, eq=False)
-class DriftState:
-    """What the test knows of the rows that it has seen.
-
-    Attributes
-    ----------
-    rows
-        How many there were.
-    counts
-        How many PIT values fall into every bin, those of reference rows included: variables × `BINS`.
-    stakes
-        What every bet has come to: variables × kinds.
-    sums, starts
-        To tell when a drift began: the best sum of logs of a bet's payments over the last rows, and the first
-        of these rows.
-    """
-
-    rows: int
-    counts: FloatArray
-    stakes: FloatArray
-    sums: FloatArray
-    starts: IntArray
-
-
 @final
 class DriftTest:
     """A test that goes on row after row.
@@ -114,30 +90,27 @@ class DriftTest:
         How many PIT values of reference rows fall into every bin: variables × `BINS`.
     rate
         The false-alarm rate.
-    state
-        Where to go on; by default there were no rows.
+
+    Attributes
+    ----------
+    rows
+        How many rows there were.
+    counts
+        How many PIT values fall into every bin, those of reference rows included: variables × `BINS`.
+    stakes
+        What every bet has come to: variables × kinds.
+    sums, starts
+        To tell when a drift began: the best sum of logs of a bet's payments over the last rows, and the first
+        of these rows.
     """
 
-    def __init__(self, reference: FloatArray, rate: float, state: DriftState | None = None) -> None:
+    def __init__(self, reference: FloatArray, rate: float) -> None:
         self._reference, self._rate = frozen(reference), rate
-        if state is None:
-            shape = (len(reference), len(bets()))
-            zeros = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.int64)
-            state = DriftState(0, reference, *zeros)
-        self._rows = state.rows
-        self._counts, self._stakes = state.counts.copy(), state.stakes.copy()
-        self._sums, self._starts = state.sums.copy(), state.starts.copy()
-
-    @property
-    def rows(self) -> int:
-        """How many rows have been seen."""
-        return self._rows
-
-    @property
-    def state(self) -> DriftState:
-        """What is known of the rows that have been seen."""
-        counts, stakes, sums = (array.copy() for array in (self._counts, self._stakes, self._sums))
-        return DriftState(self._rows, counts, stakes, sums, self._starts.copy())
+        shape = (len(reference), len(bets()))
+        self.rows = 0
+        self.counts: FloatArray = reference.copy()
+        self.stakes, self.sums = np.zeros(shape), np.zeros(shape)
+        self.starts: IntArray = np.zeros(shape, dtype=np.int64)
 
     def update(self, pit: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
         """Take new rows.
@@ -162,18 +135,18 @@ class DriftTest:
         while first < rows:
             stop = _advance(
                 first,
-                self._rows,
+                self.rows,
                 pit,
                 uniforms,
                 bets(),
                 self._rate,
-                self._counts,
-                self._stakes,
-                self._sums,
-                self._starts,
+                self.counts,
+                self.stakes,
+                self.sums,
+                self.starts,
                 statistic,
             )
-            self._rows += stop - first
+            self.rows += stop - first
             first = stop
             if statistic[stop - 1] >= 1.0:
                 found[stop - 1] = self._change()
@@ -181,16 +154,16 @@ class DriftTest:
         return statistic, found
 
     def _change(self) -> Change:
-        variable = int(self._stakes.sum(axis=1).argmax())
-        kind = int(self._stakes[variable].argmax())
-        certain = np.flatnonzero(self._rate * self._stakes.mean(axis=1) >= 1.0)
-        return Change(variable, frozenset(certain.tolist()), int(self._starts[variable, kind]))
+        variable = int(self.stakes.sum(axis=1).argmax())
+        kind = int(self.stakes[variable].argmax())
+        certain = np.flatnonzero(self._rate * self.stakes.mean(axis=1) >= 1.0)
+        return Change(variable, frozenset(certain.tolist()), int(self.starts[variable, kind]))
 
     def _restart(self) -> None:
-        self._counts[:] = self._reference
-        self._stakes[:] = 0.0
-        self._sums[:] = 0.0
-        self._starts[:] = self._rows
+        self.counts[:] = self._reference
+        self.stakes[:] = 0.0
+        self.sums[:] = 0.0
+        self.starts[:] = self.rows
 
 
 @compiled()

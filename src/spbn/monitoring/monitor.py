@@ -1,34 +1,53 @@
-"""Monitoring: log-densities of new rows turned into decisions, with reasons."""
+"""Monitoring: log-densities of new rows turned into decisions, with reasons.
+
+A monitor can go on after its process has ended. Its file is one JSON object (see docs/file-format.md), which
+holds what is known of the reference rows and of the rows since, but not the network: that has a file of its
+own, and is recognised by what it says about three rows. Numbers are written with all their digits, so that a
+monitor that is loaded goes on exactly as it was.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 import pandas as pd
 
 from spbn._base import display
-from spbn._base.arrays import BoolArray, FloatArray
-from spbn._base.checks import fraction, whole
+from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
+from spbn._base.checks import fraction, is_whole, whole
+from spbn._base.files import replacing
 from spbn._deprecated import warn_deprecated
 from spbn.diagnostics.rows import Reason
-from spbn.errors import ArgumentError, DataError, SpbnWarning, setting
+from spbn.errors import ArgumentError, DataError, ModelFileError, SpbnError, SpbnWarning, setting
 from spbn.monitoring.attribution import WINDOW, Drift, explain_drift, explain_row
-from spbn.monitoring.drift import DriftTest
-from spbn.monitoring.reference import Reference, score_reference
-from spbn.monitoring.scorer import ReferenceScorer
-from spbn.monitoring.state import MonitorState, probe
+from spbn.monitoring.drift import BINS, DriftTest
+from spbn.monitoring.reference import (
+    CANDIDATES,
+    MIN_ROWS,
+    Reference,
+    ReferenceScorer,
+    Tail,
+    score_reference,
+)
 from spbn.network import Network
 from spbn.tables.reader import frame_index
+from spbn.tables.row_buffer import with_nulls
 from spbn.tables.rows import as_dict
 from spbn.tables.table import Table, Variable
 
 ALARM, DRIFT = 0.001, 1e-5
 TOO_RARE = 0.1  # times one reference row: p-values that reference rows can hardly tell
+
+FORMAT, VERSION = "spbn-monitor", 1
+MAX_BYTES = 256 * 2**20
+PROBED = (CANDIDATES // 4, CANDIDATES // 2, 3 * CANDIDATES // 4)  # quantiles that a network is recognised by
+TOLERANCE = 1e-6  # how far its log-densities may be off, on another machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +129,7 @@ class Monitor:
         trained: bool | None = None,
         seed: int = 0,
     ) -> None:
-        if not hasattr(network, "row_network"):
+        if not isinstance(network, Network):
             raise ArgumentError(
                 f"network must be a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}."
             )
@@ -169,6 +188,11 @@ class Monitor:
     def drift_alarms(self) -> int:
         """How many drift alarms there were."""
         return self._drift_alarms
+
+    @property
+    def reference(self) -> Reference:
+        """What is known of the reference rows."""
+        return self._reference
 
     @property
     def reference_rows(self) -> int:
@@ -273,7 +297,6 @@ class Monitor:
             k: explain_drift(
                 self._network,
                 self._reference,
-                self._scorer.nodes,
                 change,
                 table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]),
                 first + k,
@@ -285,26 +308,40 @@ class Monitor:
         self._drift_alarms += len(drifts)
         return MonitorResult(first, p_values, alarms, drift, reasons, drifts)
 
-    @property
-    def state(self) -> MonitorState:
-        """All that the monitor knows now, apart from its network."""
-        return MonitorState(
-            nodes=self.network.nodes,
-            buffer=self._buffer.copy(),
-            alarm=self._alarm,
-            drift=self._drift,
-            alarms=self._alarms,
-            drift_alarms=self._drift_alarms,
-            reference=self._reference,
-            test=self._test.state,
-            recent=self._recent,
-            generator=self._rng.bit_generator.state,
-            probe=probe(self._network, self._reference.candidates),
-        )
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file; after `load`, the monitor continues as if nothing had happened."""
-        self.state.write(path)
+        reference, test = self._reference, self._test
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "nodes": list(self.network.nodes),
+            "past": self._buffer.to_record(),
+            "alarm": self._alarm,
+            "drift": self._drift,
+            "rows": test.rows,
+            "alarms": self._alarms,
+            "drift_alarms": self._drift_alarms,
+            "reference": {
+                "scores": reference.tail.ordered.tolist(),
+                "medians": reference.medians.tolist(),
+                "means": reference.means.tolist(),
+                "places": reference.pit_counts.astype(np.int64).tolist(),
+                "candidates": with_nulls(reference.candidates),
+                "by_node": None if reference.by_node is None else reference.by_node.tolist(),
+            },
+            "test": {
+                "counts": test.counts.astype(np.int64).tolist(),
+                "stakes": test.stakes.tolist(),
+                "sums": test.sums.tolist(),
+                "starts": test.starts.tolist(),
+            },
+            "recent": with_nulls(self._recent),
+            "generator": self._rng.bit_generator.state,
+            "probe": self._probe().tolist(),
+        }
+        text = json.dumps(document, ensure_ascii=True, allow_nan=False)
+        with replacing(path) as temporary:
+            temporary.write_text(text, encoding="ascii")
 
     @classmethod
     def load(
@@ -319,25 +356,54 @@ class Monitor:
 
         Such a file holds only data: reading it runs no code.
         """
-        for name, level in (("alarm", alarm), ("drift", drift)):
-            if level is not None:
-                fraction(name, level)
-        state = MonitorState.read(path, network)
-        monitor = cls(
-            network,
-            state.reference,
-            alarm=state.alarm if alarm is None else alarm,
-            drift=state.drift if drift is None else drift,
-        )
-        monitor._restore(state)
+        levels = {name: level for name, level in (("alarm", alarm), ("drift", drift)) if level is not None}
+        for name, level in levels.items():
+            fraction(name, level)
+        name, document = os.fspath(path), _read_document(path)
+        if document.get("nodes") != list(network.nodes):
+            raise ModelFileError(f"{name} belongs to another network: its variables are different.")
+        try:
+            saved = {key: float(fraction(key, document[key])) for key in ("alarm", "drift")}
+            reference = _reference(document["reference"], network)
+            monitor = cls(network, reference, **(saved | levels))
+            monitor._restore(document)
+            expected = _numbers(document["probe"], (len(PROBED),))
+        except (KeyError, TypeError, ValueError, OverflowError, SpbnError) as error:
+            reason = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+            raise ModelFileError(
+                f"{name} is damaged: {reason:.200}. Give the reference rows again, and another file."
+            ) from error
+        if not np.allclose(monitor._probe(), expected, rtol=TOLERANCE, atol=TOLERANCE):
+            raise ModelFileError(f"{name} belongs to another network: its densities are different.")
         return monitor
 
-    def _restore(self, state: MonitorState) -> None:
+    def _restore(self, document: Any) -> None:
         """Go on after the rows of a saved state."""
-        self._buffer, self._recent = state.buffer.copy(), state.recent
-        self._test = DriftTest(self._reference.pit_counts, self._drift, state.test)
-        self._alarms, self._drift_alarms = state.alarms, state.drift_alarms
-        self._rng.bit_generator.state = state.generator
+        if self.network.is_dynamic:
+            self._buffer.restore(document["past"])
+        self._alarms, self._drift_alarms = _count(document["alarms"]), _count(document["drift_alarms"])
+        test, saved, shape = self._test, document["test"], self._test.stakes.shape
+        test.rows = _count(document["rows"])
+        test.counts = _positive(_numbers(saved["counts"], test.counts.shape))
+        test.stakes = _positive(_numbers(saved["stakes"], shape))
+        test.sums = _numbers(saved["sums"], shape)
+        test.starts = _positive(_numbers(saved["starts"], shape)).astype(np.int64)
+        self._recent = _numbers(document["recent"], (len(self._recent), None), holes=True)
+        state = document["generator"]
+        if state["bit_generator"] != "PCG64" or not all(
+            isinstance(state["state"][key], int) for key in ("state", "inc")
+        ):
+            raise ValueError("its generator of random numbers makes no sense.")
+        self._rng.bit_generator.state = state
+
+    def _probe(self) -> FloatArray:
+        """Return the log-densities of a few rows, by which a network is recognised."""
+        candidates = self._reference.candidates
+        columns = candidates[:, list(PROBED)]
+        columns = np.where(np.isnan(columns), candidates[:, [0]], columns)
+        contributions = self._network.contributions(Table.of(self._network.variables, columns))
+        total: FloatArray = finite_log_density(contributions).sum(axis=1)
+        return total
 
     def _undo_if_refused(self, check: Callable[[], MonitorResult]) -> MonitorResult:
         """Check rows; if they are refused, it is as if they had never come."""
@@ -406,3 +472,64 @@ class AlarmFrame(pd.DataFrame):
     def _repr_html_(self) -> str:
         """Show the rows in a notebook."""
         return display.html(self)
+
+
+def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:
+    name = os.fspath(path)
+    with open(path, "rb") as stream:
+        content = stream.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ModelFileError(f"{name} cannot be read: it has more than {MAX_BYTES >> 20} MB.")
+    try:
+        document = json.loads(content.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise ModelFileError(f"{name} is not the state of a monitor: it is not JSON.") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f"{name} is not the state of a monitor.")
+    if document.get("version") != VERSION:
+        raise ModelFileError(
+            f"{name} is in version {document.get('version')!r:.20} of the format, and this spbn reads "
+            f"version {VERSION}: upgrade spbn, or give the reference rows again."
+        )
+    return document
+
+
+def _reference(document: Any, network: Network) -> Reference:
+    nodes, variables = len(network.nodes), len(network.row_network.variables)
+    scores = _numbers(document["scores"], (None,))
+    if len(scores) < MIN_ROWS:
+        raise ValueError(f"it must have at least {MIN_ROWS} reference rows.")
+    return Reference(
+        Tail.fit(scores),
+        _numbers(document["medians"], (nodes,)),
+        _numbers(document["means"], (nodes,)),
+        _positive(_numbers(document["places"], (nodes, BINS))),
+        _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
+        _numbers(document["by_node"], (nodes, None)) if network.is_dynamic else None,
+    )
+
+
+def _numbers(values: Any, shape: tuple[int | None, ...], *, holes: bool = False) -> FloatArray:
+    array = np.array(values, dtype=np.float64)
+    right = array.ndim == len(shape) and all(
+        size in (None, got) for size, got in zip(shape, array.shape, strict=True)
+    )
+    if not right or not (np.isfinite(array) | (np.isnan(array) & holes)).all():
+        raise ValueError(f"it must have an array of shape {shape}. Got {values!r:.60}.")
+    return array
+
+
+def _positive(array: FloatArray) -> FloatArray:
+    if (array < 0).any():
+        raise ValueError("it has a count or a stake below 0.")
+    return array
+
+
+def _count(value: Any) -> int:
+    if not is_whole(value, 0):
+        raise ValueError(f"a count must be 0 or more. Got {value!r:.60}.")
+    return int(value)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number that a state can hold.")

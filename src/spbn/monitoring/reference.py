@@ -13,24 +13,45 @@ known.
 Reference rows are scored by parameters that were fitted without them: rows that a network was fitted to are
 left out of the fit when they are scored, one by one or a tenth at a time, or all new rows would look unusual
 beside them.
+
+The log-density of what is there in a row with holes says nothing beside that of complete rows: it is of other
+units. A `ReferenceScorer` returns the log-density of a complete row that is as unusual instead.
+
+- Rows that do not depend on each other: what is missing is integrated out, and the result is compared with
+  those of rows drawn from the network in which the same values are missing. Reference rows then say how
+  unusual that is: if the network is wrong about complete rows, it is put right in the same way.
+- Rows of a dynamic network, where also the past may be missing: the nodes whose own value and whose parents
+  are there are compared with the same nodes in the reference rows. So the p-value of such a row is right
+  whatever the network gets wrong. What a node with a missing parent says is not used.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from functools import cached_property
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from spbn._base.arrays import LOG_ZERO, FloatArray, IntArray, finite_log_density, same_uniforms
+from spbn._base.arrays import (
+    LOG_ZERO,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    finite_log_density,
+    remembered,
+    same_uniforms,
+)
 from spbn.diagnostics.rows import ONE_BY_ONE, leave_one_out, out_of_fold, settings_of
 from spbn.errors import DataError, FitError, SpbnWarning, in_python
 from spbn.fitting import fitted
+from spbn.inference.batch import impute_table, log_density_of_observed
 from spbn.monitoring.drift import bin_counts
 from spbn.network import BayesianNetwork
 from spbn.rows.store import FitSettings
-from spbn.scorer import PreparedNodes
 from spbn.tables.reader import as_table
 from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
@@ -53,6 +74,10 @@ SHAPE_MEAN, SHAPE_SPREAD = 0.15, 0.4
 LOG_SCALES = np.linspace(-2.5, 2.5, 81)  # relative to the mean
 NEGLIGIBLE = 1e-12  # weight of a pair of parameters
 LOG_DISTANCES = np.linspace(-6.0, 16.0, 300)  # relative to the mean, at which p-values are tabulated
+
+DRAWS = 200  # rows that say how usual a log-density is
+PARTICLES = 100  # for a row: their noise is the same on both sides of the comparison
+CACHED_PATTERNS = 64  # of holes, each of which has taken a while
 
 
 @final
@@ -238,7 +263,7 @@ def score_reference(
     else:
         contributions = network.contributions(complete).T
         some = complete.take(_some(complete.rows, MAX_PIT_ROWS))
-        pit = PreparedNodes(network).logpdf_and_cdf(some.columns, _uniforms(network, some))[1]
+        pit = network.logpdf_and_cdf_of_columns(some.columns, _uniforms(network, some))[1]
     contributions = finite_log_density(contributions)
     return Reference(
         Tail.fit(contributions.sum(axis=0)),
@@ -257,11 +282,7 @@ def _uniforms(network: BayesianNetwork, table: Table) -> FloatArray:
 
 def _filled(network: BayesianNetwork, table: Table) -> Table:
     """Return a table that was learned from as it is, its holes filled: they count for the fit."""
-    if np.isfinite(table.columns).all():
-        return table
-    from spbn.inference.batch import impute_table
-
-    return impute_table(network, table, seed=0)[0]
+    return table if np.isfinite(table.columns).all() else impute_table(network, table, seed=0)[0]
 
 
 def _pit_out_of_fold(
@@ -324,3 +345,116 @@ def _warn_of_training_rows(network: BayesianNetwork, table: Table) -> None:
                 stacklevel=4,
             )
             return
+
+
+class Scores(NamedTuple):
+    """Scores of rows, and of every node in them.
+
+    Attributes
+    ----------
+    rows
+        The log-density of every row as if it were complete; NaN if nothing can be said.
+    pit
+        The distribution function of every node at its value, P(X ≤ x | parents): nodes × rows.
+    contributions
+        What every node adds to the log-density. Both are NaN where they depend on what is missing.
+    """
+
+    rows: FloatArray
+    pit: FloatArray
+    contributions: FloatArray
+
+
+@final
+class ReferenceScorer:
+    """Scores rows of a network in units that reference rows can be compared with."""
+
+    def __init__(self, network: BayesianNetwork, reference: Reference) -> None:
+        self._network = network
+        self._reference = reference
+        self._tails: OrderedDict[bytes, Tail] = OrderedDict()
+        names = [variable.name for variable in network.variables]
+        self._families = [
+            [names.index(name) for name in (node, *network.structure.parents(node))] for node in network.nodes
+        ]
+
+    def score(self, table: Table, uniforms: FloatArray) -> Scores:
+        """Score rows, in which NaN is missing.
+
+        Parameters
+        ----------
+        uniforms
+            Nodes × rows: they choose points on the steps of discrete nodes.
+        """
+        has_holes = np.isnan(table.columns).any(axis=0)
+        if not has_holes.any():
+            contributions, pit = self._network.logpdf_and_cdf_of_columns(table.columns, uniforms)
+            return Scores(contributions.sum(axis=0), pit, contributions)
+        shape = uniforms.shape
+        found = Scores(*(np.full(size, np.nan) for size in (shape[1], shape, shape)))
+        for chosen, score in ((~has_holes, self.score), (has_holes, self._score_incomplete)):
+            rows = np.flatnonzero(chosen)
+            if len(rows):
+                part = score(table.take(rows), uniforms[:, rows])
+                found.rows[rows], found.pit[:, rows], found.contributions[:, rows] = part
+        return found
+
+    def _score_incomplete(self, table: Table, uniforms: FloatArray) -> Scores:
+        missing = np.isnan(table.columns)
+        typical = self._reference.candidates[:, :1]  # values where any will do
+        filled = np.where(missing, typical, table.columns)
+        contributions, pit = self._network.logpdf_and_cdf_of_columns(filled, uniforms)
+        unknown = np.stack([missing[family].any(axis=0) for family in self._families])
+        pit = np.where(unknown, np.nan, pit)
+        if self._reference.by_node is None:
+            # One by one: what is simulated must not depend on the rows before.
+            scores = np.array([self._score_observed(table.take([k])) for k in range(table.rows)])
+            return Scores(scores, pit, np.full(pit.shape, np.nan))
+        contributions = np.where(unknown, np.nan, contributions)
+        return Scores(
+            self._score_families(contributions, ~unknown, self._reference.by_node), pit, contributions
+        )
+
+    def _score_observed(self, row: Table) -> float:
+        """Compare what is there in a row with the same of drawn rows."""
+        missing = np.isnan(row.columns[:, 0])
+        if missing.all():
+            return float(self._complete.ordered[-1])
+
+        def drawn() -> FloatArray:
+            columns = np.where(missing[:, None], np.nan, self._drawn.columns)
+            return self._logpdf_of_observed(self._drawn.with_columns(columns))
+
+        found = finite_log_density(self._logpdf_of_observed(row))
+        return float(self._complete.quantiles(self._tail(missing, drawn).p_values(found))[0])
+
+    def _logpdf_of_observed(self, rows: Table) -> FloatArray:
+        return log_density_of_observed(self._network, rows, n=PARTICLES, seed=0)
+
+    @cached_property
+    def _drawn(self) -> Table:
+        network = self._network
+        columns = network.draw(DRAWS, seed=0)
+        stacked = np.stack([network.in_data_units(node, columns[node]) for node in network.nodes])
+        return Table.of(network.variables[: len(network.nodes)], stacked)
+
+    @cached_property
+    def _complete(self) -> Tail:
+        """The log-densities of drawn rows without holes."""
+        return Tail.fit(self._network.contributions(self._drawn).sum(axis=1))
+
+    def _score_families(self, contributions: FloatArray, known: BoolArray, by_node: FloatArray) -> FloatArray:
+        """Compare the nodes of every row whose families are known with the same nodes of reference rows."""
+        scores = np.full(known.shape[1], np.nan)
+        patterns, which = np.unique(known, axis=1, return_inverse=True)
+        for number, nodes in enumerate(patterns.T):
+            rows = np.flatnonzero(which.reshape(-1) == number)
+            if nodes.any():
+                found = contributions[np.ix_(np.flatnonzero(nodes), rows)].sum(axis=0)
+                tail = self._tail(nodes, lambda some=nodes: by_node[some].sum(axis=0))  # type: ignore[misc]
+                scores[rows] = self._reference.tail.quantiles(tail.p_values(found))
+        return scores
+
+    def _tail(self, pattern: BoolArray, scores: Callable[[], FloatArray]) -> Tail:
+        """Return the distribution of log-densities that rows with a pattern of holes are compared with."""
+        return remembered(self._tails, pattern.tobytes(), lambda: Tail.fit(scores()), limit=CACHED_PATTERNS)

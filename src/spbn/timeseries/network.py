@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -14,7 +13,7 @@ from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
 from spbn._deprecated import renamed
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
-from spbn.network import BayesianNetwork
+from spbn.network import BayesianNetwork, Network
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
 from spbn.tables.row_buffer import LagBuffer
@@ -30,7 +29,7 @@ SHOWN_HISTORY = 200  # rows before a forecast that its picture may show
 
 
 @final
-class DynamicNetwork:
+class DynamicNetwork(Network):
     """The joint density of a series of rows, as a product of the density of every row given those before it.
 
     The transition network gives the density of a row given the `lags` rows before it. A series has
@@ -110,17 +109,6 @@ class DynamicNetwork:
         Of a pandas frame, it is a Series with its index; of other data, an array.
         """
         return by_row(data, self.contributions(data).sum(axis=1))
-
-    def loglik(self, data: Any) -> float:
-        """Log-likelihood: the sum of the rows' log-densities."""
-        return float(self.contributions(data).sum(axis=1).sum())
-
-    def logpdf_by_node(self, data: Any) -> pd.DataFrame:
-        """Return what every variable contributes to the log-density of every row, a column for each."""
-        import pandas as pd
-
-        by_node = self.contributions(data).T
-        return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
     def contributions(self, data: Any) -> FloatArray:
         """Return what every variable contributes to the log-density of every row: rows × variables.
@@ -270,16 +258,6 @@ class DynamicNetwork:
         )
 
     @property
-    def is_dynamic(self) -> bool:
-        """Whether rows depend on those before them: they do."""
-        return True
-
-    @property
-    def row_network(self) -> BayesianNetwork:
-        """The network that gives the density of a row: the transition network."""
-        return self.transition
-
-    @property
     def parts(self) -> tuple[BayesianNetwork, ...]:
         """The networks that it is made of: the static and the transition network."""
         return self.static, self.transition
@@ -319,21 +297,6 @@ class DynamicNetwork:
             )
         except SpbnError as error:
             raise ModelFileError(f"its dynamic network makes no sense: {error}") from error
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to a ``.spbn`` file."""
-        io.save(self, path)
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> DynamicNetwork:
-        """Read a ``.spbn`` file. Such a file holds only data: reading it runs no code."""
-        network = io.load(path)
-        if not isinstance(network, DynamicNetwork):
-            raise ModelFileError(
-                f"{os.fspath(path)} holds a network that is not dynamic: read it with "
-                f"spbn.BayesianNetwork.load."
-            )
-        return network
 
     def plot(self, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
         """Draw the rows of time side by side, and the arcs between them; see `spbn.plots.plot_slices`."""
@@ -397,17 +360,6 @@ class DynamicNetwork:
 
     def __str__(self) -> str:
         return str(self.transition)
-
-    def _repr_html_(self) -> str:
-        """Show the graph and the densities in a notebook."""
-        return display.html(self)
-
-    def _repr_svg_(self) -> str | None:
-        """Draw the graph in a notebook, if the packages for that are installed."""
-        try:
-            return display.svg(self)
-        except ImportError:
-            return None
 
 
 io.register("dynamic", DynamicNetwork.from_record)
