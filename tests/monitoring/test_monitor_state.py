@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.monitoring import state
+from spbn.monitoring import monitor as monitor_module
 from spbn.monitoring.monitor import Monitor
 
 
@@ -114,7 +114,7 @@ def test_other_files_are_refused(saved, network, monkeypatch):
         with pytest.raises(spbn.errors.ModelFileError):
             Monitor.load(saved, network)
     saved.write_text(text)
-    monkeypatch.setattr(state, "MAX_BYTES", 1_000)
+    monkeypatch.setattr(monitor_module, "MAX_BYTES", 1_000)
     with pytest.raises(spbn.errors.ModelFileError, match="has more than"):
         Monitor.load(saved, network)
     with pytest.raises(FileNotFoundError):
