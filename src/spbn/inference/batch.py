@@ -25,7 +25,7 @@ from spbn.joint import Joint
 from spbn.tables.columns import named_by_text
 from spbn.tables.levels import values_like
 from spbn.tables.reader import as_table, frame_index
-from spbn.tables.table import Table
+from spbn.tables.table import Table, Variable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,8 +80,11 @@ def impute_table(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0
             chosen = resample(answer.log_weights, draws, rng)
             for case, row in enumerate(part):
                 values = answer.states[:, case][:, rng.permutation(chosen[case])]
-                for number in range(draws):
-                    _put(cases, table, out[number], rows[row], values[:, number])
+                for number, columns in enumerate(out):
+                    for k in np.flatnonzero(~np.isfinite(columns[:, rows[row]])):
+                        name = table.names[k]
+                        value = values[[cases.place[name]], number]
+                        columns[k, rows[row]] = network.in_data_units(name, value)[0]
     return [table.with_columns(columns) for columns in out]
 
 
@@ -118,13 +121,12 @@ def predict(
         weights = np.exp(answer.log_weights - answer.log_weights.max(axis=1, keepdims=True))
         for name in wanted:
             values = network.in_data_units(name, answer.states[cases.place[name]])
-            found[name][part] = _summary(network, name, values, weights, statistic)
-    by_name = {v.name: v for v in network.variables}
-    result = {}
-    for name in wanted:
-        variable = by_name[name]
-        values = found[name]
-        result[name] = network.as_data(variable, values) if variable.is_discrete else values
+            found[name][part] = _summary(cases.variables[cases.place[name]], values, weights, statistic)
+    levels = {variable.name: variable for variable in network.variables if variable.is_discrete}
+    result = {
+        name: network.as_data(levels[name], values) if name in levels else values
+        for name, values in found.items()
+    }
     return pd.DataFrame(result, index=frame_index(data))
 
 
@@ -181,8 +183,8 @@ def _answers(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Iterator[
     """Yield numbers of cases and their particles."""
     left = np.ones(cases.number, dtype=bool)
     for rows in _patterns(cases.unknown):
-        solved = _solvable_nodes(cases.only(rows))
-        if solved is None:
+        solved = _exact_part(cases.only(rows))
+        if solved is None or len(solved) < int(cases.unknown[rows[0]].sum()):
             continue
         left[rows] = False
         for some in _chunks(rows, n):
@@ -195,12 +197,6 @@ def _chunks(rows: IntArray, n: int) -> Iterator[IntArray]:
     step = max(1, MOST_AT_ONCE // n)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
-
-
-def _solvable_nodes(cases: EvidenceRows) -> tuple[int, ...] | None:
-    """Return all unknown nodes, if cases with the same pattern of holes can be answered exactly."""
-    solved = _exact_part(cases)
-    return None if solved is None or len(solved) < int(cases.unknown[0].sum()) else solved
 
 
 def _exact_part(cases: EvidenceRows) -> tuple[int, ...] | None:
@@ -224,21 +220,17 @@ def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.rando
 
 def _by_particles(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particles:
     """Weigh forward samples of all cases, and temper those that are worth little."""
-    part = Target.whole(cases)
-    found = sample_by_weighting(part, n, rng)
-    values, log_weights = found.states, found.log_weights.copy()
-    log_evidence, effective = found.log_evidence.copy(), found.effective.copy()
-    poor = np.flatnonzero(effective < ENOUGH * n)
+    found = sample_by_weighting(Target.whole(cases), n, rng)
+    poor = np.flatnonzero(found.effective < ENOUGH * n)
     if len(poor):
-        some = cases.only(poor)
-        better = sample_by_tempering(Target.whole(some), values[:, poor], rng)
+        better = sample_by_tempering(Target.whole(cases.only(poor)), found.states[:, poor], rng)
         reached = np.isfinite(better.log_evidence)
         chosen = poor[reached]
-        values[:, chosen], log_weights[chosen] = better.states[:, reached], better.log_weights[reached]
-        log_evidence[chosen], effective[chosen] = better.log_evidence[reached], better.effective[reached]
-    draw_rest(cases, values, rng)
-    method = "smc" if len(poor) else "weighting"
-    return Particles(values, log_weights, log_evidence, found.error, effective, method)
+        found.states[:, chosen] = better.states[:, reached]
+        found.log_weights[chosen] = better.log_weights[reached]
+        found.log_evidence[chosen] = better.log_evidence[reached]
+    draw_rest(cases, found.states, rng)
+    return found
 
 
 def _require_possible(log_evidence: FloatArray, rows: IntArray) -> None:
@@ -257,11 +249,8 @@ def _patterns(holes: BoolArray) -> list[IntArray]:
     return [np.flatnonzero(which.ravel() == number) for number in range(int(which.max(initial=-1)) + 1)]
 
 
-def _summary(
-    network: Joint, name: str, values: FloatArray, weights: FloatArray, statistic: str
-) -> FloatArray:
+def _summary(variable: Variable, values: FloatArray, weights: FloatArray, statistic: str) -> FloatArray:
     """Return one number for every case, from cases × particles."""
-    variable = next(v for v in network.variables if v.name == name)
     if variable.is_discrete:
         shares = [(weights * (values == level)).sum(axis=1) for level in range(len(variable.levels))]
         return np.argmax(np.stack(shares), axis=0).astype(np.float64)
@@ -296,19 +285,16 @@ def _log_slopes(network: Joint, table: Table) -> FloatArray:
     return np.where(np.isfinite(columns), slopes, 0.0).sum(axis=0)
 
 
-def _put(cases: EvidenceRows, table: Table, columns: FloatArray, row: int, values: FloatArray) -> None:
-    """Put drawn values, by node, into the holes of a row."""
-    for k in np.flatnonzero(~np.isfinite(columns[:, row])):
-        name = table.names[k]
-        columns[k, row] = cases.network.in_data_units(name, values[[cases.place[name]]])[0]
-
-
 def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
     """Return the data as a frame in which the holes are filled, and everything else is as it was."""
+    import narwhals as nw
     import pandas as pd
 
     given = named_by_text(data)
-    frame = given.copy() if isinstance(given, pd.DataFrame) else pd.DataFrame(_as_frame(given))
+    if isinstance(given, pd.DataFrame):
+        frame = given.copy()
+    else:
+        frame = pd.DataFrame(given if isinstance(given, Mapping) else nw.from_native(given).to_pandas())
     for variable, column, hole in zip(network.variables, table.columns, holes, strict=True):
         if hole.any():
             old = frame[variable.name]
@@ -326,9 +312,3 @@ def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.Data
                 )
             frame[variable.name] = pd.Series(values, index=frame.index, dtype=kind)
     return frame.set_axis(data.columns, axis=1) if isinstance(data, pd.DataFrame) else frame
-
-
-def _as_frame(data: Any) -> Any:
-    import narwhals as nw
-
-    return data if isinstance(data, Mapping) else nw.from_native(data).to_pandas()

@@ -161,9 +161,10 @@ def solve(cases: EvidenceRows, members: Sequence[int]) -> list[NormalMixture]:
     for levels in product(*(range(len(cases.variables[k].levels)) for k in discrete)):
         values = cases.known.copy()
         values[:, list(discrete)] = levels
-        log_weight = _log_levels(
-            cases, [k for k in (*discrete, *known) if cases.variables[k].is_discrete], values
-        )
+        log_weight = np.zeros(cases.number)
+        for k in (*discrete, *known):
+            if cases.variables[k].is_discrete:
+                log_weight += cases.log_density(k, values.T)
         lines = [k for k in known if not cases.variables[k].is_discrete]
         log_density, mean, covariance = _mixture_of(cases, continuous, lines, values)
         log_weights.append(log_weight + log_density)
@@ -260,21 +261,11 @@ def _lines(
         rows = np.flatnonzero(which.ravel() == number)
         lines = {}
         for k in nodes:
-            parents = cases.parents[k]
-            table = cases.table(parents, values[rows[:1]][:, list(parents)].T)
+            table = cases.table(cases.parents[k], values[rows[:1]].T)
             line = cases.cpd(cases.nodes[k]).case(table).as_linear()
             assert line is not None  # or it would not be solvable
             lines[k] = line, tuple(cases.place[parent] for parent in line.parents)
         yield rows, lines
-
-
-def _log_levels(cases: EvidenceRows, nodes: Sequence[int], values: FloatArray) -> FloatArray:
-    """Log-probability of the levels of some discrete nodes, for every case."""
-    total = np.zeros(cases.number)
-    for k in nodes:
-        columns = (*cases.parents[k], k)
-        total += cases.cpd(cases.nodes[k]).logpdf(cases.table(columns, values[:, list(columns)].T))
-    return total
 
 
 def _involved(cases: EvidenceRows, members: Sequence[int]) -> list[int]:

@@ -14,9 +14,8 @@ import numpy as np
 
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, greatest, relative_weights
 from spbn.inference.problem import EvidenceRows
-from spbn.nodes.base import Interval, Region
+from spbn.nodes.base import Interval
 from spbn.numerics.gaussian import draw_between, log_mass_between
-from spbn.tables.table import Table
 
 WIDER = 2.0  # than what forward samples show: weights must not grow in the tails
 FEWEST = 10  # forward samples to learn from
@@ -132,13 +131,8 @@ def draw_rest(cases: EvidenceRows, values: FloatArray, rng: np.random.Generator)
     flat = values.reshape(len(values), -1)
     for k in range(len(cases.nodes)):
         empty = np.flatnonzero(np.isnan(flat[k]))
-        if not len(empty):
-            continue
-        region = cases.regions.get(cases.nodes[k])
-        if region is None:
-            flat[k, empty] = draw(cases, k, flat[:, empty], rng)
-        else:
-            flat[k, empty] = draw_in(cases, k, region, flat[:, empty], rng)
+        if len(empty):
+            flat[k, empty] = cases.draw(k, flat[:, empty], rng)
 
 
 def terms(
@@ -180,13 +174,13 @@ def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple
         prior[rows], weight[rows] = np.where(active, density, 0.0), np.where(active, 0.0, density)
     elif k in part.references:
         begun = part.references[k].log_density(chosen[k])
-        prior[rows], weight[rows] = begun, log_density(cases, k, chosen) - begun
+        prior[rows], weight[rows] = begun, cases.log_density(k, chosen) - begun
     elif apart or not in_region:
-        weight[rows] = log_mass_in(cases, k, region, chosen)
+        weight[rows] = cases.log_mass(k, chosen)
         if in_region:
-            prior[rows] = log_density(cases, k, chosen) - weight[rows]
+            prior[rows] = cases.log_density(k, chosen) - weight[rows]
     else:
-        prior[rows] = log_density(cases, k, chosen)
+        prior[rows] = cases.log_density(k, chosen)
     if region is not None and in_region:
         prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
@@ -218,21 +212,21 @@ def _draw_node(
     if len(rows):
         chosen = flat[:, rows]
         if region is None:
-            flat[k, rows] = draw(cases, k, chosen, rng)
+            flat[k, rows] = cases.draw(k, chosen, rng)
         elif k in part.references:
             reference = part.references[k]
             chosen[k] = flat[k, rows] = reference.draw(len(rows), rng)
-            log_weights[rows] += log_density(cases, k, chosen) - reference.log_density(chosen[k])
+            log_weights[rows] += cases.log_density(k, chosen) - reference.log_density(chosen[k])
         else:
-            log_weights[rows] += log_mass_in(cases, k, region, chosen)
-            flat[k, rows] = draw_in(cases, k, region, chosen, rng)
+            log_weights[rows] += cases.log_mass(k, chosen)
+            flat[k, rows] = cases.draw(k, chosen, rng)
     asked = part.weighing[:, k] & ~part.active[:, k]
     if asked.any():
         rows = np.flatnonzero(np.repeat(asked, n))
         if region is None:
             log_weights[rows] += _changing_density(part, k, flat[:, rows], asked, n)
         else:
-            log_weights[rows] += log_mass_in(cases, k, region, flat[:, rows])
+            log_weights[rows] += cases.log_mass(k, flat[:, rows])
 
 
 def _changing_density(part: Target, k: int, chosen: FloatArray, asked: BoolArray, n: int) -> FloatArray:
@@ -241,48 +235,19 @@ def _changing_density(part: Target, k: int, chosen: FloatArray, asked: BoolArray
     family = [*cases.parents[k], k]
     constant = ~cases.unknown[asked][:, family].any(axis=1)
     if not constant.any():
-        return log_density(cases, k, chosen)
+        return cases.log_density(k, chosen)
     out = np.empty(chosen.shape[1])
     firsts = np.flatnonzero(constant) * n
-    out[np.repeat(constant, n)] = np.repeat(log_density(cases, k, chosen[:, firsts]), n)
+    out[np.repeat(constant, n)] = np.repeat(cases.log_density(k, chosen[:, firsts]), n)
     rest = np.flatnonzero(np.repeat(~constant, n))
     if len(rest):
-        out[rest] = log_density(cases, k, chosen[:, rest])
+        out[rest] = cases.log_density(k, chosen[:, rest])
     return out
 
 
 def _regions(cases: EvidenceRows) -> BoolArray:
     has = np.array([node in cases.regions for node in cases.nodes])
     return np.broadcast_to(has, cases.unknown.shape)
-
-
-def log_density(cases: EvidenceRows, k: int, particles: FloatArray) -> FloatArray:
-    """Return the log-density of a node given its parents, for nodes × particles."""
-    columns = (*cases.parents[k], k)
-    found: FloatArray = cases.cpd(cases.nodes[k]).logpdf(cases.table(columns, particles[list(columns)]))
-    return found
-
-
-def draw(cases: EvidenceRows, k: int, particles: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Draw a node's values given its parents, for nodes × particles."""
-    parents = _parents(cases, k, particles)
-    return cases.cpd(cases.nodes[k]).sample(particles.shape[1], given=parents, seed=rng)
-
-
-def log_mass_in(cases: EvidenceRows, k: int, region: Region, particles: FloatArray) -> FloatArray:
-    """Return the log-probability that a node is in a region given its parents, for nodes × particles."""
-    return cases.cpd(cases.nodes[k]).log_mass(region, _parents(cases, k, particles))
-
-
-def draw_in(
-    cases: EvidenceRows, k: int, region: Region, particles: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    """Draw a node's values within a region given its parents, for nodes × particles."""
-    return cases.cpd(cases.nodes[k]).draw_within(region, _parents(cases, k, particles), rng)
-
-
-def _parents(cases: EvidenceRows, k: int, particles: FloatArray) -> Table:
-    return cases.table(cases.parents[k], particles[list(cases.parents[k])])
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, relative_weights
-from spbn.inference import importance
 from spbn.inference.problem import EvidenceRows
 from spbn.joint import Joint
-from spbn.nodes.base import CPD
+from spbn.nodes.base import CPD, Linear
 from spbn.tables.table import Table
 
 CANDIDATES = 16
@@ -52,7 +50,7 @@ def gibbs_sweeps(
     values = network.transformed(filled).select(order).columns.copy()
     cases = EvidenceRows(network, values.T)
     children = [[c for c in range(len(order)) if k in cases.parents[c]] for k in range(len(order))]
-    lines = [_line(cases, k) for k in range(len(order))]
+    lines = [cases.cpd(node).nearest_line() for node in order]
     missing = {k: np.flatnonzero(holes[filled.index(node)]) for k, node in enumerate(order)}
     for _ in range(sweeps):
         for k, rows in missing.items():
@@ -66,7 +64,7 @@ def gibbs_sweeps(
 
 def _redraw(
     cases: EvidenceRows,
-    lines: list[_Line | None],
+    lines: list[Linear | None],
     k: int,
     children: list[int],
     values: FloatArray,
@@ -75,8 +73,8 @@ def _redraw(
 ) -> FloatArray:
     """Return new values of a node for nodes × rows: chosen among the present ones and some candidates."""
     tried = np.repeat(values, candidates, axis=1)
-    drawn = importance.draw(cases, k, tried, rng)
-    by_lines = _by_lines(lines, k, children, tried)
+    drawn = cases.draw(k, tried, rng)
+    by_lines = _by_lines(cases, lines, k, children, tried)
     if by_lines is not None:
         mean, deviation = by_lines
         chosen = rng.random(len(drawn)) < 0.5
@@ -85,58 +83,41 @@ def _redraw(
     tried[k] = drawn
     log_weights = np.zeros(len(drawn))
     for child in children:
-        log_weights += importance.log_density(cases, child, tried)
+        log_weights += cases.log_density(child, tried)
     if by_lines is not None:
         # Half of the candidates come from the lines: divided by the mixture of both densities, they weigh as
         # much as if all had been drawn given the parents.
         z = (drawn - mean) / deviation
-        own = importance.log_density(cases, k, tried)
+        own = cases.log_density(k, tried)
         log_weights -= np.logaddexp(0.0, -0.5 * z * z - math.log(deviation * ROOT) - own)
     return drawn[_choose(log_weights.reshape(-1, candidates), rng)]
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A node as a linear function of its parents, by their places."""
-
-    intercept: float
-    slopes: dict[int, float]
-    variance: float
-
-    def residual(self, k: int, values: FloatArray) -> FloatArray:
-        """Return how far a node is from its line, for nodes × rows."""
-        out: FloatArray = values[k] - self.intercept
-        for parent, slope in self.slopes.items():
-            out = out - slope * values[parent]
-        return out
-
-
-def _line(cases: EvidenceRows, k: int) -> _Line | None:
-    """Return the line through the rows that a node was fitted to; None if it is not known."""
-    line = cases.cpd(cases.nodes[k]).nearest_line()
-    if line is None:
-        return None
-    places = [cases.place[parent] for parent in line.parents]
-    return _Line(line.intercept, dict(zip(places, line.coefficients, strict=True)), line.variance)
-
-
 def _by_lines(
-    lines: list[_Line | None], k: int, children: list[int], values: FloatArray
+    cases: EvidenceRows, lines: list[Linear | None], k: int, children: list[int], values: FloatArray
 ) -> tuple[FloatArray, float] | None:
     """Return mean and standard deviation of a node given everything else, if all were lines.
 
     None if the node has no children, so that nothing but its parents matters, or if it is not near a line.
     """
-    line, said = lines[k], [(c, found) for c in children if (found := lines[c]) is not None]
+    line, said = lines[k], [found for c in children if (found := lines[c]) is not None]
     if line is None or not said:
         return None
     precision = 1.0 / line.variance
-    shift = -line.residual(k, values) * precision
-    for child, other in said:
-        slope = other.slopes[k]
+    shift = -_residual(cases, line, values) * precision
+    for other in said:
+        slope = other.coefficients[other.parents.index(line.node)]
         precision += slope * slope / other.variance
-        shift = shift + slope * other.residual(child, values) / other.variance
+        shift = shift + slope * _residual(cases, other, values) / other.variance
     return values[k] + shift / precision, math.sqrt(1.0 / precision)
+
+
+def _residual(cases: EvidenceRows, line: Linear, values: FloatArray) -> FloatArray:
+    """Return how far a node is from its line, for nodes × rows."""
+    out: FloatArray = values[cases.place[line.node]] - line.intercept
+    for parent, slope in zip(line.parents, line.coefficients, strict=True):
+        out = out - slope * values[cases.place[parent]]
+    return out
 
 
 def _choose(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -162,9 +143,6 @@ GROUPS = 10  # rows that are left out together are a tenth of those that are rec
 #: times the number of fillings, if the network was fitted to several.
 MOST_ALIKE = 3
 
-#: For every row, the kernels that may be its own, by node.
-OwnKernels = Mapping[str, list[IntArray | None]]
-
 
 def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, IntArray]]:
     """Yield networks, and the rows to ask them about: each network lacks the kernels of its rows.
@@ -174,28 +152,27 @@ def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, In
     table
         Rows in the units of the data; NaN is unknown.
     """
-    kernels = _kernels_on(network, network.transformed(table))
+    rows = network.transformed(table)
+    kernels = {
+        node: cpd.kernels_on(rows.select((*cpd.parents, node)).columns) for node, cpd in network.cpds.items()
+    }
     recognised = _recognised(kernels, table.rows)
     others = np.setdiff1d(np.arange(table.rows), recognised)
-    copies = _copies(network)
+    # A row has one kernel of a node for every filling of its table, at most.
+    most = max((cpd.kernel_rows for cpd in network.cpds.values()), default=0)
+    copies = max(1, most // (network.record.rows or max(most, 1)))
     if len(others):
         yield network, others
     for number in range(min(GROUPS, len(recognised))):
-        rows = recognised[number::GROUPS]
+        mine = recognised[number::GROUPS]
         cpds = dict(network.cpds) | {
-            node: _without(network.cpds[node], [found[row] for row in rows], MOST_ALIKE * copies)
+            node: _without(network.cpds[node], [found[row] for row in mine], MOST_ALIKE * copies)
             for node, found in kernels.items()
         }
-        yield network.with_cpds(cpds), rows
+        yield network.with_cpds(cpds), mine
 
 
-def _kernels_on(network: Joint, table: Table) -> OwnKernels:
-    return {
-        node: cpd.kernels_on(table.select((*cpd.parents, node)).columns) for node, cpd in network.cpds.items()
-    }
-
-
-def _recognised(kernels: OwnKernels, rows: int) -> IntArray:
+def _recognised(kernels: Mapping[str, list[IntArray | None]], rows: int) -> IntArray:
     """Return the rows that agree with a kernel of every node of which they have a value."""
     known = np.zeros(rows, dtype=bool)
     strange = np.zeros(rows, dtype=bool)
@@ -204,12 +181,6 @@ def _recognised(kernels: OwnKernels, rows: int) -> IntArray:
             known[row] |= mine is not None
             strange[row] |= mine is not None and not len(mine)
     return np.flatnonzero(known & ~strange)
-
-
-def _copies(network: Joint) -> int:
-    """Return how many kernels of a node a row has at most: one for every filling of its table."""
-    most = max((cpd.kernel_rows for cpd in network.cpds.values()), default=0)
-    return max(1, most // (network.record.rows or max(most, 1)))
 
 
 def _without(cpd: CPD, kernels: list[IntArray | None], most: int) -> CPD:

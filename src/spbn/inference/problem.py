@@ -19,6 +19,7 @@ from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.levels import as_text
 from spbn.tables.table import Table, Variable
+from spbn.transforms import YeoJohnson
 
 
 class Evidence(NamedTuple):
@@ -43,14 +44,18 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
             raise ArgumentError(
                 f"{what} names the unknown variable {name!r}. The network has {quoted(variables)}."
             )
-        variable = variables[name]
-        found: float | Region | None = (
-            _levels(variable, value, what)
-            if variable.is_discrete
-            else _in_density_units(network, name, _numbers(variable, value, what))
-        )
+        margin = None if network.margins is None else network.margins.columns.get(name)
+
+        def in_density_units(value: float, margin: YeoJohnson | None = margin) -> float:
+            if margin is None or not math.isfinite(value):
+                return value
+            return float(margin.forward(np.array([value]))[0])
+
+        found = _read(variables[name], value, what)
         if isinstance(found, float):
-            known.points[name] = found
+            known.points[name] = in_density_units(found)
+        elif isinstance(found, Interval):
+            known.regions[name] = Interval(in_density_units(found.low), in_density_units(found.high))
         elif found is not None:
             known.regions[name] = found
     return known
@@ -58,10 +63,14 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
 
 def read_region(variable: Variable, value: Any, what: str) -> Region | None:
     """Read a value, an interval or levels as a region, in the units of the data; None is everything."""
-    found = _levels(variable, value, what) if variable.is_discrete else _numbers(variable, value, what)
+    found = _read(variable, value, what)
     if isinstance(found, float):
         return Levels((int(found),)) if variable.is_discrete else Interval(found, found)
     return found
+
+
+def _read(variable: Variable, value: Any, what: str) -> float | Region | None:
+    return _levels(variable, value, what) if variable.is_discrete else _numbers(variable, value, what)
 
 
 def _levels(variable: Variable, value: Any, what: str) -> float | Levels | None:
@@ -106,22 +115,6 @@ def _number(name: str, value: Any, what: str) -> float:
             f"{what}: {name!r} is continuous and takes a number or an interval (low, high). Got {value!r}."
         )
     return float(value)
-
-
-def _in_density_units(network: Joint, name: str, known: float | Interval | None) -> float | Interval | None:
-    """Return what is known in the units of the densities."""
-    if isinstance(known, Interval):
-        return Interval(
-            _number_in_density_units(network, name, known.low),
-            _number_in_density_units(network, name, known.high),
-        )
-    return None if known is None else _number_in_density_units(network, name, known)
-
-
-def _number_in_density_units(network: Joint, name: str, value: float) -> float:
-    if network.margins is None or not math.isfinite(value):
-        return value
-    return float(network.margins.columns[name].forward(np.array([value]))[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +209,32 @@ class EvidenceRows:
         """Return some of the cases."""
         return EvidenceRows(self.network, self.known[cases], self.regions, self.fixed)
 
-    def table(self, columns: Sequence[int], values: FloatArray) -> Table:
-        """Return columns × rows of some nodes as a table."""
-        chosen = [self.variables[k] for k in columns]
-        levels = {variable.name: variable.levels for variable in chosen if variable.is_discrete}
-        return Table(tuple(variable.name for variable in chosen), values, levels)
+    def table(self, columns: Sequence[int], particles: FloatArray) -> Table:
+        """Return some of nodes × particles as a table."""
+        return Table.of([self.variables[k] for k in columns], particles[list(columns)])
+
+    def log_density(self, k: int, particles: FloatArray) -> FloatArray:
+        """Return the log-density of a node given its parents, for nodes × particles."""
+        return self.cpd(self.nodes[k]).logpdf(self.table((*self.parents[k], k), particles))
+
+    def log_mass(self, k: int, particles: FloatArray) -> FloatArray:
+        """Return the log-probability that a node is in its region given its parents."""
+        node = self.nodes[k]
+        return self.cpd(node).log_mass(self.regions[node], self.table(self.parents[k], particles))
+
+    def draw(self, k: int, particles: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw a node's values given its parents, within its region if it has one."""
+        cpd, parents = self.cpd(self.nodes[k]), self.table(self.parents[k], particles)
+        region = self.regions.get(self.nodes[k])
+        if region is None:
+            return cpd.sample(particles.shape[1], given=parents, seed=rng)
+        return cpd.draw_within(region, parents, rng)
+
+    def log_slopes(self, k: int, values: FloatArray) -> FloatArray:
+        """Return what the margin of a node adds to log-densities of values in the units of the densities."""
+        margins = {} if self.network.margins is None else self.network.margins.columns
+        margin = margins.get(self.nodes[k])
+        return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 
 def components(cases: EvidenceRows) -> list[tuple[int, ...]]:

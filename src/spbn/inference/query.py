@@ -19,15 +19,7 @@ from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn._base.checks import choice
 from spbn.errors import ArgumentError, SpbnWarning, argument, quoted
 from spbn.inference import exact
-from spbn.inference.importance import (
-    Particles,
-    Target,
-    concatenate,
-    draw_rest,
-    log_density,
-    log_mass_in,
-    sample_by_weighting,
-)
+from spbn.inference.importance import Particles, Target, concatenate, draw_rest, sample_by_weighting
 from spbn.inference.posterior import Posterior
 from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence
 from spbn.inference.smc import resample, sample_by_tempering
@@ -82,7 +74,8 @@ def answer(
     found = {group: _sample(Target.of(cases, group), n, rng, method) for group in sampled}
     log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
     for part in found.values():
-        _require_possible(part, evidence)
+        if not np.isfinite(part.log_evidence[0]) or not part.effective[0] > 0.0:
+            raise ArgumentError(_impossible(evidence))
         log_evidence += float(part.log_evidence[0])
         variance += float(part.error[0]) ** 2
         effective = min(effective, float(part.effective[0]))
@@ -104,7 +97,7 @@ def answer(
     _warn_of_far_values(cases, values)
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
-            log_evidence += float(_log_slopes(cases, k, cases.known[:, k])[0])
+            log_evidence += float(cases.log_slopes(k, cases.known[:, k])[0])
     variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
     named = " and ".join(methods) or ("forward" if variables else "exact")
     return Posterior(
@@ -172,13 +165,13 @@ def _split_by_method(cases: EvidenceRows, method: str) -> tuple[tuple[int, ...],
 def log_constants(cases: EvidenceRows) -> FloatArray:
     """Log-density of what is known about nodes whose parents are known; in all cases the same ones."""
     total = np.zeros(cases.number)
-    for k, node in enumerate(cases.nodes):
+    for k in range(len(cases.nodes)):
         if not cases.relevant[0, k] or cases.unknown[0, list(cases.parents[k])].any():
             continue
         if cases.ends[0, k]:
-            total += log_mass_in(cases, k, cases.regions[node], cases.known.T)
+            total += cases.log_mass(k, cases.known.T)
         elif not cases.unknown[0, k]:
-            total += log_density(cases, k, cases.known.T)
+            total += cases.log_density(k, cases.known.T)
     return total
 
 
@@ -200,7 +193,7 @@ def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
     for k, node in enumerate(cases.nodes):
         is_known = not cases.unknown[0, k] or node in cases.regions
         if node in typical and node not in cases.fixed and is_known:
-            best = float((log_density(cases, k, values) + _log_slopes(cases, k, values[k])).max())
+            best = float((cases.log_density(k, values) + cases.log_slopes(k, values[k])).max())
             if best < typical[node] - FAR_BELOW:
                 what = "interval" if node in cases.regions else "value"
                 warnings.warn(
@@ -209,13 +202,6 @@ def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
                     f"rests on the tails of densities, about which data say little.",
                     stacklevel=5,
                 )
-
-
-def _log_slopes(cases: EvidenceRows, k: int, values: FloatArray) -> FloatArray:
-    """Return what the margin of a node adds to the log-density of values, in the units of the densities."""
-    margins = {} if cases.network.margins is None else cases.network.margins.columns
-    margin = margins.get(cases.nodes[k])
-    return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 
 def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
@@ -243,11 +229,6 @@ def _require_sense(known: Evidence, set_to: Evidence) -> None:
             f"{quoted(both)} is in {argument('evidence')} and in {argument('do')}: it is either observed or "
             f"set from outside."
         )
-
-
-def _require_possible(found: Particles, evidence: Mapping[str, object]) -> None:
-    if not np.isfinite(found.log_evidence[0]) or not found.effective[0] > 0.0:
-        raise ArgumentError(_impossible(evidence))
 
 
 def _impossible(evidence: Mapping[str, object]) -> str:
