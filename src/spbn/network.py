@@ -26,7 +26,7 @@ from spbn.record import Record, current_versions, plain_settings
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
 from spbn.tables.reader import Missing, as_table, by_row, frame_index
-from spbn.tables.row_buffer import IndependentRows, RowBuffer
+from spbn.tables.rows import IndependentRows, RowBuffer
 from spbn.tables.table import Variable, require_variation
 from spbn.transforms import fitted as fitted_margins
 from spbn.transforms import require_kind

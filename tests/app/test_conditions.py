@@ -1,6 +1,6 @@
 import pytest
 
-from spbn.cli.conditions import condition_in, conditions_in, in_words
+from spbn.cli.options import condition_in, conditions_in, in_words
 from spbn.errors import ArgumentError
 from spbn.tables.table import Variable
 

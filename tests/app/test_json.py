@@ -11,7 +11,7 @@ import pytest
 import spbn
 from command_line import GROUP
 from mixed import mixed_frame
-from spbn.cli.output import plain
+from spbn.cli.command import plain
 from time_series import autoregression
 
 from strategies import nonlinear_frame

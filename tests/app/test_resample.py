@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.cli.resample import resample
+from spbn.cli.inputs import resample
 from spbn.tables.lags import runs_of
 
 

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.cli import stream, watch
-from spbn.cli.stream import Line, RowReader, is_fatal, lines_of
+from spbn.cli import watch
+from spbn.cli.watch import Line, NamesError, RowReader, lines_of
 from spbn.tables.table import Variable
 
 VARIABLES = [Variable("x"), Variable("colour", ("blue", "red"))]
@@ -362,8 +362,8 @@ def test_lines_come_as_they_are_written():
 
 
 def test_a_line_without_end_takes_no_memory(monkeypatch):
-    monkeypatch.setattr(stream, "LONGEST_LINE", 100)
-    monkeypatch.setattr(stream, "AT_A_TIME", 64)
+    monkeypatch.setattr(watch, "LONGEST_LINE", 100)
+    monkeypatch.setattr(watch, "AT_A_TIME", 64)
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb", buffering=0) as target:
         target.write(b"ok\n" + 500 * b"x" + b"\nnext\n" + 300 * b"y")
@@ -383,4 +383,4 @@ def test_levels_and_missing_values_are_read():
         spbn.errors.DataError, match="'colour' has the level 'green', which is unknown"
     ) as caught:
         reader.row(Line(5, "1,green"))
-    assert not is_fatal(caught.value)
+    assert not isinstance(caught.value, NamesError)

@@ -3,9 +3,8 @@ import shlex
 import pytest
 
 from command_line import GROUP
-from spbn.cli.command import ARGUMENTS, Flags
+from spbn.cli.command import ARGUMENTS, Flags, as_option_value
 from spbn.cli.options import names_in
-from spbn.cli.output import as_option_value
 from spbn.errors import ArgumentError, DataError, argument, in_python, setting
 from spbn.learning.settings import OPTIONS
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spbn._base.display import counting_progress, printable
-from spbn.cli.command import command
+from spbn.cli.command import Answer, answer_options, command, count, note, objects, say, say_lines
 from spbn.cli.inputs import busy, require_targets, training_frame, with_all_levels
 from spbn.cli.options import (
     MISSING_ROWS,
@@ -22,7 +21,6 @@ from spbn.cli.options import (
     report_option,
     table_options,
 )
-from spbn.cli.output import Answer, answer_options, count, note, objects, say, say_lines
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError, argument, quoted
 
@@ -112,8 +110,8 @@ def classify(
         found = predicted(classifier, *_test_rows(new, features, target, lesson.discrete, missing))
         _note_unknown(found)
         how = f"Rows of {new.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
-    answer.give(PredictionsView(found))
-    answer.write_rows("out", found.frame, out, "predictions")
+    answer.give(lambda: _predictions_document(found), lambda: _show_predictions(found))
+    answer.write_rows("out", out, found.frame, "predictions")
     if report is not None:
         from spbn.report.pages import write_classification_report
 
@@ -215,41 +213,35 @@ def _test_rows(
     return frame[names], _classes(frame[target]) if has_classes else None
 
 
-@dataclass(frozen=True)
-class PredictionsView:
-    """What a classifier predicts and, if the truth is known, how good that is."""
+def _show_predictions(found: Predictions) -> None:
+    """Print how good predictions are; if the truth is unknown, how many rows each class gets."""
+    import pandas as pd
 
-    found: Predictions
+    assessment = found.assessment
+    names = [printable(str(name)) for name in found.classes]
+    say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}")
+    say()
+    if assessment is None:
+        counts = found.explanation["predicted"].value_counts().reindex(found.classes, fill_value=0)
+        say_lines(pd.DataFrame({"predicted": counts.to_numpy()}, index=names).to_string())
+        return
+    say(f"accuracy           {assessment.accuracy:.1%}")
+    say(f"log loss           {assessment.log_loss:.4f}")
+    say(f"Brier score        {assessment.brier:.4f}")
+    say(f"calibration error  {assessment.calibration_error:.4f}")
+    say()
+    table = pd.DataFrame(assessment.confusion, index=names, columns=names)
+    say_lines(table.rename_axis(columns="class").to_string())
+    say()
+    say("Confusion: one line per true class, one column per prediction.", style="dim")
 
-    def show(self) -> None:
-        """Print how good predictions are; otherwise how many rows each class gets."""
-        import pandas as pd
 
-        found, assessment = self.found, self.found.assessment
-        names = [printable(str(name)) for name in found.classes]
-        say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}")
-        say()
-        if assessment is None:
-            counts = found.explanation["predicted"].value_counts().reindex(found.classes, fill_value=0)
-            say_lines(pd.DataFrame({"predicted": counts.to_numpy()}, index=names).to_string())
-            return
-        say(f"accuracy           {assessment.accuracy:.1%}")
-        say(f"log loss           {assessment.log_loss:.4f}")
-        say(f"Brier score        {assessment.brier:.4f}")
-        say(f"calibration error  {assessment.calibration_error:.4f}")
-        say()
-        table = pd.DataFrame(assessment.confusion, index=names, columns=names)
-        say_lines(table.rename_axis(columns="class").to_string())
-        say()
-        say("Confusion: one line per true class, one column per prediction.", style="dim")
-
-    def document(self) -> dict[str, Any]:
-        """Give the predictions, one object per row."""
-        found, assessment = self.found, self.found.assessment
-        names = ("accuracy", "log_loss", "brier", "calibration_error", "confusion")
-        return {
-            "classes": list(found.classes),
-            "rows": len(found.probabilities),
-            "predictions": objects(found.frame),
-            **({} if assessment is None else {name: getattr(assessment, name) for name in names}),
-        }
+def _predictions_document(found: Predictions) -> dict[str, Any]:
+    names = ("accuracy", "log_loss", "brier", "calibration_error", "confusion")
+    assessment = found.assessment
+    return {
+        "classes": list(found.classes),
+        "rows": len(found.probabilities),
+        "predictions": objects(found.frame),
+        **({} if assessment is None else {name: getattr(assessment, name) for name in names}),
+    }

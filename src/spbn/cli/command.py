@@ -1,4 +1,8 @@
-"""How commands behave, whatever they do: help in panels, and errors in the words of the command line.
+"""How commands behave, whatever they do: what they print and write, their help, and their errors.
+
+Results are lines for people, or one JSON document for programs. Names come from files, and files from
+anywhere: every line goes through `say` or `complain`, which write control characters as escapes instead of
+sending them to the terminal.
 
 The library names its own arguments: ``max_parents=2``, ``drop=['id']``. Whoever uses the command line has
 options instead, so what is printed there says ``--max-parents 2`` and ``--drop id``.
@@ -6,20 +10,30 @@ options instead, so what is printed there says ``--max-parents 2`` and ``--drop 
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
+import json
+import math
 import shlex
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from numbers import Integral, Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, final
 
 import click
 
-from spbn.cli.output import as_option_value, complain
-from spbn.errors import SpbnError
+from spbn._base.display import printable
+from spbn.cli.sources import STANDARD
+from spbn.errors import ArgumentError, SpbnError
 from spbn.learning.settings import OPTIONS
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    import pandas as pd
+    from rich.console import Console, RenderableType
 
 #: Arguments of other functions than `learn` that have another name here, or that not every command has.
 ARGUMENTS = {
@@ -27,19 +41,184 @@ ARGUMENTS = {
     **{name: f"--{name}" for name in ("columns", "sep", "decimal", "encoding")},  # of `read_table`
     **{name: f"--{name}" for name in ("lags", "series", "time", "every")},  # of `learn_dynamic`, `resample`
     **{name: f"--{name}" for name in ("alarm", "drift")},  # of `Monitor`
+    **{name: f"--{name}" for name in ("do", "event", "others", "replicates", "tolerance")},
     **dict.fromkeys(("n", "steps", "samples"), "-n"),
     "evidence": "--given",
-    "do": "--do",
-    "event": "--event",
-    "others": "--others",
-    "replicates": "--replicates",
-    "tolerance": "--tolerance",
 }
-#: What to do about arcs over time.
-STRETCHES = (
-    "Halves drawn at random would tear apart rows that follow each other: to see which arcs to believe, "
-    "learn from different stretches of time with spbn learn --lags, and see what the networks have in common."
-)
+
+
+@functools.cache
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def say(line: str = "", *, style: str | None = None) -> None:
+    """Print one line."""
+    _console(stderr=False).print(printable(line), style=style)
+
+
+def say_lines(text: str) -> None:
+    """Print text of several lines."""
+    for line in text.split("\n"):
+        say(line)
+
+
+def complain(message: str) -> None:
+    """Print one line to the error stream."""
+    _console(stderr=True).print(printable(f"spbn: {message}"))
+
+
+def note(message: str) -> None:
+    """Print a note to the error stream."""
+    complain(f"note: {message}")
+
+
+def as_option_value(names: Iterable[str]) -> str:
+    """Write names as the value of an option that takes several: separated by commas, and fit for a shell."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="").writerow(names)
+    return shlex.quote(stream.getvalue())
+
+
+@final
+class Answer:
+    """What a command has found and which files it has written, for people or for programs."""
+
+    def __init__(self, *, as_json: bool = False, table_stream: TextIO | None = None) -> None:
+        self._as_json = as_json
+        self._table_stream = table_stream
+        self._content: dict[str, Any] = {}
+        self._files: dict[str, str | list[str]] = {}
+        self._is_shown = False
+
+    def give(
+        self, document: Callable[[], Mapping[str, Any]], show: Callable[[], object] | None = None
+    ) -> None:
+        """Answer with a result: what goes into the JSON document, or what prints it in words."""
+        if self._as_json:
+            self._content.update(document())
+        elif show is not None:
+            show()
+            self._is_shown = True
+
+    def give_rows(self, rows: pd.DataFrame) -> None:
+        """Answer with the rows of a table: CSV, or a list of objects."""
+        # What goes into a pipe or a file stays as it is.
+        names = printable if sys.stdout.isatty() else str
+        text = rows.rename(columns=names)
+        self.give(lambda: {"rows": objects(rows)}, lambda: sys.stdout.write(text.to_csv(index=False)))
+
+    def wrote(self, option: str, path: Path | Sequence[Path], line: str, *, apart: bool = True) -> None:
+        """Say that a file was written, and which option asked for it; of several files, name all.
+
+        Parameters
+        ----------
+        apart
+            Whether an empty line comes first, if something was printed before.
+        """
+        self._files[option] = str(path) if isinstance(path, Path) else [str(one) for one in path]
+        if self._as_json:
+            return
+        if apart and self._is_shown and len(self._files) == 1:
+            say()
+        say(line)
+
+    def write(self, option: str, path: Path | None, what: str, write: Callable[[Path], object]) -> None:
+        """Write a file if an option asks for it, and say so."""
+        if path is not None:
+            write(path)
+            self.wrote(option, path, f"{what} written to {shown(path)}")
+
+    def write_rows(self, option: str, path: Path | None, rows: pd.DataFrame, what: str | None = None) -> None:
+        """Write a table if an option asks for it, and say so."""
+        self.write(option, path, what or f"{len(rows)} rows", functools.partial(self.save_rows, rows))
+
+    def save_rows(self, rows: pd.DataFrame, path: Path) -> None:
+        """Write a table to a file, or as CSV to standard output."""
+        if path == STANDARD:
+            (self._table_stream or sys.stdout).write(rows.to_csv(index=False))
+        else:
+            from spbn.cli.files import write_table
+
+            write_table(rows, path)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The answer as plain data."""
+        return plain({**self._content, "files": self._files})
+
+
+def answer_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option --json; it is passed its `answer`, which knows who is to read it.
+
+    With --json, whatever else the command prints goes to the error stream, and the document is printed when
+    all is done: standard output has one document, or nothing if the command fails. Likewise, where a table
+    goes to standard output, nothing else does.
+    """
+
+    @click.option("--json", "as_json", is_flag=True, help="Print a JSON document instead of text.")
+    @functools.wraps(command)
+    def called(*, as_json: bool, **given: Any) -> None:
+        takes_output = any(isinstance(value, Path) and value == STANDARD for value in given.values())
+        if as_json and takes_output:
+            raise ArgumentError("--json and a table cannot both go to standard output (-): give a file.")
+        if not as_json and not takes_output:
+            command(answer=Answer(), **given)
+            return
+        answer = Answer(as_json=as_json, table_stream=sys.stdout)
+        with redirect_stdout(sys.stderr):
+            command(answer=answer, **given)
+        if as_json:
+            sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
+
+    return called
+
+
+def shown(path: Path) -> str:
+    """Say where a table was written to."""
+    return "standard output" if path == STANDARD else str(path)
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it; what is missing or infinite is null."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        number = float(value)
+        return number if math.isfinite(number) else None
+    if hasattr(value, "tolist"):  # an array, or one of its values
+        return plain(value.tolist())
+    if isinstance(value, Sequence | set | frozenset):
+        return [plain(inner) for inner in value]
+    return str(value)
+
+
+def objects(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return one object per row of a table."""
+    import pandas as pd
+
+    names = list(map(str, rows.columns))
+    # Columns of categories and the like have holes of their own.
+    return [
+        dict(zip(names, (None if pd.api.types.is_scalar(v) and pd.isna(v) else v for v in row), strict=True))
+        for row in rows.itertuples(index=False, name=None)
+    ]
+
+
+def standard_error(probability: float, draws: float) -> float:
+    """Return the standard error of a probability that was counted among draws."""
+    return math.sqrt(probability * (1.0 - probability) / max(draws, 1.0))
+
+
+def count(things: Collection[Any], word: str, words: str | None = None) -> str:
+    """Say how many there are, in words."""
+    return f"{len(things)} {word if len(things) == 1 else words or f'{word}s'}"
 
 
 class Flags:

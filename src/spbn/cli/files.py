@@ -2,7 +2,8 @@
 
 What cannot be read is refused with one line that says where the trouble is, and so is what pandas would
 change or guess in silence: names that occur twice, rows that are too long, and a separator that seems to be
-another one. Rows are counted from 1, without the header; a text file's line is given as well.
+another one. Columns hold numbers or categories; one that holds neither is refused, too. Rows are counted from
+1, without the header; a text file's line is given as well.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+from pandas.api.types import infer_dtype, is_numeric_dtype
+
 from spbn._base.files import replacing
-from spbn.cli.columns import comma_columns, conforming, numbers_and_categories, with_points
 from spbn.cli.sources import (
     EXCEL,
     GZIP,
@@ -26,23 +31,31 @@ from spbn.cli.sources import (
     SEPARATORS,
     Source,
     as_source,
+    comma_columns,
     ending,
     kind_of,
     place,
     require_extent,
+    with_points,
 )
 from spbn.errors import DataError, PackageError, argument, quoted, setting
+from spbn.tables.columns import categories, level_of, seems_dated, seems_dressed, seems_named
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from spbn._base.arrays import BoolArray
     from spbn.tables.table import Variable
 
+MISSING = "?"  # how missing values are written, beside everything that pandas knows
+TEXT_AMONG_NUMBERS = "text among numbers"
+MOSTLY = 0.5  # share of numbers from which on text in a column is out of place
+_TYPESET_MINUS = re.compile("[\u2212\u2013]\\s?[\\d.,].*")
 _OPEN_QUOTE = re.compile(r"EOF inside string starting at row (\d+)")
 _LONGER = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
-_OPENPYXL = "Excel files need the package openpyxl: pip install 'spbn[excel]', or save the table as CSV."
-_PYARROW = "Parquet files need the package pyarrow: pip install pyarrow."
+#: What to say if a package is not there.
+_NEEDED = {
+    EXCEL: "Excel files need the package openpyxl: pip install 'spbn[excel]', or save the table as CSV.",
+    PARQUET: "Parquet files need the package pyarrow: pip install pyarrow.",
+}
 
 
 def read_table(
@@ -87,24 +100,22 @@ def read_table(
     >>> read_table("rows.csv.gz", ["A", "B"]).shape
     (200, 2)
     """
-    import pandas as pd
-
     source = as_source(path, sep=sep, decimal=decimal, encoding=encoding)
     source.require_readable()
     levels = {variable.name: variable.levels for variable in variables or () if variable.levels}
     if variables is not None:
         columns = [variable.name for variable in variables]
     discrete = [discrete] if isinstance(discrete, str) else discrete
-    everything = read_frame(source, levels, written=keys)
+    everything = _read_frame(source, levels, written=keys)
     frame = _chosen(source, everything, columns, drop if columns is not None else [*drop, *keys])
     frame = with_points(frame, comma_columns(source, frame, but=(*discrete, *levels)))
     if len(frame) == 0:
         raise DataError(f"{source} has column names, but no rows.")
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
     if variables is None:
-        frame = numbers_and_categories(source, frame, discrete, columns is None)
+        frame = _numbers_and_categories(source, frame, discrete, columns is None)
     else:
-        frame = conforming(source, frame, levels)
+        frame = _conforming(source, frame, levels)
     if not keys:
         return frame
     written = everything[list(keys)]
@@ -123,7 +134,7 @@ def column_names(path: str | os.PathLike[str] | Source) -> list[str]:
         return _header(source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they come when the rows are read
-        return [str(name) for name in read_frame(source, {}).columns]
+        return [str(name) for name in _read_frame(source, {}).columns]
 
 
 def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collection[str] = ()) -> pd.DataFrame:
@@ -132,11 +143,9 @@ def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collecti
     Only decimal commas become points, unless in the columns that are discrete: what is added to the table
     has points as well.
     """
-    import pandas as pd
-
     source = as_source(path)
     source.require_readable()
-    read = read_frame(source, {})
+    read = _read_frame(source, {})
     if not source.is_text:
         return read
     with source.opened() as stream:
@@ -160,24 +169,33 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     kind = kind_of(target)
     with replacing(target) as temporary:
-        if kind == PARQUET:
-            write_parquet(frame, temporary)
-        elif kind == EXCEL:
-            write_excel(frame, temporary)
-        else:
-            # Without the time of writing, so that the same rows give the same file.
-            packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
-            frame.to_csv(temporary, sep=SEPARATORS[kind], index=False, compression=packed)
+        try:
+            if kind == PARQUET:
+                frame.to_parquet(temporary, index=False)
+            elif kind == EXCEL:
+                _write_excel(frame, temporary)
+            else:
+                # Without the time of writing, so that the same rows give the same file.
+                packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
+                frame.to_csv(temporary, sep=SEPARATORS[kind], index=False, compression=packed)
+        except ImportError:
+            raise PackageError(_NEEDED[kind]) from None
+
+
+def _write_excel(frame: pd.DataFrame, target: Path) -> None:
+    import openpyxl  # noqa: F401
+
+    try:
+        frame.to_excel(target, index=False, engine="openpyxl")
+    except ValueError as error:  # more rows or columns than a sheet can have
+        raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
 
 
 def present(frame: pd.DataFrame) -> BoolArray:
     """Tell which values of a frame are there: neither missing nor infinite; rows × columns."""
-    import numpy as np
-    import pandas as pd
-
     there = [
         np.isfinite(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        if pd.api.types.is_numeric_dtype(column)
+        if is_numeric_dtype(column)
         else column.notna().to_numpy(dtype=np.bool_)
         for _, column in frame.items()
     ]
@@ -186,14 +204,10 @@ def present(frame: pd.DataFrame) -> BoolArray:
 
 def require_complete(source: str | os.PathLike[str] | Source, frame: pd.DataFrame, remedy: str) -> None:
     """Refuse missing and infinite values in a frame of `read_table`, and say where the first one is."""
-    import numpy as np
-
-    there = present(frame)
-    for number, name in enumerate(frame.columns):
-        bad = np.flatnonzero(~there[:, number])
+    for name, there in zip(frame.columns, present(frame).T, strict=True):
+        bad = np.flatnonzero(~there)
         if len(bad):
-            what = "value is" if len(bad) == 1 else "values are"
-            first = "in" if len(bad) == 1 else "the first in"
+            what, first = ("value is", "in") if len(bad) == 1 else ("values are", "the first in")
             raise DataError(
                 f"{source}: {len(bad)} {what} missing or infinite in column {name!r}, {first} "
                 f"{place(source, frame.index[bad[0]])}. {remedy}"
@@ -224,27 +238,36 @@ def _chosen(
                 f"{argument('drop')} names all columns, which leaves none of {source} to use: drop fewer."
             )
     if "" in frame.columns:
+        nameless = names.index("") + 1
+        why = (
+            "(There is one if every line ends with what separates fields.)"
+            if nameless == len(names)
+            else "(pandas writes its index like this, unless to_csv is told index=False.)"
+        )
         raise DataError(
-            f"{source}: column {names.index('') + 1} has no name. Give it one, or leave it out with "
-            f"{setting('drop', [''])}. {_why_nameless(names)}"
+            f"{source}: column {nameless} has no name. Give it one, or leave it out with "
+            f"{setting('drop', [''])}. {why}"
         )
     return frame
 
 
-def _why_nameless(names: Sequence[str]) -> str:
-    if names.index("") == len(names) - 1:
-        return "(There is one if every line ends with what separates fields.)"
-    return "(pandas writes its index like this, unless to_csv is told index=False.)"
-
-
-def read_frame(
+def _read_frame(
     source: Source, levels: Mapping[str, Sequence[str]], *, written: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Read all columns of a file; those of a text file that have levels, or are `written`, as text."""
     if source.is_text:
         frame = _read_text(source, levels, written)
     else:
-        frame = _read_excel(source) if source.kind == EXCEL else _read_parquet(source)
+        read, kind = (_read_excel, "an Excel") if source.kind == EXCEL else (_read_parquet, "a Parquet")
+        try:
+            frame = read(source)
+        except (DataError, Warning):
+            raise
+        except ImportError:
+            raise PackageError(_NEEDED[source.kind]) from None
+        except Exception as error:  # there is one for every kind of damage
+            reason = str(error).splitlines()[0] if str(error) else ""
+            raise DataError(f"{source} is not {kind} file, or it is damaged ({reason}).") from None
     absent = [name for name in written if name not in frame.columns]
     if absent:
         columns = "column" if len(absent) == 1 else "columns"
@@ -254,37 +277,33 @@ def read_frame(
     return frame
 
 
-def _header(source: Source) -> list[str]:
-    """Read the names in the first line of a text file."""
-    import pandas as pd
+def _read_parquet(source: Source) -> pd.DataFrame:
+    return pd.read_parquet(source.path)
 
-    try:
-        with source.opened() as stream:
-            line = pd.read_csv(
-                stream,
-                sep=source.separator,
-                skipinitialspace=True,
-                header=None,
-                nrows=1,
-                dtype=str,
-                keep_default_na=False,
-            )
-    except pd.errors.EmptyDataError:
-        raise DataError(
-            f"{source} has no columns: it holds nothing but empty lines. The first line must hold the names."
-        ) from None
-    except pd.errors.ParserError as error:
-        raise DataError(f"{source} is not a table: {_why_no_table(source, [], error)}") from None
-    names: list[str] = line.iloc[0].tolist()
-    _require_separator(source, names)
+
+def _read_excel(source: Source) -> pd.DataFrame:
+    """Read the first sheet; its first row that is not empty has the names."""
+    import openpyxl  # noqa: F401  (or an ImportError before anything is read)
+
+    require_extent(source)
+    with pd.ExcelFile(source.path, engine="openpyxl") as book:
+        sheets = [str(name) for name in book.sheet_names]
+        cells = pd.read_excel(book, header=None, dtype=object)
+    cells = cells.dropna(how="all").dropna(how="all", axis=1)
+    if not cells.size:
+        empty = "it is empty" if len(sheets) == 1 else f"its first sheet, {sheets[0]!r}, is empty"
+        raise DataError(f"{source} has no table: {empty}. Move the table to the first sheet.")
+    if len(sheets) > 1:
+        warnings.warn(
+            f"{source} has {len(sheets)} sheets: only the first one, {sheets[0]!r}, is read.", stacklevel=4
+        )
+    names = ["" if pd.isna(name) else str(name).strip() for name in cells.iloc[0]]
     _require_distinct(source, names)
-    return names
+    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
 
 
 def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Sequence[str]) -> pd.DataFrame:
     """Read a text file; columns that have levels as text, and those that are named as they are written."""
-    import pandas as pd
-
     names = _header(source)
     texts: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
     as_written: dict[Any, Any] = {names.index(name): str for name in written if name in names}
@@ -317,6 +336,31 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Seq
     return frame.set_axis(names, axis=1)
 
 
+def _header(source: Source) -> list[str]:
+    """Read the names in the first line of a text file."""
+    try:
+        with source.opened() as stream:
+            line = pd.read_csv(
+                stream,
+                sep=source.separator,
+                skipinitialspace=True,
+                header=None,
+                nrows=1,
+                dtype=str,
+                keep_default_na=False,
+            )
+    except pd.errors.EmptyDataError:
+        raise DataError(
+            f"{source} has no columns: it holds nothing but empty lines. The first line must hold the names."
+        ) from None
+    except pd.errors.ParserError as error:
+        raise DataError(f"{source} is not a table: {_why_no_table(source, [], error)}") from None
+    names: list[str] = line.iloc[0].tolist()
+    _require_separator(source, names)
+    _require_distinct(source, names)
+    return names
+
+
 def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str:
     """Say in words what the parser of pandas stumbled over, and what to do."""
     reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
@@ -327,9 +371,10 @@ def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str
     longer = _LONGER.fullmatch(reason)
     if longer:
         width, where, found = longer.groups()
-        return (
+        mark = "a tab" if source.separator == "\t" else repr(source.separator)
+        reason = (
             f"line {where} has {found} fields, and those above have {width}. Take out what is too much, or "
-            f"put a field that contains {_mark(source)} in double quotes.{_surplus(source, names)}"
+            f"put a field that contains {mark} in double quotes"
         )
     return f"{reason}.{_surplus(source, names)}"
 
@@ -347,10 +392,6 @@ def _surplus(source: Source, names: Sequence[str]) -> str:
     return ""
 
 
-def _mark(source: Source) -> str:
-    return "a tab" if source.separator == "\t" else repr(source.separator)
-
-
 def _looks_like_data(names: Sequence[str]) -> bool:
     """Tell whether a header consists of numbers, other than the 0, 1, 2, ... that pandas gives."""
     if len(names) > 1 and list(names) == [str(i) for i in range(len(names))]:
@@ -363,98 +404,169 @@ def _looks_like_data(names: Sequence[str]) -> bool:
 
 def _require_separator(source: Source, names: Sequence[str]) -> None:
     """Refuse a table that seems to have one column because its fields are separated by something else."""
-    if len(names) == 1:
-        other = next((mark for mark in MARKS if mark in names[0]), None)
-        if other is not None:
-            shown, word = ("a tab", "tab") if other == "\t" else (repr(other), other)
-            raise DataError(
-                f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
-                f"by {shown}, use {setting('sep', word)}, and see to it that all rows have as many."
-            )
-        if " " in names[0].strip() and source.sep is None and _has_spaces(source, len(names[0].split())):
-            raise DataError(
-                f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
-                f"by spaces, use {setting('sep', 'space')}."
-            )
+    if len(names) != 1:
+        return
+    other = next((mark for mark in MARKS if mark in names[0]), None)
+    if other is not None:
+        shown, word = ("a tab", "tab") if other == "\t" else (repr(other), other)
+        remedy = f"{shown}, use {setting('sep', word)}, and see to it that all rows have as many."
+    elif " " in names[0].strip() and source.sep is None and _has_words(source, len(names[0].split())):
+        remedy = f"spaces, use {setting('sep', 'space')}."
+    else:
+        return
+    raise DataError(
+        f"{source}: the first line has only one name, {names[0]!r:.60}. If its fields are separated "
+        f"by {remedy}"
+    )
 
 
-def _has_spaces(source: Source, width: int) -> bool:
+def _has_words(source: Source, number: int) -> bool:
     """Tell whether the first rows have as many words as the line of names."""
     with source.opened() as stream:
         lines = [line.split() for line in islice(stream, 20) if line.strip()]
-    return len(lines) > 1 and all(len(words) == width for words in lines)
+    return len(lines) > 1 and all(len(words) == number for words in lines)
 
 
 def _require_distinct(source: Source, names: Sequence[str]) -> None:
     """Refuse names that occur more than once, which pandas would change."""
-    given = [name for name in names if name]
-    if len(set(given)) < len(given):
-        twice = list(dict.fromkeys(name for name in given if given.count(name) > 1))
+    twice = list(dict.fromkeys(name for name in names if name and names.count(name) > 1))
+    if twice:
         raise DataError(
             f"{source}: column names must be distinct. Got {quoted(names)} in the first line, "
             f"which must hold the names: rename the columns that are called {quoted(twice)}."
         )
 
 
-def _read_excel(source: Source) -> pd.DataFrame:
-    """Read the first sheet; its first row that is not empty has the names."""
-    import pandas as pd
-
-    _require_openpyxl()
-    try:
-        require_extent(source)
-        with pd.ExcelFile(source.path, engine="openpyxl") as book:
-            sheets = [str(name) for name in book.sheet_names]
-            cells = pd.read_excel(book, header=None, dtype=object)
-    except DataError:
-        raise
-    except Exception as error:  # there is one for every kind of damage
-        raise DataError(f"{source} is not an Excel file, or it is damaged ({error}).") from None
-    cells = cells.dropna(how="all").dropna(how="all", axis=1)
-    if not cells.size:
-        empty = "it is empty" if len(sheets) == 1 else f"its first sheet, {sheets[0]!r}, is empty"
-        raise DataError(f"{source} has no table: {empty}. Move the table to the first sheet.")
-    if len(sheets) > 1:
-        warnings.warn(
-            f"{source} has {len(sheets)} sheets: only the first one, {sheets[0]!r}, is read.", stacklevel=4
-        )
-    names = ["" if pd.isna(name) else str(name).strip() for name in cells.iloc[0]]
-    _require_distinct(source, names)
-    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects()
-
-
-def write_excel(frame: pd.DataFrame, target: Path) -> None:
-    """Write a frame as an Excel file."""
-    _require_openpyxl()
-    try:
-        frame.to_excel(target, index=False, engine="openpyxl")
-    except ValueError as error:  # more rows or columns than a sheet can have
-        raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
-
-
-def _require_openpyxl() -> None:
-    try:
-        import openpyxl  # noqa: F401
-    except ImportError:
-        raise PackageError(_OPENPYXL) from None
-
-
-def _read_parquet(source: Source) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        return pd.read_parquet(source.path)
-    except ImportError:
-        raise PackageError(_PYARROW) from None
-    except Exception as error:  # each engine has exceptions of its own for a damaged file
+def _numbers_and_categories(
+    source: Source, frame: pd.DataFrame, discrete: Sequence[str], can_drop: bool
+) -> pd.DataFrame:
+    """Return numbers as numbers and categories as they are, or name all columns that are neither."""
+    absent = [name for name in discrete if name not in frame.columns]
+    if absent:
         raise DataError(
-            f"{source} is not a Parquet file, or it is damaged ({str(error).splitlines()[0]})."
-        ) from None
+            f"{argument('discrete')} names unknown columns: {quoted(absent)}. Those in use are "
+            f"{quoted(map(str, frame))}."
+        )
+    converted: dict[str, pd.Series[Any]] = {}
+    wrong: dict[str, str] = {}  # columns, and what is wrong with them
+    where: set[int] = set()  # the rows with what is wrong
+    texts: set[str] = set()  # what stands there
+    for name, values in frame.items():
+        column = _without_marks(values)
+        numbers = column if name in discrete or column.dtype == "category" else _numbers(column)
+        bad = (column.notna() & numbers.isna()).to_numpy()
+        converted[str(name)] = column if bad.any() else numbers
+        trouble = _trouble(column, numbers) if bad.any() else ""
+        if trouble:
+            row = int(bad.argmax())
+            where.update(bad.nonzero()[0].tolist())
+            texts.update(str(value).strip() for value in column[bad])
+            wrong[str(name)] = (
+                f"column {name!r} holds {trouble}: {_shown(column.iloc[row])} in {place(source, row + 1)}"
+            )
+    if wrong:
+        it = "it" if len(wrong) == 1 else "them"
+        names = list(wrong)
+        is_droppable = can_drop and len(wrong) < len(frame.columns)
+        dropping = f" leave {it} out with {setting('drop', names)}," if is_droppable else ""
+        raise DataError(
+            f"{source}: {'; '.join(wrong.values())}.{_odd_values(source, where, texts, wrong)} "
+            f"Convert {it} to numbers,{dropping} or treat {it} as categories with "
+            f"{setting('discrete', names)}."
+        )
+    return pd.DataFrame(converted, index=frame.index)
 
 
-def write_parquet(frame: pd.DataFrame, target: Path) -> None:
-    """Write a frame as a Parquet file."""
-    try:
-        frame.to_parquet(target, index=False)
-    except ImportError:
-        raise PackageError(_PYARROW) from None
+def _odd_values(
+    source: Source, rows: Collection[int], texts: Collection[str], wrong: Mapping[str, str]
+) -> str:
+    """Say what to do if one row is to blame (names again, units, a sum), or one word, or a minus sign."""
+    if all(map(_TYPESET_MINUS.fullmatch, texts)):
+        return " The minus sign is a typographic one: write a plain hyphen instead."
+    if any(TEXT_AMONG_NUMBERS not in trouble for trouble in wrong.values()):
+        return ""
+    if len(rows) == 1:
+        (row,) = rows
+        missing = " If it stands for a missing value, leave the field empty." if len(wrong) == 1 else ""
+        return f" If {place(source, row + 1)} is not a row of data, delete it.{missing}"
+    return " If it stands for missing values, leave these fields empty." if len(texts) == 1 else ""
+
+
+def _trouble(column: pd.Series[Any], numbers: pd.Series[Any]) -> str:
+    """Say what a column holds that holds neither numbers nor categories; nothing if those are categories."""
+    there = column.dropna()
+    if _is_time(column) or seems_dated(there):
+        return "dates or times"
+    odd = next((value for value in there if not isinstance(value, str | bool | Number)), None)
+    if odd is not None:
+        return f"values of type {type(odd).__name__}"
+    if numbers.notna().sum() >= MOSTLY * len(there):
+        return TEXT_AMONG_NUMBERS
+    dressed = seems_dressed(there)
+    if dressed:
+        return dressed
+    return seems_named(categories(there.to_numpy(dtype=object)))
+
+
+def _conforming(source: Source, frame: pd.DataFrame, levels: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Return the columns of a model: some with levels, and all others as numbers."""
+    converted: dict[str, Any] = {}
+    for name, values in frame.items():
+        column = _without_marks(values)
+        if name in levels:
+            converted[str(name)] = _among(source, column, levels[str(name)])
+            continue
+        converted[str(name)] = numbers = _numbers(column)
+        bad = (column.notna() & numbers.isna()).to_numpy()
+        if bad.any():
+            row = int(bad.argmax())
+            value = column.iloc[row]
+            kind = "text" if isinstance(value, str) else f"values of type {type(value).__name__}"
+            raise DataError(
+                f"{source}: column {name!r} holds {'dates or times' if _is_time(column) else kind}, not "
+                f"numbers: {_shown(value)} in {place(source, row + 1)}. Convert it to numbers."
+            )
+    return pd.DataFrame(converted, index=frame.index)
+
+
+def _among(source: Source, column: pd.Series[Any], levels: tuple[str, ...]) -> pd.Categorical:
+    """Return a column as levels that are known, or say which is not."""
+    found = column.map(lambda value: level_of(value, levels), na_action="ignore").astype(object)
+    unknown = (found.notna() & ~found.isin(levels)).to_numpy()
+    if unknown.any():
+        row = int(unknown.argmax())
+        raise DataError(
+            f"{source}: column {column.name!r} has the level {_shown(found.iloc[row])} in "
+            f"{place(source, row + 1)}, which the model does not know. Its levels are {quoted(levels)}."
+        )
+    return pd.Categorical(found, categories=pd.Index(levels))
+
+
+def _shown(value: Any) -> str:
+    return f"{repr(value) if isinstance(value, str) else str(value):.60}"
+
+
+def _without_marks(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Take question marks for missing values."""
+    if is_numeric_dtype(column) or _is_time(column):
+        return column
+    marked = column.map(lambda value: isinstance(value, str) and value.strip() == MISSING)
+    return column.mask(marked.astype(bool)) if marked.any() else column
+
+
+def _numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as numbers, with holes where its values are something else."""
+    if is_numeric_dtype(column):
+        return column
+    # Truth values with holes are no numbers, and dates are none, which pandas would count in nanoseconds.
+    if infer_dtype(column, skipna=True) != "boolean" and not _is_time(column):
+        try:
+            return pd.to_numeric(column.astype(object), errors="coerce")
+        except TypeError:  # lists and the like
+            pass
+    return pd.Series(np.nan, index=column.index)
+
+
+def _is_time(column: pd.Series[Any]) -> bool:
+    """Tell whether a column holds dates, times of day or lengths of time."""
+    return infer_dtype(column, skipna=True).startswith(("date", "time", "period", "interval"))

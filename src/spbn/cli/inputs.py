@@ -6,18 +6,26 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spbn._base.display import working
-from spbn.cli.output import as_option_value, note, say
+from spbn.cli.command import as_option_value, note, say
 from spbn.cli.sources import STANDARD, Source, kind_of
-from spbn.errors import ArgumentError, DataError, ModelFileError, quoted, require_plot_packages, setting
+from spbn.errors import (
+    ArgumentError,
+    DataError,
+    ModelFileError,
+    argument,
+    quoted,
+    require_plot_packages,
+    setting,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from spbn._base.arrays import FloatArray
     from spbn.network import BayesianNetwork, Network
 
 FILL = "Fill what is missing, or leave such rows out."
@@ -48,30 +56,28 @@ def require_targets(
         if path == STANDARD:
             raise ArgumentError("only tables can be written to standard output (-): give the name of a file.")
         for source in read:
-            if is_same(path, source):
+            if _is_same(path, source):
                 which = "an input" if path == source else f"the same file as the input {source}"
                 raise ArgumentError(
                     f"{path} is {which}, and writing would destroy it: choose another name for the output."
                 )
         if path in tables:
             kind_of(path)
-        for other in written[:i]:
-            if is_same(path, other):
-                raise ArgumentError(f"{path} would be written twice: choose two different names.")
+        if any(_is_same(path, other) for other in written[:i]):
+            raise ArgumentError(f"{path} would be written twice: choose two different names.")
         _require_writable(path)
 
 
 def require_picture(path: Path | None) -> None:
     """Refuse a file that no picture can be drawn into, or all if the packages for that are not there."""
-    if path is None:
-        return
-    from spbn.plots.pictures import require_picture_name
+    if path is not None:
+        from spbn.plots.graphs import require_picture_name
 
-    require_picture_name(path)
-    require_plot_packages()
+        require_picture_name(path)
+        require_plot_packages()
 
 
-def is_same(first: Path, second: Path) -> bool:
+def _is_same(first: Path, second: Path) -> bool:
     """Tell whether two names stand for one file, be it through links; the files need not exist."""
     try:
         return first.samefile(second)
@@ -136,6 +142,7 @@ def training_frame(
         What else can be done about missing values.
     """
     from spbn.cli.files import present, read_table, require_complete
+    from spbn.tables.columns import named
 
     with busy("reading the table"):
         frame = read_table(data, columns, drop=drop, discrete=discrete)
@@ -151,7 +158,7 @@ def training_frame(
     empty = [str(name) for place, name in enumerate(frame) if not there[:, place].any()]
     if empty:
         have = "has no value at all: leave it" if len(empty) == 1 else "have no value at all: leave them"
-        raise DataError(f"{data}: {_columns(empty)} {have} out with {setting('drop', empty)}.")
+        raise DataError(f"{data}: {named(empty, verb=False)} {have} out with {setting('drop', empty)}.")
     if missing == "drop" and not whole.all():
         say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
         say()
@@ -194,15 +201,14 @@ def frame_for(
     """
     from spbn.cli.files import read_table, require_complete
 
-    series, time = network.series, network.time
-    keys = [name for name in (series, time) if name is not None]
-    if every is not None and time is None:
+    axis = Axis(network.lags, network.series, network.time, every)
+    if every is not None and axis.time is None:
         raise ArgumentError("--every is for models that were learned with --time.")
     with busy("reading the table"):
-        frame = read_table(data, variables=network.variables, keys=keys)
+        frame = read_table(data, variables=network.variables, keys=axis.keys)
         if not with_holes:
-            require_complete(data, frame.drop(columns=keys), remedy)
-        return _resampled(frame, series, time, every)
+            require_complete(data, frame.drop(columns=axis.keys), remedy)
+        return axis.resampled(frame)
 
 
 def frame_without(network: BayesianNetwork, data: Source, targets: Collection[str]) -> pd.DataFrame:
@@ -220,8 +226,7 @@ def frame_without(network: BayesianNetwork, data: Source, targets: Collection[st
         return read_table(data, variables=variables)
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """How rows follow each other, by the options of the command line."""
 
     lags: int
@@ -233,6 +238,16 @@ class Axis:
     def keys(self) -> list[str]:
         """The columns that are no variables."""
         return [name for name in (self.series, self.time) if name is not None]
+
+    def resampled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return rows at equal steps of time, if that is asked for."""
+        import pandas as pd
+
+        if self.every is None or self.time is None:
+            return frame
+        if pd.to_numeric(frame[self.time], errors="coerce").notna().all():
+            frame[self.time] = pd.to_numeric(frame[self.time])
+        return resample(frame, time=self.time, every=self.every, series=self.series)
 
 
 def axis_of(lags: int | None, series: str | None, time: str | None, every: float | None) -> Axis | None:
@@ -250,43 +265,64 @@ def axis_of(lags: int | None, series: str | None, time: str | None, every: float
     return Axis(lags, series, time, every)
 
 
-def series_frame(
-    data: Source, axis: Axis, columns: Sequence[str] | None, drop: Sequence[str], discrete: Sequence[str]
-) -> pd.DataFrame:
-    """Read the rows to learn from, with the columns of series and time as they are written."""
-    from spbn.cli.files import read_table
+def resample(frame: pd.DataFrame, *, time: str, every: float, series: str | None = None) -> pd.DataFrame:
+    """Return rows at equal time steps; `every` is in seconds if times are dates.
 
-    with busy("reading the table"):
-        chosen = None if columns is None else [name for name in columns if name not in axis.keys]
-        frame = read_table(data, chosen, drop=drop, discrete=discrete, keys=axis.keys)
-        return _resampled(frame, axis.series, axis.time, axis.every)
-
-
-def _resampled(
-    frame: pd.DataFrame, series: str | None, time: str | None, every: float | None
-) -> pd.DataFrame:
-    """Return rows at equal steps of time, if that is asked for."""
+    Numbers are interpolated linearly; anything else takes the value of the last row before. Gaps are not
+    filled: rows that are missing in the data are missing in the result as well.
+    """
+    import numpy as np
     import pandas as pd
 
-    from spbn.cli.resample import resample
+    from spbn.tables.columns import columns_of
+    from spbn.tables.lags import read_times, require_there, runs_of
 
-    if every is None or time is None:
-        return frame
-    if pd.to_numeric(frame[time], errors="coerce").notna().all():
-        frame[time] = pd.to_numeric(frame[time])
-    return resample(frame, time=time, every=every, series=series)
+    if isinstance(every, bool) or not isinstance(every, int | float) or not 0 < every < np.inf:
+        raise ArgumentError(
+            f"{argument('every')} must be a step of time, greater than 0. Got {every!r} instead."
+        )
+    require_there(frame.columns, frame, series=series, time=time)
+    runs, times = runs_of(frame, series=series, time=None), read_times(time, columns_of(frame)[time])
+    parts = []
+    for start, end, name in zip(runs.starts, runs.ends, runs.series, strict=True):
+        rows = runs.order[start:end]
+        at = times[rows]
+        if (np.diff(at) <= 0).any():
+            where = f" of series {name!r}" if name else ""
+            raise DataError(f"the times{where} in column {time!r} do not ascend: sort the rows by time.")
+        parts.append(_resample_series(frame.iloc[rows], at, time, every))
+    return pd.concat(parts, ignore_index=True)
 
 
-def names_with_lags(names: Sequence[str], lags: int) -> list[str]:
-    """Return the names of columns now and before."""
-    from spbn.tables.lags import lag_name
+def _resample_series(rows: pd.DataFrame, at: FloatArray, time: str, every: float) -> pd.DataFrame:
+    import numpy as np
+    import pandas as pd
 
-    return [lag_name(name, lag) for lag in range(lags + 1) for name in names]
+    from spbn.tables.lags import GAP
+
+    grid = at[0] + every * np.arange(int(np.floor((at[-1] - at[0]) / every + 1e-9)) + 1)
+    right = np.clip(np.searchsorted(at, grid - 1e-9 * every), 0, len(at) - 1)
+    left = np.clip(np.searchsorted(at, grid + 1e-9 * every, side="right") - 1, 0, len(at) - 1)
+    usual = float(np.median(np.diff(at))) if len(at) > 1 else every
+    bridged = at[right] - at[left] <= GAP * max(every, usual)
+    grid, left = grid[bridged], left[bridged]
+    out: dict[str, Any] = {}
+    for name, column in rows.items():
+        is_number = pd.api.types.is_numeric_dtype(column)
+        if name == time:
+            dates = None if is_number else pd.to_datetime(column.iloc[0])
+            out[time] = grid if dates is None else dates + pd.to_timedelta(grid - at[0], unit="s")
+        elif is_number and not pd.api.types.is_bool_dtype(column):
+            out[str(name)] = np.interp(grid, at, column.to_numpy(dtype=np.float64))
+        else:
+            out[str(name)] = column.iloc[left].to_numpy()
+    return pd.DataFrame(out)
 
 
 def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
     """Mention columns that can be learned from, but may not be what they seem."""
     from spbn.diagnostics.data_check import few_valued, identifiers, missing_codes
+    from spbn.tables.columns import named
     from spbn.tables.reader import as_table
 
     table = as_table(frame, levels="infer", discrete=discrete)
@@ -294,29 +330,24 @@ def note_peculiar_columns(frame: pd.DataFrame, discrete: Sequence[str]) -> None:
     if numbering:
         has, it, numbers = ("has", "it", "numbers") if len(numbering) == 1 else ("have", "they", "number")
         note(
-            f"{_columns(numbering)} {has} a different whole number in every row. If {it} only {numbers} "
-            f"the rows, use {_option('--drop', numbering)}."
+            f"{named(numbering, verb=False)} {has} a different whole number in every row. If {it} only "
+            f"{numbers} the rows, use {_option('--drop', numbering)}."
         )
     if categories:
-        has, are = (
-            ("has", "is treated as a number") if len(categories) == 1 else ("have", "are treated as numbers")
-        )
+        one = len(categories) == 1
+        has, are = ("has", "is treated as a number") if one else ("have", "are treated as numbers")
         note(
-            f"{_columns(categories)} {has} only two or three different values and {are}. If the values stand "
-            f"for categories, use {_option('--discrete', categories)}."
+            f"{named(categories, verb=False)} {has} only two or three different values and {are}. If the "
+            f"values stand for categories, use {_option('--discrete', categories)}."
         )
     codes = missing_codes(table)
     for code in sorted(set(codes.values())):
         coded = [name for name, found in codes.items() if found == code]
         have, their = ("has", "its") if len(coded) == 1 else ("have", "their")
         note(
-            f"{_columns(coded)} {have} the number {code:g}, far from all {their} other values. If it stands "
-            f"for a missing value, leave such fields empty; --missing says what to do about them."
+            f"{named(coded, verb=False)} {have} the number {code:g}, far from all {their} other values. If "
+            f"it stands for a missing value, leave such fields empty; --missing says what to do about them."
         )
-
-
-def _columns(names: list[str]) -> str:
-    return f"column{'s' if len(names) > 1 else ''} {quoted(names)}"
 
 
 def _option(option: str, names: list[str]) -> str:

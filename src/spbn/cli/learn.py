@@ -1,19 +1,23 @@
-"""The commands ``spbn learn`` and ``spbn demo``: a network from a table."""
+"""Networks from tables, and how far to trust them: ``spbn learn``, ``demo``, ``confidence``, ``compare``."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time as clock
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spbn.cli.command import Flags, command, warn
+from spbn._base.display import printable
+from spbn.cli.command import Answer, Flags, answer_options, command, count, objects, say, say_lines, warn
 from spbn.cli.inputs import Axis, axis_of, require_targets
 from spbn.cli.options import (
     FILE,
+    MISSING_ROWS,
     Lesson,
     checkpoint_option,
     client_of,
@@ -25,9 +29,8 @@ from spbn.cli.options import (
     table_options,
     workers_option,
 )
-from spbn.cli.output import Answer, NetworkView, answer_options, say, say_lines
-from spbn.cli.show import write_report_to
-from spbn.cli.sources import Source
+from spbn.cli.show import SHOWN_CASES, give_network, write_report_to
+from spbn.cli.sources import Source, place
 from spbn.errors import ArgumentError, require_plot_packages
 from spbn.learning.settings import OPTIONS
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.learning.learn import LearningInterrupted
+    from spbn.learning.stability import Confidence
     from spbn.network import BayesianNetwork, Network
 
 #: Log-likelihoods of the test rows in the paper.
@@ -103,19 +107,15 @@ def learn(
             stop.network().save(out)
             say(f"best network after {len(stop.search.steps)} steps written to {out}")
             raise click.exceptions.Exit(130) from None
-    answer.give(NetworkView(network))
+    give_network(answer, network)
     if frame is not None:
         is_complete = present(frame).all()
         if network.is_dynamic:
             frame = frame if is_complete else None  # leaving some out would join others
         elif is_complete:
             _warn_of_far_rows(network.row_network, frame, lesson.data)
-    if out is not None:
-        network.save(out)
-        answer.wrote("out", out, f"model written to {out}")
-    if report is not None:
-        write_report_to(report, network, frame, lesson.data.stem)
-        answer.wrote("report", report, f"report written to {report}")
+    answer.write("out", out, "model", network.save)
+    write_report_to(answer, "report", report, network, frame, lesson.data.stem)
 
 
 def _read(
@@ -165,7 +165,6 @@ def _is_terminal() -> bool:
 
 
 def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Source) -> None:
-    from spbn.cli.sources import place
     from spbn.diagnostics.model import explain_early_stop
     from spbn.diagnostics.rows import gather_rows
 
@@ -204,43 +203,221 @@ def demo(answer: Answer, folder: Path) -> None:
         "is_true_structure": learned.structure == synthetic_structure(),
         "seconds": seconds,
     }
-    answer.give(DemoView(fitted, learned, found))
+    answer.give(lambda: found, lambda: _show_demo(fitted, learned, found))
     learned.save(model)
     write_report(learned, report, data=train, title="The paper's synthetic network")
     answer.wrote("model", model, f"model written to {model}")
     answer.wrote("report", report, f"report written to {report}")
 
 
-@dataclass(frozen=True)
-class DemoView:
-    """The paper's network, fitted and learned, with figures that can be compared."""
+def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping[str, Any]) -> None:
+    """Print both networks, figures that can be compared, and some rows."""
+    say("The paper's synthetic network, fitted to 10,000 rows:", style="bold")
+    say()
+    say_lines(str(fitted))
+    say()
+    say(f"{'log-likelihood of the 1,000 test rows':40}{'here':>12}{'published':>12}", style="bold")
+    say(f"{'  true density':40}{found['true_density']:12.2f}{PUBLISHED_TRUTH:12.2f}")
+    say(f"{'  fitted network':40}{found['fitted_network']:12.2f}{PUBLISHED_FIT:12.2f}")
+    say()
+    say("Structure and node types learned from the same rows:", style="bold")
+    say()
+    say_lines(str(learned.search))
+    verdict = "the true one" if found["is_true_structure"] else "not the true one"
+    say()
+    say(f"This is {verdict}; found in {found['seconds']:.1f} s.")
+    say()
+    say("Five rows drawn from it:", style="bold")
+    say()
+    say_lines(learned.sample(5, seed=0).round(3).to_string(index=False))
 
-    fitted: BayesianNetwork
-    learned: BayesianNetwork
-    found: dict[str, Any]
 
-    def show(self) -> None:
-        """Print both networks, the figures, and some rows."""
-        found = self.found
-        say("The paper's synthetic network, fitted to 10,000 rows:", style="bold")
-        say()
-        say_lines(str(self.fitted))
-        say()
-        say(f"{'log-likelihood of the 1,000 test rows':40}{'here':>12}{'published':>12}", style="bold")
-        say(f"{'  true density':40}{found['true_density']:12.2f}{PUBLISHED_TRUTH:12.2f}")
-        say(f"{'  fitted network':40}{found['fitted_network']:12.2f}{PUBLISHED_FIT:12.2f}")
-        say()
-        say("Structure and node types learned from the same rows:", style="bold")
-        say()
-        say_lines(str(self.learned.search))
-        verdict = "the true one" if found["is_true_structure"] else "not the true one"
-        say()
-        say(f"This is {verdict}; found in {found['seconds']:.1f} s.")
-        say()
-        say("Five rows drawn from it:", style="bold")
-        say()
-        say_lines(self.learned.sample(5, seed=0).round(3).to_string(index=False))
+@command
+@learning_options()
+@click.option("--replicates", type=int, default=100, help="How many searches, each on half of the rows.")
+@click.option("--workers", type=int, default=1, help="Number of processes that search at the same time.")
+@scheduler_option
+@checkpoint_option(help="Record every replicate in this file, and resume from what it has: run.jsonl.")
+@out_option("Write the strengths of all arcs: arcs.csv.")
+@report_option
+@table_options
+@answer_options
+def confidence(
+    answer: Answer,
+    lesson: Lesson,
+    replicates: int,
+    workers: int,
+    scheduler: str | None,
+    checkpoint: Path | None,
+    out: Path | None,
+    report: Path | None,
+) -> None:
+    """Find out which arcs of a learned network to believe.
 
-    def document(self) -> dict[str, Any]:
-        """Give the figures."""
-        return self.found
+    [dim]spbn confidence wine.csv --replicates 100 --out arcs.csv --report arcs.html[/]
+    """
+    from spbn.learning.stability import confidence as find_confidence
+
+    require_targets(report, checkpoint, tables=[out], inputs=lesson.files)
+    if report is not None:
+        require_plot_packages()
+    if workers > 1 and scheduler is not None:
+        raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
+    if workers < 1:
+        raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
+    frame, settings = lesson.read()
+    with client_of(None, scheduler) if scheduler else _processes(workers) as client:
+        found = find_confidence(
+            frame,
+            replicates=replicates,
+            client=client,
+            checkpoint=checkpoint,
+            progress=sys.stderr.isatty(),
+            **settings,
+        )
+    document = _confidence_document(found)
+    answer.give(lambda: document, lambda: _show_confidence(document))
+    answer.write_rows("out", out, found.arcs, "arcs")
+    if report is not None:
+        from spbn.report.pages import write_confidence_report
+
+        write_confidence_report(found, report, title=f"Which arcs of {lesson.data.stem} to believe")
+        answer.wrote("report", report, f"report written to {report}")
+
+
+def _confidence_document(found: Confidence) -> dict[str, Any]:
+    """Describe the arcs that some replicate has: whether they are believed, and why a direction is open."""
+    believed, notes = set(found.structure().arcs), found.open_directions()
+    arcs = objects(found.arcs)
+    for arc in arcs:
+        pair = (arc["source"], arc["target"])
+        arc |= {"believed": pair in believed, "open": notes.get(pair)}
+    return {
+        "replicates": len(found.structures),
+        "rows": found.rows,
+        "nodes": list(found.nodes),
+        "threshold": found.threshold,
+        "arcs": arcs,
+        "types": objects(found.types),
+    }
+
+
+def _show_confidence(found: Mapping[str, Any]) -> None:
+    """Print believed arcs first."""
+    say(
+        f"{count(range(found['replicates']), 'replicate')}, {count(found['nodes'], 'node')}; "
+        f"arcs stronger than {found['threshold']:.2f} are believed"
+    )
+    for is_believed, title in ((True, "believed"), (False, "not believed")):
+        chosen = [arc for arc in found["arcs"] if arc["believed"] == is_believed]
+        if not chosen:
+            continue
+        names = [printable(f"{arc['source']} → {arc['target']}") for arc in chosen]
+        width = max(len(title), *map(len, names))
+        say()
+        say(f"{title:{width}}  strength  direction", style="bold")
+        for name, arc in list(zip(names, chosen, strict=True))[: None if is_believed else SHOWN_CASES]:
+            line = f"{name:{width}}  {arc['strength']:8.2f}  {arc['direction']:9.2f}"
+            why = f"open: {arc['open']}" if arc["open"] else ""
+            say(f"{line}  {why}".rstrip())
+    say()
+    say(
+        "Strength: the share of replicates that join the two nodes. Direction: the share of these in "
+        "which the arc points this way.",
+        style="dim",
+    )
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Any]:
+    """Give processes that share the cores; None if this one is enough."""
+    if workers == 1:
+        yield None
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_use_threads, initargs=(threads,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _use_threads(count: int) -> None:
+    import signal
+
+    import numba
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the process that waits for the results
+    numba.set_num_threads(min(count, numba.get_num_threads()))
+
+
+@command
+@learning_options(
+    but=("model",),
+    one_table=True,
+    folds={"help": "Number of folds for the comparison."},
+    margins={
+        "default": None,
+        "help": "Transform of every column, for all models. By default none, and blend also with "
+        "'yeo-johnson'.",
+    },
+    missing=MISSING_ROWS,
+)
+@workers_option
+@scheduler_option
+@table_options
+@answer_options
+def compare(answer: Answer, lesson: Lesson, workers: int | None, scheduler: str | None) -> None:
+    """Compare kinds of networks on rows that they have not seen.
+
+    The kinds are Gaussian, KDE, semiparametric and blend networks.
+
+    [dim]spbn compare wine.csv --folds 5[/]
+    """
+    from spbn.learning.comparison import compare_models
+
+    frame, settings = lesson.read()
+    with client_of(workers, scheduler) as client:
+        found = compare_models(frame, progress=sys.stderr.isatty(), client=client, **settings)
+    named = found.rename(columns=lambda name: str(name).replace("-", "_").replace(" ", "_"))
+    answer.give(lambda: {"models": objects(named)}, lambda: _show_comparison(found))
+
+
+def _show_comparison(table: pd.DataFrame) -> None:
+    """Print models side by side, the best first."""
+    import pandas as pd
+
+    shares = [name for name in table.columns if name.endswith(" share")]
+    shown = pd.DataFrame(
+        {
+            "model": table["model"],
+            "margins": table["margins"],
+            "log-density": _with_error(table["log-density"], table["standard error"]),
+            "difference": _with_error(table["difference"], table["difference error"]),
+            "arcs": table["arcs"].map("{:.1f}".format),
+            "nodes": [_in_words(row) for _, row in table[shares].iterrows()],
+            "seconds": table["seconds"].map("{:.1f}".format),
+        }
+    )
+    shown.loc[shown.index[0], "difference"] = ""
+    say_lines(shown.to_string(index=False))
+    say()
+    say(
+        "Mean log-density of an unseen row, and its difference from that of the best model, each ± its "
+        "standard error. Higher is better.",
+        style="dim",
+    )
+
+
+def _with_error(values: pd.Series[Any], errors: pd.Series[Any]) -> list[str]:
+    return [f"{value:.4f} ± {error:.4f}" for value, error in zip(values, errors, strict=True)]
+
+
+def _in_words(shares: pd.Series[Any]) -> str:
+    """Say which part of the nodes is of which type, the largest part first."""
+    found = shares[shares > 0].sort_values(ascending=False, kind="stable")
+    return ", ".join(f"{share:.0%} {str(name).removesuffix(' share')}" for name, share in found.items())

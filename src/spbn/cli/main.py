@@ -16,14 +16,10 @@ import click
 from click.shell_completion import get_completion_class
 
 from spbn.cli.classify import classify
-from spbn.cli.command import STRETCHES, Group, warn
-from spbn.cli.forecast import forecast
-from spbn.cli.learn import demo, learn
-from spbn.cli.output import complain, say
-from spbn.cli.query import impute, predict, query, sample
-from spbn.cli.score import score
-from spbn.cli.show import compact, explore, plot, report, show
-from spbn.cli.trust import compare, confidence
+from spbn.cli.command import Group, complain, say, warn
+from spbn.cli.learn import compare, confidence, demo, learn
+from spbn.cli.query import forecast, impute, predict, query, sample
+from spbn.cli.show import compact, explore, plot, report, score, show
 from spbn.cli.watch import watch
 
 #: All commands, under the headings of the overview.
@@ -35,6 +31,11 @@ GROUPS = {
     "Time": (forecast, watch),
     "Files": (compact,),
 }
+#: What to do about arcs over time.
+STRETCHES = (
+    "Halves drawn at random would tear apart rows that follow each other: to see which arcs to believe, "
+    "learn from different stretches of time with spbn learn --lags, and see what the networks have in common."
+)
 #: Where shells look for completion, below the home folder; and the line of a file that makes them look there.
 COMPLETIONS = {
     "bash": (".bash_completions/spbn.sh", ".bashrc", "source '{script}'"),

@@ -2,13 +2,19 @@
 
 The options of commands that learn are made from `LearnSettings`, field by field: a new argument of `learn` is
 on the command line without a line here.
+
+Conditions are written as people write them: ``E=3.5``, ``5<=D<=7``, ``C>0``, ``sex=F``, ``sex in F,M``. Names
+of columns may hold spaces, operators and whatever else. So the text is not taken apart at its operators:
+every known name is looked for, the longest first, and the first wins that leaves a condition.
 """
 
 from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from glob import has_magic
@@ -19,7 +25,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spbn.cli.command import argument
-from spbn.cli.inputs import Axis, names_with_lags, note_peculiar_columns, series_frame, training_frame
+from spbn.cli.inputs import Axis, busy, note_peculiar_columns, training_frame
 from spbn.cli.sources import Source, as_source
 from spbn.errors import ArgumentError, quoted
 from spbn.learning.settings import OPTIONS, Option
@@ -27,8 +33,17 @@ from spbn.learning.settings import OPTIONS, Option
 if TYPE_CHECKING:
     import pandas as pd
 
+    from spbn.tables.table import Variable
+
 #: Whether workers of this machine are processes of their own; tests do with threads.
 PROCESSES = True
+
+_ORDER = "<=|>=|<|>|≤|≥"  # people copy the last two from texts
+_LEFT = re.compile(rf"\s*(?P<number>[^\s<>=≤≥]+)\s*(?P<sign>{_ORDER})\s*")
+_RIGHT = re.compile(rf"\s*(?P<sign>{_ORDER})\s*(?P<number>[^\s<>=≤≥]+)\s*")
+_EQUAL = re.compile(r"\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
+_AMONG = re.compile(r"\s+in\s+(?P<values>.*?)\s*", re.DOTALL)
+EXAMPLES = "'E=3.5', '5<=D<=7', 'C>0', 'sex=F' or 'sex in F,M'"
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
@@ -95,15 +110,17 @@ def table_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--encoding", help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8.")
     @functools.wraps(command)
     def called(*, sep: str | None, decimal: str | None, encoding: str | None, **options: Any) -> None:
+        def written(table: Source) -> Source:
+            return replace(table, sep=sep, decimal=decimal, encoding=encoding)
+
         tables: list[Source] = []
         for name, value in options.items():
             if isinstance(value, Source):
-                options[name] = replace(value, sep=sep, decimal=decimal, encoding=encoding)
+                options[name] = written(value)
                 tables.append(value)
             elif isinstance(value, Lesson):
-                files = [replace(f, sep=sep, decimal=decimal, encoding=encoding) for f in value.files]
-                options[name] = replace(value, files=tuple(files))
-                tables += files[:1]  # several cannot be, and are refused for that
+                options[name] = replace(value, files=tuple(map(written, value.files)))
+                tables.append(value.data)  # several cannot be standard input, and are refused for that
         if sum(table.is_standard for table in tables) > 1:
             raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
         command(**options)
@@ -226,47 +243,53 @@ class Lesson:
 
     def settings(self, names: Collection[str]) -> dict[str, Any]:
         """Return the settings of `spbn.learn` for a table with columns of these names."""
-        found = {name: _read(OPTIONS[name], value, names) for name, value in self.chosen.items()}
+        found = dict(self.chosen)
         del found["drop"]  # the table lacks them already
+        for name, value in found.items():
+            flag = str(OPTIONS[name].flag)
+            if OPTIONS[name].kind == "arcs":
+                found[name] = [arc_in(flag, text, names) for text in value]
+            elif OPTIONS[name].kind == "names":
+                found[name] = names_in(flag, value) or []
         return found
 
     def read(self, axis: Axis | None = None) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Return the table and the settings of `spbn.learn`; `axis` says how rows follow each other."""
-        from spbn.cli.files import present, require_complete
+        from spbn.cli.files import present, read_table, require_complete
+        from spbn.tables.lags import lag_name
 
-        data, missing, choice = self.table, self.chosen["missing"], (self.columns, self.drop, self.discrete)
-        if axis is not None:
-            frame = series_frame(data, axis, *choice)
-            if missing == "error":
-                require_complete(
-                    data,
-                    frame.drop(columns=axis.keys),
-                    "Fill what is missing, or pass --missing drop to leave out rows that look back on it.",
-                )
-        else:
+        data, missing, columns = self.table, self.chosen["missing"], self.columns
+        if axis is None:
             remedy = "With --missing impute, a network is learned from the values that are there."
-            frame = training_frame(data, *choice, missing, remedy=remedy if self.can_impute else "")
-        variables = frame if axis is None else frame.drop(columns=axis.keys)
-        names = [str(name) for name in variables.columns]
+            remedy = remedy if self.can_impute else ""
+            frame = training_frame(data, columns, self.drop, self.discrete, missing, remedy=remedy)
+            variables, lags = frame, 0
+        else:
+            with busy("reading the table"):
+                chosen = None if columns is None else [name for name in columns if name not in axis.keys]
+                frame = read_table(data, chosen, drop=self.drop, discrete=self.discrete, keys=axis.keys)
+                frame = axis.resampled(frame)
+            variables, lags = frame.drop(columns=axis.keys), axis.lags
+            if missing == "error":
+                remedy = (
+                    "Fill what is missing, or pass --missing drop to leave out rows that look back on it."
+                )
+                require_complete(data, variables, remedy)
         whole = present(variables).min(axis=1)
         if whole.any():
             note_peculiar_columns(variables.loc[whole], self.discrete)
-        return frame, self.settings(names if axis is None else names_with_lags(names, axis.lags))
+        return frame, self.settings([lag_name(str(n), lag) for lag in range(lags + 1) for n in variables])
 
     def read_later(self) -> dict[str, Any]:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
         from spbn.dask.sources import open_source
 
-        chosen = self.chosen
+        only_in_memory = ("algorithm", "test", "alpha")
         refused = {
-            "--algorithm": chosen["algorithm"] != OPTIONS["algorithm"].default,
-            "--test": chosen["test"] != OPTIONS["test"].default,
-            "--alpha": chosen["alpha"] != OPTIONS["alpha"].default,
-            "--missing impute": chosen["missing"] == "impute",
-            "--bandwidth cv": chosen["bandwidth"] == "cv",
-            "--sep": self.data.sep is not None,
-            "--decimal": self.data.decimal is not None,
-            "--encoding": self.data.encoding is not None,
+            **{f"--{name}": self.chosen[name] != OPTIONS[name].default for name in only_in_memory},
+            "--missing impute": self.chosen["missing"] == "impute",
+            "--bandwidth cv": self.chosen["bandwidth"] == "cv",
+            **{f"--{name}": getattr(self.data, name) is not None for name in ("sep", "decimal", "encoding")},
         }
         unused = [option for option, is_given in refused.items() if is_given]
         if unused:
@@ -277,20 +300,11 @@ class Lesson:
         paths = [source.path for source in self.files]
         source = open_source(paths, drop=self.drop, only=self.columns, discrete=self.discrete)
         settings = self.settings(source.names)
-        for name in ("algorithm", "test", "alpha"):
+        for name in only_in_memory:
             del settings[name]
         if settings["max_parents"] is None:
             del settings["max_parents"]
         return {**settings, "drop": self.drop, "columns": self.columns}
-
-
-def _read(known: Option, value: Any, names: Collection[str]) -> Any:
-    """Return the value of an argument of `learn`."""
-    if known.kind == "arcs":
-        return [arc_in(str(known.flag), text, names) for text in value]
-    if known.kind == "names":
-        return names_in(str(known.flag), value) or []
-    return value
 
 
 def names_in(option: str, texts: Collection[str]) -> list[str] | None:
@@ -341,3 +355,138 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
             yield client
     else:
         yield None
+
+
+def conditions_in(option: str, texts: Sequence[str], variables: Sequence[Variable]) -> dict[str, Any]:
+    """Read conditions, all of which hold, as the evidence that `BayesianNetwork.query` takes."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, value = condition_in(option, text, variables)
+        found[name] = _both(option, name, found[name], value) if name in found else value
+    return found
+
+
+def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple[str, Any]:
+    """Read one condition: the name of a variable, and a value, an interval, or a list of levels."""
+    for variable in sorted(variables, key=lambda variable: -len(variable.name)):
+        for left, right in _around(variable.name, text):
+            read = _levels if variable.is_discrete else _numbers
+            value = read(option, text, variable, left, right)
+            if value is not None:
+                return variable.name, value
+    raise ArgumentError(_refusal(option, text, variables))
+
+
+def require_intervals(event: dict[str, Any], variables: Sequence[Variable], example: str) -> None:
+    """Refuse an event with an empty interval, or with one value of a continuous variable: neither can happen.
+
+    Parameters
+    ----------
+    example
+        An event that has one, with ``{name}`` in it, and ``{value}``, or ``{low}`` and ``{high}`` around it.
+    """
+    from spbn.inference.problem import read_region
+
+    known = {variable.name: variable for variable in variables}
+    for name, value in event.items():
+        read_region(known[name], value, "the event")
+        if not known[name].is_discrete and not isinstance(value, tuple):
+            shown = example.format(name=name, value=value, low=value - 0.5, high=value + 0.5)
+            raise ArgumentError(
+                f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
+                f"an interval, such as '{shown}'."
+            )
+
+
+def _around(name: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield what is left and right of a name, wherever it stands as a word of its own."""
+    before = r"(?<!\w)" if re.match(r"\w", name) else ""
+    after = r"(?!\w)" if re.search(r"\w\Z", name) else ""
+    for found in re.finditer(f"{before}(?={re.escape(name)}{after})", text):
+        yield text[: found.start()], text[found.start() + len(name) :]
+
+
+def _levels(option: str, text: str, variable: Variable, left: str, right: str) -> Any:
+    if left.strip():
+        return None
+    equal, among = _EQUAL.fullmatch(right), _AMONG.fullmatch(right)
+    if equal:
+        wanted = [equal["value"]]
+    elif among:
+        wanted = [value.strip() for value in next(csv.reader([among["values"]], skipinitialspace=True), [])]
+    else:
+        return None
+    from spbn.tables.columns import level_of
+
+    chosen = [level_of(value, variable.levels) for value in wanted]
+    unknown = [value for value, level in zip(wanted, chosen, strict=True) if level not in variable.levels]
+    if unknown or not chosen:
+        raise ArgumentError(
+            f"{option} {text!r}: {variable.name!r} has no level {quoted(unknown) or 'of that name'}. "
+            f"Its levels are {quoted(variable.levels)}."
+        )
+    return chosen[0] if len(set(chosen)) == 1 else chosen
+
+
+def _numbers(option: str, text: str, variable: Variable, left: str, right: str) -> Any:
+    equal = _EQUAL.fullmatch(right)
+    if equal and not left.strip():
+        number = _number(equal["value"])
+        if number is None or not math.isfinite(number):
+            raise ArgumentError(
+                f"{option} {text!r}: {variable.name!r} is continuous, and {equal['value']!r} is not a number."
+            )
+        return number
+    before, after = _LEFT.fullmatch(left), _RIGHT.fullmatch(right)
+    if bool(before) != bool(left.strip()) or bool(after) != bool(right.strip()) or not (before or after):
+        return None
+    bounds: dict[bool, float] = {}  # whether it is the upper one
+    for match, is_upper in ((before, ">≥"), (after, "<≤")):
+        if match is None:
+            continue
+        number = _number(match["number"])
+        if number is None:
+            raise ArgumentError(f"{option} {text!r}: {match['number']!r} is not a number.")
+        upper = match["sign"][0] in is_upper
+        if upper in bounds:
+            raise ArgumentError(
+                f"{option} {text!r} bounds {variable.name!r} twice from the same side: write "
+                f"'5<={variable.name}<=7'."
+            )
+        bounds[upper] = number
+    return (bounds.get(False), bounds.get(True))
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number
+
+
+def _both(option: str, name: str, first: Any, second: Any) -> Any:
+    """Join two conditions on one variable: two intervals are both true where they overlap."""
+    if not (isinstance(first, tuple) and isinstance(second, tuple)):
+        raise ArgumentError(f"{option} names {name!r} more than once: give one condition for it.")
+    lows, highs = ([end for end in ends if end is not None] for ends in zip(first, second, strict=True))
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _refusal(option: str, text: str, variables: Sequence[Variable]) -> str:
+    """Say why no condition can be read."""
+    named = [variable for variable in variables if any(True for _ in _around(variable.name, text))]
+    there = max(named, key=lambda variable: len(variable.name), default=None)
+    if there is None:
+        names = quoted(variable.name for variable in variables)
+        return f"{option} {text!r} names no variable of the model. They are {names}."
+    if there.is_discrete:
+        example = f"'{there.name}={there.levels[0]}' or '{there.name} in {','.join(there.levels[:2])}'"
+        return f"{option} {text!r} is not a condition on {there.name!r}, which is discrete: write {example}."
+    example = f"'{there.name}=3.5', '{there.name}>0' or '5<={there.name}<=7'"
+    return f"{option} {text!r} is not a condition on {there.name!r}: write for example {example}."
+
+
+def in_words(texts: Sequence[str]) -> str:
+    """Join conditions as they were written, so that an answer repeats the question."""
+    return " and ".join(text.strip() for text in texts)

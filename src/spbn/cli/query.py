@@ -1,18 +1,27 @@
-"""The commands that ask a network something: ``spbn query``, ``predict``, ``impute`` and ``sample``."""
+"""The commands that ask a network: ``spbn query``, ``predict``, ``sample``, ``impute`` and ``forecast``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from spbn._base.display import printable
-from spbn.cli.command import command
-from spbn.cli.conditions import EXAMPLES, conditions_in, in_words, require_intervals
+from spbn.cli.command import (
+    Answer,
+    answer_options,
+    argument,
+    command,
+    count,
+    note,
+    say,
+    say_lines,
+    shown,
+    standard_error,
+)
 from spbn.cli.inputs import (
     busy,
     frame_for,
@@ -23,24 +32,31 @@ from spbn.cli.inputs import (
     require_targets,
 )
 from spbn.cli.options import (
+    EXAMPLES,
     FILE,
+    TABLE,
+    conditions_in,
     data_argument,
+    in_words,
     model_argument,
     out_option,
+    require_intervals,
     screen_option,
     seed_option,
     table_options,
 )
-from spbn.cli.output import Answer, RowsView, answer_options, note, say, shown, standard_error
 from spbn.cli.sources import STANDARD, Source, ending
-from spbn.errors import ArgumentError, quoted
+from spbn.errors import ArgumentError, ModelFileError, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.inference import Posterior
+    from spbn.timeseries.forecast import Forecast
+    from spbn.timeseries.network import DynamicNetwork
 
-SHARE = 0.9  # of the interval that is shown
+SHARE = 0.9  # of the interval that is shown and written
+HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
 
 
 @command
@@ -89,109 +105,78 @@ def query(
     with busy("asking the network"):
         posterior = network.query(known, do=set_to, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
-    answer.give(PosteriorView(posterior, SHARE, event, asked, probability))
+    found = _posterior_document(posterior, asked, probability)
+    answer.give(lambda: found, lambda: _show_posterior(posterior, found, event))
     if out is not None:
-        answer.write_rows("out", posterior.sample(n, seed=seed), out, f"{n} draws")
+        answer.write_rows("out", out, posterior.sample(n, seed=seed), f"{n} draws")
     if plot is not None:
         from spbn.plots.densities import save_posterior
 
-        save_posterior(posterior, plot)
-        answer.wrote("plot", plot, f"picture written to {plot}")
+        answer.write("plot", plot, "picture", lambda path: save_posterior(posterior, path))
 
 
-@dataclass(frozen=True)
-class PosteriorView:
-    """What is likely of every unknown variable, and how far that can be trusted.
-
-    Attributes
-    ----------
-    share
-        Of the interval that is shown.
-    event, conditions, probability
-        What else was asked, as it was written and as it was read; and the answer, None if nothing was asked.
-    """
-
-    posterior: Posterior
-    share: float
-    event: Sequence[str]
-    conditions: Mapping[str, Any]
-    probability: float | None
-
-    def show(self) -> None:
-        """Print a line per variable."""
-        posterior = self.posterior
-        numbers = posterior.interval(self.share)
-        names = [variable.name for variable in posterior.variables]
-        width = max([len(printable(name)) for name in names], default=0)
-        if len(numbers):
-            numbers.insert(0, "median", posterior.median())
-            numbers.insert(0, "mean", posterior.mean())
-            heads = ["mean", "median", f"{50 * (1 - self.share):.0f} %", f"{50 * (1 + self.share):.0f} %"]
-            say(f"{'':{width}} {' '.join(f'{head:>12}' for head in heads)}", style="bold")
-        for name, row in numbers.iterrows():
-            cells = " ".join(_with_digits_of(row["high"] - row["low"], value) for value in row)
-            say(f"{printable(str(name)):{width}} {cells}")
-        for variable in posterior.variables:
-            if variable.is_discrete:
-                shares = posterior.probabilities(variable.name)
-                cells = ", ".join(f"{level} {share:.3f}" for level, share in shares.items())
-                say(f"{printable(variable.name):{width}}   {cells}")
-        say()
-        draws, worth = len(posterior.weights), f"{posterior.effective_size:.0f}"
-        is_exact = all(map(posterior.is_exact, names))
-        drawn = "" if is_exact else f", {draws} draws worth {worth} independent ones"
-        say(f"method: {posterior.method}{drawn}")
-        if posterior.evidence:
-            error = posterior.log_evidence_error
-            say(f"log-evidence: {posterior.log_evidence:.3f}{f' ± {error:.3f}' if error else ''}")
-        if self.probability is not None:
-            error = self._error(self.probability)
-            plus_minus = f" ± {error:.2g}" if error else ""
-            say(f"P({in_words(self.event)}) = {self.probability:.4g}{plus_minus}")
-
-    def document(self) -> dict[str, Any]:
-        """Give mean, deviation, median and interval of numbers, and the probabilities of levels."""
-        posterior = self.posterior
-        means, deviations, medians = posterior.mean(), posterior.std(), posterior.median()
-        intervals = posterior.interval(self.share)
-        variables: dict[str, Any] = {}
-        for variable in posterior.variables:
-            name = variable.name
-            if variable.is_discrete:
-                shares = posterior.probabilities(name)
-                variables[name] = {"probabilities": {str(level): p for level, p in shares.items()}}
-            else:
-                low, high = intervals.T[name]
-                variables[name] = {
-                    "mean": means[name],
-                    "std": deviations[name],
-                    "median": medians[name],
-                    "low": low,
-                    "high": high,
-                }
-        answer: dict[str, Any] = {
-            "given": dict(posterior.evidence),
-            "do": dict(posterior.do),
-            "variables": variables,
-            "share": self.share,
-            "method": posterior.method,
-            "effective_size": posterior.effective_size,
-            "log_evidence": posterior.log_evidence,
-            "log_evidence_error": posterior.log_evidence_error,
+def _posterior_document(
+    posterior: Posterior, asked: Mapping[str, Any], probability: float | None
+) -> dict[str, Any]:
+    """Describe what is likely of every unknown variable, and how far that can be trusted."""
+    numbers = posterior.interval(SHARE)
+    numbers.insert(0, "median", posterior.median())
+    numbers.insert(0, "std", posterior.std())
+    numbers.insert(0, "mean", posterior.mean())
+    variables: dict[str, Any] = {}
+    for variable in posterior.variables:
+        name = variable.name
+        if variable.is_discrete:
+            shares = posterior.probabilities(name)
+            variables[name] = {"probabilities": {str(level): share for level, share in shares.items()}}
+        else:
+            variables[name] = numbers.loc[name].to_dict()
+    found = {
+        "given": dict(posterior.evidence),
+        "do": dict(posterior.do),
+        "variables": variables,
+        "share": SHARE,
+        "method": posterior.method,
+        "effective_size": posterior.effective_size,
+        "log_evidence": posterior.log_evidence,
+        "log_evidence_error": posterior.log_evidence_error,
+    }
+    if probability is not None:
+        is_exact = len(asked) == 1 and all(map(posterior.is_exact, asked))
+        found["event"] = {
+            "conditions": asked,
+            "probability": probability,
+            "standard_error": 0.0 if is_exact else standard_error(probability, posterior.effective_size),
         }
-        if self.probability is not None:
-            answer["event"] = {
-                "conditions": self.conditions,
-                "probability": self.probability,
-                "standard_error": self._error(self.probability),
-            }
-        return answer
+    return found
 
-    def _error(self, probability: float) -> float:
-        """Return the standard error of the probability; 0 if it was computed exactly."""
-        if len(self.conditions) == 1 and all(map(self.posterior.is_exact, self.conditions)):
-            return 0.0
-        return standard_error(probability, self.posterior.effective_size)
+
+def _show_posterior(posterior: Posterior, found: Mapping[str, Any], event: Sequence[str]) -> None:
+    """Print a line per variable, numbers first."""
+    variables = found["variables"]
+    width = max([len(printable(name)) for name in variables], default=0)
+    numbers = [name for name, values in variables.items() if "mean" in values]
+    if numbers:
+        say(f"{'':{width}} {' '.join(f'{head:>12}' for head in HEADS.values())}", style="bold")
+    for name in numbers:
+        low, high = variables[name]["low"], variables[name]["high"]
+        cells = " ".join(_with_digits_of(high - low, variables[name][key]) for key in HEADS)
+        say(f"{printable(name):{width}} {cells}")
+    for name in (name for name in variables if name not in numbers):
+        shares = variables[name]["probabilities"].items()
+        cells = ", ".join(f"{level} {share:.3f}" for level, share in shares)
+        say(f"{printable(name):{width}}   {cells}")
+    say()
+    is_exact = all(map(posterior.is_exact, variables))
+    worth = f"{len(posterior.weights)} draws worth {posterior.effective_size:.0f} independent ones"
+    say(f"method: {posterior.method}{'' if is_exact else f', {worth}'}")
+    if posterior.evidence:
+        error = posterior.log_evidence_error
+        say(f"log-evidence: {posterior.log_evidence:.3f}{f' ± {error:.3f}' if error else ''}")
+    if event:
+        error = found["event"]["standard_error"]
+        plus_minus = f" ± {error:.2g}" if error else ""
+        say(f"P({in_words(event)}) = {found['event']['probability']:.4g}{plus_minus}")
 
 
 def _with_digits_of(width: float, value: float) -> str:
@@ -269,8 +254,8 @@ def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> 
 
 def _write_or_print(answer: Answer, rows: pd.DataFrame, path: Path | None) -> None:
     if path is None:
-        answer.give(RowsView(rows))
-    answer.write_rows("out", rows, path)
+        answer.give_rows(rows)
+    answer.write_rows("out", path, rows)
 
 
 @command
@@ -308,7 +293,11 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
         filled = network.imputations(frame, n=draws, seed=seed)
     for table, target in zip(filled, targets, strict=True):
         answer.save_rows(_merged(data, table, holes), target)
-    answer.give(ImputationView(holes, draws))
+    filled_in = {str(name): int(k) for name, k in holes.sum().items() if k}
+    answer.give(
+        lambda: {"rows": len(holes), "draws": draws, "filled": filled_in},
+        lambda: _show_imputation(filled_in, rows=int(holes.any(axis=1).sum())),
+    )
     through = f" ... {targets[-1].name}" if draws > 1 else ""
     answer.wrote(
         "out",
@@ -318,30 +307,15 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
     )
 
 
-@dataclass(frozen=True)
-class ImputationView:
-    """Where values were missing in a table, and how often they were filled in."""
-
-    holes: pd.DataFrame
-    draws: int
-
-    def show(self) -> None:
-        """Say how many values were filled in, and in which columns."""
-        by_column = self._by_column()
-        count, rows = sum(by_column.values()), int(self.holes.any(axis=1).sum())
-        if not count:
-            say("no value is missing: nothing was filled in")
-            return
-        values, of = ("value", "row") if count == 1 else ("values", "rows" if rows > 1 else "row")
-        columns = ", ".join(f"{name} {k}" for name, k in by_column.items())
-        say(f"{count} missing {values} in {rows} {of} filled in: {columns}")
-
-    def document(self) -> dict[str, Any]:
-        """Give the number of values by column."""
-        return {"rows": len(self.holes), "draws": self.draws, "filled": self._by_column()}
-
-    def _by_column(self) -> dict[str, int]:
-        return {str(name): int(k) for name, k in self.holes.sum().items() if k}
+def _show_imputation(filled_in: Mapping[str, int], rows: int) -> None:
+    """Say how many values were filled in, and in which columns."""
+    number = sum(filled_in.values())
+    if not number:
+        say("no value is missing: nothing was filled in")
+        return
+    values, of = ("value", "row") if number == 1 else ("values", "rows" if rows > 1 else "row")
+    columns = ", ".join(f"{name} {k}" for name, k in filled_in.items())
+    say(f"{number} missing {values} in {rows} {of} filled in: {columns}")
 
 
 def _numbered(path: Path, number: int) -> Path:
@@ -362,3 +336,173 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
             values = np.where(holes[name], values.astype(str), written[name])
         written[name] = values
     return written
+
+
+@command
+@argument("model", metavar="MODEL", type=FILE, help="A model written by [bold]spbn learn --lags[/].")
+@argument(
+    "history",
+    metavar="HISTORY",
+    type=TABLE,
+    help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input.",
+)
+@click.option("--steps", type=int, default=10, help="How many rows to look ahead.")
+@click.option("-n", type=int, default=1000, help="How many paths to draw.")
+@click.option(
+    "--event",
+    multiple=True,
+    help=f"Also print the probability that this happens within the steps, such as {EXAMPLES}. If repeated, "
+    "how probable it is that all happen in the same row.",
+)
+@click.option("--only", help="The series to continue, if there are several. Default: all.")
+@click.option(
+    "--every", type=float, help="Resample the history to this time step first, in seconds if times are dates."
+)
+@seed_option
+@out_option("Write means and quantiles of every step: ahead.csv.")
+@click.option("--paths", type=FILE, help="Write the paths themselves: paths.csv.")
+@click.option("--plot", type=FILE, help="Draw fan charts: .png, .svg or .pdf.")
+@table_options
+@answer_options
+def forecast(
+    answer: Answer,
+    model: Path,
+    history: Source,
+    steps: int,
+    n: int,
+    event: Sequence[str],
+    only: str | None,
+    every: float | None,
+    seed: int,
+    out: Path | None,
+    paths: Path | None,
+    plot: Path | None,
+) -> None:
+    """Forecast what may follow the last rows of a table.
+
+    [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
+    """
+    from spbn.timeseries.network import DynamicNetwork
+
+    require_targets(plot, tables=[out, paths], inputs=[model, history])
+    require_picture(plot)
+    for option, value in (("--steps", steps), ("-n", n)):
+        if value < 1:
+            raise ArgumentError(f"{option} must be 1 or more. Got {value}.")
+    network = load_any_model(model)
+    if not isinstance(network, DynamicNetwork):
+        raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
+    asked = conditions_in("--event", event, network.variables)
+    require_intervals(asked, network.variables, "{name}>{value:.12g}")
+    rows = _only(network, frame_for(network, history, every=every, with_holes=True), only)
+    with busy("drawing paths"):
+        ahead = network.forecast(rows, steps, n=n, seed=seed)
+    if plot is not None and len(ahead.series) > 1:
+        raise ArgumentError(f"--plot draws one series: say which (--only), of {quoted(ahead.series)}.")
+    summary = _summary(ahead)
+    chances = {str(name): ahead.probability(asked, series=name) for name in ahead.series if asked}
+    answer.give(
+        lambda: _forecast_document(ahead, summary, asked, chances),
+        lambda: _show_forecast(ahead, summary, event, chances),
+    )
+    if out is not None:
+        answer.write_rows("out", out, _forecast_table(ahead, summary))
+    if paths is not None:
+        answer.write_rows("paths", paths, ahead.paths)
+    if plot is not None:
+        from spbn.plots.timelines import save_forecast
+
+        answer.write("plot", plot, "picture", lambda path: save_forecast(ahead, path))
+
+
+def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:
+    """Return the rows of one series."""
+    if only is None:
+        return rows
+    if network.series is None:
+        raise ArgumentError("--only is for models that were learned with --series.")
+    from spbn.tables.columns import as_text
+
+    names = rows[network.series].map(as_text)  # as a forecast has them
+    chosen = rows[names == only]
+    if not len(chosen):
+        known = quoted(dict.fromkeys(names))
+        raise ArgumentError(f"--only names an unknown series: {only!r}. There are {known}.")
+    return chosen
+
+
+def _summary(ahead: Forecast) -> dict[str, dict[str, pd.Series[Any]]]:
+    """Return mean and quantiles of every number at every step, and probabilities of levels."""
+    ends = {"low": 0.5 - SHARE / 2, "median": 0.5, "high": 0.5 + SHARE / 2}
+    means, quantiles = ahead.mean(), ahead.quantile(list(ends.values()))
+    found: dict[str, dict[str, pd.Series[Any]]] = {}
+    for variable in ahead.variables:
+        name = variable.name
+        if variable.is_discrete:
+            shares = ahead.probabilities(name)
+            found[name] = {str(level): shares[level] for level in variable.levels}
+        else:
+            found[name] = {"mean": means[name], **{key: quantiles[name, end] for key, end in ends.items()}}
+    return found
+
+
+def _show_forecast(
+    ahead: Forecast, summary: Mapping[str, Any], event: Sequence[str], chances: Mapping[str, float]
+) -> None:
+    """Print some steps: the first ones, and then fewer and fewer."""
+    import pandas as pd
+
+    series = f", {count(ahead.series, 'series', 'series')}" if ahead.series_name else ""
+    say(f"{count(range(ahead.steps), 'step')} ahead, {count(range(ahead.n), 'path')}{series}")
+    steps = range(1, ahead.steps + 1)
+    shown = [step for step in steps if step == ahead.steps or str(step).rstrip("0") in ("1", "2", "5")]
+    for variable in ahead.variables:
+        found = pd.DataFrame(summary[variable.name])
+        found = found.rename(columns=printable if variable.is_discrete else HEADS, index=_printable_text)
+        rows = found.loc[found.index.get_level_values(-1).isin(shown), :].reset_index(allow_duplicates=True)
+        say()
+        say(variable.name, style="bold")
+        say_lines(rows.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    if chances:
+        say()
+    for name, probability in chances.items():
+        where = f"{name}: " if ahead.series_name else ""
+        chance = f"P({in_words(event)} within {ahead.steps} steps)"
+        say(f"{where}{chance} = {probability:.4g} ± {standard_error(probability, ahead.n):.2g}")
+
+
+def _forecast_document(
+    ahead: Forecast, summary: Mapping[str, Any], asked: Mapping[str, Any], chances: Mapping[str, float]
+) -> dict[str, Any]:
+    """Give one object per series and step."""
+    index = ahead.mean().index
+    rows = []
+    for place, entry in enumerate(index):
+        row = {}
+        for variable in ahead.variables:
+            values = {key: column.iloc[place] for key, column in summary[variable.name].items()}
+            row[variable.name] = {"probabilities": values} if variable.is_discrete else values
+        where = entry if isinstance(entry, tuple) else (entry,)
+        rows.append({**dict(zip(index.names, where, strict=True)), "variables": row})
+    document: dict[str, Any] = {"steps": ahead.steps, "n": ahead.n, "share": SHARE, "rows": rows}
+    if asked:
+        errors = {name: standard_error(chance, ahead.n) for name, chance in chances.items()}
+        probability, error = (
+            found if ahead.series_name else next(iter(found.values())) for found in (chances, errors)
+        )
+        document["event"] = {"conditions": asked, "probability": probability, "standard_error": error}
+    return document
+
+
+def _forecast_table(ahead: Forecast, summary: Mapping[str, Any]) -> pd.DataFrame:
+    """Return mean, interval and median of every number, and probabilities of levels, by step."""
+    frame = ahead.mean()[[]].copy()
+    for variable in ahead.variables:
+        for key, values in summary[variable.name].items():
+            is_level = variable.is_discrete
+            frame[f"P({variable.name}={key})" if is_level else f"{variable.name} {HEADS[key]}"] = values
+    return frame.reset_index()
+
+
+def _printable_text(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value

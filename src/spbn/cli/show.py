@@ -1,23 +1,42 @@
-"""Commands about a model as a whole: ``spbn show``, ``plot``, ``report``, ``explore`` and ``compact``."""
+"""Commands that show a model, or rows as it sees them: ``spbn show``, ``plot``, ``report`` and so on."""
 
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from spbn.cli.command import argument, command
-from spbn.cli.inputs import busy, frame_for, load_any_model, require_targets
-from spbn.cli.options import A_TABLE, TABLE, model_argument, out_option, seed_option, table_options
-from spbn.cli.output import Answer, NetworkView, answer_options, say
+from spbn._base.display import printable
+from spbn.cli.command import Answer, answer_options, argument, command, count, say, say_lines
+from spbn.cli.inputs import FILL, busy, frame_for, load_any_model, require_targets
+from spbn.cli.options import (
+    A_TABLE,
+    TABLE,
+    data_argument,
+    model_argument,
+    out_option,
+    seed_option,
+    table_options,
+)
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError, require_plot_packages
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from spbn._base.arrays import FloatArray
     from spbn.diagnostics.model import Strengths
-    from spbn.network import Network
+    from spbn.diagnostics.rows import UnusualRows
+    from spbn.network import BayesianNetwork, Network
+    from spbn.nodes.base import Description
+
+SHOWN_CASES = 24
+LARGE = 1e7  # numbers that fit into their column
 
 
 @command
@@ -28,7 +47,144 @@ def show(answer: Answer, model: Path) -> None:
 
     [dim]spbn show wine.spbn[/]
     """
-    answer.give(NetworkView(load_any_model(model), details=True))
+    give_network(answer, load_any_model(model), details=True)
+
+
+def give_network(answer: Answer, network: Network, *, details: bool = False) -> None:
+    """Answer with a network: its nodes in the order of sampling, how they were found and from what.
+
+    Parameters
+    ----------
+    details
+        Whether to give the parameters of every node.
+    """
+    answer.give(partial(_network_document, network, details), partial(_show_network, network, details))
+
+
+def _show_network(network: Network, details: bool) -> None:
+    from spbn.search import PCResult, SearchResult
+
+    if network.is_dynamic:
+        before = "row" if network.lags == 1 else f"{network.lags} rows"
+        say(f"a row given the {before} before it:")
+        _show_network(network.row_network, details)
+        say()
+        say(f"the first {before} of a series:")
+    network = network.parts[0]
+    _show_nodes(network, details)
+    search = network.search
+    if isinstance(search, PCResult):
+        pdag, tests = search.pdag, sum(search.tests_run)
+        found = f"{count(pdag.arcs, 'arc')} with a known direction, {count(pdag.edges, 'edge')} without"
+        say()
+        say(f"PC: {tests} independence tests; {found}")
+        search = network.type_search
+    if isinstance(search, SearchResult):
+        what = "node types: " if search is network.type_search else ""
+        say()
+        say(f"{what}{count(search.steps, 'step')}, stopped: {search.stop_reason}")
+
+
+def _show_nodes(network: BayesianNetwork, details: bool) -> None:
+    structure = network.structure
+    kinds = [str(node_type) for node_type in structure.types.values()]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True)))
+    inputs = f", {count(structure.inputs, 'input')}" if structure.inputs else ""
+    say(f"{count(structure.nodes, 'node')} ({counts}){inputs}, {count(structure.arcs, 'arc')}")
+    say()
+    width = max(map(len, kinds))
+    legends: dict[str, None] = {}
+    for node in filter(network.cpds.__contains__, network.order):
+        cpd = network.cpds[node]
+        say(f"{structure.type(node):{width}}  {cpd!r}")
+        description = cpd.describe()
+        if details:
+            _show_details(description, " " * (width + 4))
+        legends[description.legend] = None
+    for legend in filter(None, legends):
+        say()
+        say(legend, style="dim")
+
+
+def _show_details(description: Description, indent: str) -> None:
+    """Print the tables of a density, and its cases: one line for each."""
+    for table in description.tables:
+        names, title = max(map(len, table.rows)), table.title
+        widths = [max(11, len(column)) for column in table.columns]
+        if table.of_probabilities:
+            heads = " ".join(f"{name:>{width}}" for name, width in zip(table.columns, widths, strict=True))
+            say(f"{indent}{title}  {'':{names}} {heads}")
+            title = " " * len(title)
+        for name, row in zip(table.rows, table.values, strict=True):
+            numbers = " ".join(f"{value:{width}.4g}" for value, width in zip(row, widths, strict=True))
+            say(f"{indent}{title}  {name:{names}} {numbers}")
+    shown = dict(islice(description.cases.items(), SHOWN_CASES))
+    longest = max(map(len, shown), default=0)
+    for name, case in shown.items():
+        say(f"{indent}{name:{longest}}  {case.formula}")
+    if len(description.cases) > len(shown):
+        say(f"{indent}and {len(description.cases) - len(shown)} more")
+
+
+def _network_document(network: Network, details: bool) -> dict[str, Any]:
+    if network.is_dynamic:
+        static, transition = network.parts
+        return {
+            "lags": network.lags,
+            "series": network.series,
+            "time": network.time,
+            "transition": _network_document(transition, details),
+            "static": _network_document(static, details),
+        }
+    (network,) = network.parts
+    structure, record = network.structure, network.record
+    nodes = []
+    for name in filter(network.cpds.__contains__, network.order):
+        cpd = network.cpds[name]
+        node = {"name": name, "type": cpd.type.name, "parents": list(structure.parents(name))}
+        nodes.append(node | _description_document(cpd.describe(), details))
+    return {
+        "nodes": nodes,
+        "inputs": list(structure.inputs),
+        "arcs": [list(arc) for arc in structure.arcs],
+        "open_directions": [list(arc) for arc in structure.undecided_arcs()],
+        "rows": record.rows,
+        "seconds": record.seconds,
+        "search": _search_document(network.search),
+        "type_search": _search_document(network.type_search),
+        **({"settings": record.settings, "versions": record.versions} if details else {}),
+    }
+
+
+def _description_document(description: Description, details: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"formula": description.formula}
+    if details and description.tables:
+        found["tables"] = [
+            {name: getattr(table, name) for name in ("title", "rows", "columns", "values")}
+            for table in description.tables
+        ]
+    if details and description.shares:
+        found["weights"] = dict(description.shares)
+    if details and description.cases:
+        found["cases"] = {name: _description_document(case, True) for name, case in description.cases.items()}
+    return found
+
+
+def _search_document(search: Any) -> dict[str, Any] | None:
+    from spbn.search import PCResult, SearchResult
+
+    if isinstance(search, PCResult):
+        arcs, edges = ([list(pair) for pair in pairs] for pairs in (search.pdag.arcs, search.pdag.edges))
+        return {"tests": sum(search.tests_run), "arcs": arcs, "edges": edges}
+    if not isinstance(search, SearchResult):
+        return None
+    return {
+        "score": search.score,
+        "validation_score": search.validation_score,
+        "steps": len(search.steps),
+        "best": search.best,
+        "stop_reason": search.stop_reason,
+    }
 
 
 @command
@@ -84,18 +240,27 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
     network = load_any_model(model)
     strengths = None if confidence is None else _strengths(network, confidence)
     rows = None if data is None else frame_for(network, data, with_holes=not network.is_dynamic)
-    write_report_to(out, network, rows, model.stem, strengths)
-    answer.wrote("out", out, f"report written to {out}")
+    write_report_to(answer, "out", out, network, rows, model.stem, strengths)
 
 
 def write_report_to(
-    path: Path, network: Network, data: Any, title: str, confidence: Strengths | None = None
+    answer: Answer,
+    option: str,
+    path: Path | None,
+    network: Network,
+    data: Any,
+    title: str,
+    confidence: Strengths | None = None,
 ) -> None:
-    """Write a report, and show that this is being done."""
-    from spbn.report import write_report
+    """Write a report if an option asks for it."""
 
-    with busy("writing the report"):
-        write_report(network, path, data=data, title=title, confidence=confidence)
+    def write(path: Path) -> None:
+        from spbn.report import write_report
+
+        with busy("writing the report"):
+            write_report(network, path, data=data, title=title, confidence=confidence)
+
+    answer.write(option, path, "report", write)
 
 
 def _strengths(network: Network, source: Source) -> Strengths:
@@ -172,7 +337,7 @@ def compact(
         small = network.compact(tolerance, others=others)
     small.save(out)
     before, after = model.stat().st_size, out.stat().st_size
-    answer.add(tolerance=tolerance, bytes=after, bytes_before=before)
+    answer.give(lambda: {"tolerance": tolerance, "bytes": after, "bytes_before": before})
     answer.wrote(
         "out", out, f"compact model written to {out}: {_in_words(after)} instead of {_in_words(before)}"
     )
@@ -187,3 +352,168 @@ def _in_words(size: int) -> str:
     """Return the size of a file in words."""
     kilobytes = size / 1000
     return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
+
+
+@command
+@model_argument
+@data_argument
+@click.option("--by-node", is_flag=True, help="Show the contribution of every node, on screen and in --out.")
+@click.option("--top", type=int, default=20, help="How many of the most unusual rows to print.")
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "integrate"]),
+    default="error",
+    help="Rows with missing values: refuse the table, or score what is known.",
+)
+@seed_option
+@out_option(
+    "Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in total_logpdf if "
+    "there is a node of that name."
+)
+@table_options
+@answer_options
+def score(
+    answer: Answer,
+    model: Path,
+    data: Source,
+    by_node: bool,
+    top: int,
+    missing: str,
+    seed: int,
+    out: Path | None,
+) -> None:
+    """Show how unusual rows are, and which nodes are to blame.
+
+    [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
+    """
+    import numpy as np
+    import pandas as pd
+
+    require_targets(tables=[out], inputs=[model, data])
+    if top < 0:
+        raise ArgumentError(f"--top must be 0 or more. Got {top}.")
+    network = load_any_model(model)
+    if network.is_dynamic and missing == "integrate":
+        raise ArgumentError(
+            "--missing integrate is not for models over time: what is missing in a row is missing in the "
+            "past of the next. Fill what is missing."
+        )
+    integrates = "Fill in the missing values, or pass --missing integrate to score rows by the others."
+    remedy = FILL if network.is_dynamic else integrates
+    frame = frame_for(network, data, with_holes=missing == "integrate", remedy=remedy)
+    by_name: dict[str, FloatArray] = {}
+    if not network.is_dynamic and frame.isna().to_numpy().any():
+        if by_node:
+            raise ArgumentError(
+                "--by-node takes complete rows only: the contribution of a node depends on its parents."
+            )
+        with busy("scoring the rows"):
+            logpdf = np.asarray(network.row_network.logpdf(frame, missing="integrate", seed=seed))
+        observed = _observed_document(logpdf, frame, top)
+        answer.give(lambda: observed, lambda: _show_observed(observed))
+    else:
+        found, labels = _unusual(network, frame, top), frame.index.tolist()
+        answer.give(
+            lambda: _unusual_document(found, labels, by_node), lambda: _show_unusual(found, labels, by_node)
+        )
+        logpdf = found.logpdf
+        by_name = dict(zip(network.nodes, found.contributions.T, strict=True)) if by_node else {}
+    total = "logpdf"
+    while total in network.nodes:
+        total = f"total_{total}"
+    answer.write_rows("out", out, pd.DataFrame({total: logpdf, **by_name}, index=frame.index), "scores")
+
+
+def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
+    from spbn.diagnostics import unusual_rows
+    from spbn.diagnostics.rows import unusual_in_time
+    from spbn.timeseries.network import DynamicNetwork
+
+    with busy("scoring the rows"):
+        if isinstance(network, DynamicNetwork):
+            return unusual_in_time(network, frame, top=top)
+        return unusual_rows(network.row_network, frame, top=top)
+
+
+def _show_unusual(found: UnusualRows, labels: Sequence[object], by_node: bool) -> None:
+    """Print the least likely rows, and the nodes to blame for them or what every node contributes."""
+    say(f"{count(found.logpdf, 'row')}, mean log-density {_fixed(found.mean, 4)}")
+    say()
+    if by_node:
+        _show_contributions(found, labels)
+    else:
+        say(f"{'row':>8} {'log-density':>12}  nodes to blame", style="bold")
+        for row in found.rows:
+            reasons = ", ".join(f"{reason.node} ({_fixed(-reason.drop, 1)})" for reason in row.reasons)
+            blame = reasons or "a little of everything"
+            say(f"{labels[row.position]!s:>8} {_fixed(row.logpdf, 3):>12}  {blame}")
+    say()
+    if found.left_out:
+        say(f"These are the rows that the network was learned from: each is scored {found.scoring.value}.")
+    brackets = " In brackets: the node's log-density minus that of a typical training row."
+    say(f"Rows are counted from 1, without the header.{'' if by_node else brackets}", style="dim")
+
+
+def _show_contributions(found: UnusualRows, labels: Sequence[object]) -> None:
+    import pandas as pd
+
+    positions = [row.position for row in found.rows]
+    by_node = zip(found.nodes, found.contributions.T, strict=True)
+    columns = {printable(node): values[positions] for node, values in by_node}
+    table = pd.DataFrame(columns, index=[labels[position] for position in positions])
+    table.insert(0, "log-density", [row.logpdf for row in found.rows], allow_duplicates=True)
+    table = table.rename_axis(index=None, columns="row")
+    say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
+
+
+def _unusual_document(found: UnusualRows, labels: Sequence[object], by_node: bool) -> dict[str, Any]:
+    rows = []
+    for row in found.rows:
+        blame = [{"node": r.node, "value": r.value, "drop": r.drop} for r in row.reasons]
+        line = {"row": labels[row.position], "logpdf": row.logpdf, "blame": blame}
+        if by_node:
+            line["by_node"] = dict(zip(found.nodes, found.contributions[row.position], strict=True))
+        rows.append(line)
+    return {"rows": len(found.logpdf), "mean": found.mean, "scored": found.scoring.value, "unusual": rows}
+
+
+def _observed_document(logpdf: FloatArray, frame: pd.DataFrame, top: int) -> dict[str, Any]:
+    """Describe the least likely rows of a table with holes, and what is missing in them."""
+    holes = frame.isna()
+    unusual = [
+        {
+            "row": frame.index[place],
+            "logpdf": float(logpdf[place]),
+            "missing": list(holes.columns[holes.iloc[place]]),
+        }
+        for place in logpdf.argsort(kind="stable")[:top].tolist()
+    ]
+    return {
+        "rows": len(logpdf),
+        "incomplete": int(holes.any(axis=1).sum()),
+        "mean": float(logpdf.mean()),
+        "scored": "by what is there",
+        "unusual": unusual,
+    }
+
+
+def _show_observed(found: Mapping[str, Any]) -> None:
+    rows = count(range(found["rows"]), "row")
+    mean = _fixed(found["mean"], 4)
+    say(f"{rows}, of which {found['incomplete']} with missing values; mean log-density {mean}")
+    say()
+    say(f"{'row':>8} {'log-density':>12}  missing", style="bold")
+    for row in found["unusual"]:
+        absent = ", ".join(row["missing"])
+        say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {absent}".rstrip())
+    say()
+    say(
+        "Rows are counted from 1, without the header. A row with missing values is scored by the others: "
+        "compare its log-density only with that of rows in which the same columns are missing.",
+        style="dim",
+    )
+
+
+def _fixed(number: float, digits: int) -> str:
+    """Write a number with so many digits after the point, or with a power of ten if it is very large."""
+    return f"{number:.{digits}f}" if abs(number) < LARGE else f"{number:.4g}"

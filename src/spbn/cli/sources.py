@@ -1,4 +1,8 @@
-"""Where a table is, how it is written there (compression, encoding, separator), and how much it may hold."""
+"""Where a table is, how it is written there, and how much it may hold.
+
+Compression, encoding, separator and decimal commas are recognised, and refused where they may be something
+else.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,18 @@ import re
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TextIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from spbn.errors import ArgumentError, DataError, argument, setting
+from spbn.errors import ArgumentError, DataError, argument, quoted, setting
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET, EXCEL, GZIP = ".parquet", ".xlsx", ".gz"
@@ -51,6 +58,11 @@ _RENAMED = {
     **dict.fromkeys((".txt", ".dat", ".data", ""), " If it is text with a line of names, name it .csv."),
     ".zip": " Unpack it first.",
 }
+#: Numbers with either decimal sign, with decimal commas, and with marks between thousands.
+_POWER = r"([eE][-+]?\d+)?"
+_PLAIN = re.compile(rf"[-+]?(\d+([.,]\d*)?|[.,]\d+){_POWER}")
+_COMMA = re.compile(rf"[-+]?(\d+(,\d*)?|,\d+){_POWER}")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}((,\d{3})+(\.\d*)?|(\.\d{3})+,\d*|(\.\d{3}){2,})")
 _GZIP_MAGIC, _ZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
 
@@ -135,8 +147,6 @@ class Source:
                 yield text
         except UnicodeError:
             raise DataError(self._about_encoding()) from None
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(self._about_packing(error)) from None
 
     @cached_property
     def separator(self) -> str:
@@ -163,11 +173,8 @@ class Source:
                 raise DataError(f"{self} is empty.")
         if not self.is_text:
             return
-        try:
-            with self._binary() as stream:
-                start = stream.read(8192)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(self._about_packing(error)) from None
+        with self._binary() as stream:
+            start = stream.read(8192)
         if not start:
             raise DataError(f"{self} is empty.")
         for magic, what, name in (
@@ -201,35 +208,27 @@ class Source:
     @contextmanager
     def _binary(self) -> Iterator[BinaryIO]:
         """Open a text file as bytes, decompressed."""
-        if self.is_standard:
-            content = io.BytesIO(self._standard_input)
-            if not self._standard_input.startswith(_GZIP_MAGIC):
-                yield content
-                return
-            with gzip.GzipFile(fileobj=content) as packed:
-                yield self._bounded(packed, len(self._standard_input))
-        elif self.path.suffix.lower() == GZIP:
-            with gzip.open(self.path) as packed:
-                yield self._bounded(packed, self.path.stat().st_size)
-        else:
-            with self.path.open("rb") as file:
-                yield file
+        try:
+            if self.is_standard:
+                content = self._standard_input
+                is_packed = content.startswith(_GZIP_MAGIC)
+                with io.BytesIO(content) as stream:
+                    yield self._unpacked(stream, len(content)) if is_packed else stream
+            else:
+                with self.path.open("rb") as file:
+                    is_packed = self.path.suffix.lower() == GZIP
+                    yield self._unpacked(file, self.path.stat().st_size) if is_packed else file
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            remedy = ""
+            if isinstance(error, gzip.BadGzipFile) and not self.is_standard:
+                remedy = f" If it is not compressed, name it {self.stem}{self.kind}."
+            raise DataError(f"{self} is not a gzip file, or it is damaged ({error}).{remedy}") from None
 
-    def _bounded(self, packed: gzip.GzipFile, size: int) -> BinaryIO:
+    def _unpacked(self, stream: BinaryIO, size: int) -> BinaryIO:
         """Return what reads a packed file, but not without end."""
         remedy = "write what it holds to a file" if self.is_standard else "unpack it first, with gunzip,"
-        message = (
-            f"{self} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is meant "
-            f"to, {remedy} and give that."
-        )
-        return io.BufferedReader(_Bounded(packed, most_unpacked(size), message))
-
-    def _about_packing(self, error: Exception) -> str:
-        """Say that a file is not what its name says, and what to do."""
-        remedy = ""
-        if isinstance(error, gzip.BadGzipFile) and not self.is_standard:
-            remedy = f" If it is not compressed, name it {self.stem}{self.kind}."
-        return f"{self} is not a gzip file, or it is damaged ({error}).{remedy}"
+        packed = gzip.GzipFile(fileobj=stream)
+        return io.BufferedReader(_Bounded(packed, most_unpacked(size), _too_full(self, remedy)))
 
     def _about_encoding(self) -> str:
         """Say which line is not in the encoding, and what to do."""
@@ -273,6 +272,13 @@ class _Bounded(io.RawIOBase):
 def most_unpacked(size: int) -> int:
     """Return how many bytes a packed table of a size may hold."""
     return MOST_TIMES * size + MOST_BYTES
+
+
+def _too_full(source: Source, remedy: str) -> str:
+    return (
+        f"{source} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is meant "
+        f"to, {remedy} and give that."
+    )
 
 
 def as_source(
@@ -341,10 +347,7 @@ def require_extent(source: Source) -> None:
     with zipfile.ZipFile(source.path) as archive:
         unpacked = sum(part.file_size for part in archive.infolist())
         if unpacked > most_unpacked(source.path.stat().st_size):
-            raise DataError(
-                f"{source} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is "
-                f"meant to, save the table as CSV and give that."
-            )
+            raise DataError(_too_full(source, "save the table as CSV"))
         for part in archive.infolist():
             if _SHEET.fullmatch(part.filename):
                 with archive.open(part) as stream:
@@ -381,7 +384,94 @@ def _extent(stream: IO[bytes]) -> tuple[int, int]:
 
 def _column(letters: bytes) -> int:
     """Return the number of a column: A is 1, and AA is 27."""
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - ord("A") + 1
-    return number
+    return reduce(lambda number, letter: 26 * number + letter - ord("A") + 1, letters, 0)
+
+
+def comma_columns(
+    source: Source, frame: pd.DataFrame, *, but: Collection[str] = (), tolerant: bool = False
+) -> list[str]:
+    """Return the columns of numbers with decimal commas; refuse a table if that cannot be told.
+
+    Parameters
+    ----------
+    but
+        Columns that hold categories, whatever they look like.
+    tolerant
+        Refuse nothing, because the columns that matter were accepted before.
+    """
+    if source.decimal == "." or source.kind == PARQUET:
+        return []
+    texts = {
+        str(name): found
+        for name, column in frame.items()
+        if name not in but and (found := _written_with_commas(column))
+    }
+    found = [name for name, values in texts.items() if all(map(_COMMA.fullmatch, values))]
+    certain = [
+        name for name in found if any("," in text and not _GROUPED.fullmatch(text) for text in texts[name])
+    ]
+    if tolerant:
+        return found if certain or source.decimal else []
+    for name, values in texts.items():
+        if name not in found:
+            both = next((text for text in values if "," in text and "." in text), None)
+            if both is not None:
+                raise DataError(
+                    f"{source}: column {name!r} has marks between thousands, as in {both!r}. Save the table "
+                    f"with nothing between thousands, and with one sign for decimals."
+                )
+            odd = next(text for text in values if not _COMMA.fullmatch(text))
+            raise DataError(
+                f"{source}: column {name!r} has numbers that are written in different ways, such as {odd!r} "
+                f"and {_example(values, but=odd)!r}. Save the table with nothing between thousands, and with "
+                f"one sign for decimals."
+            )
+        if not (certain or source.decimal):
+            raise DataError(
+                f"{source}: column {name!r} has commas that may group thousands, as in {_example(values)!r}. "
+                f"Use {setting('decimal', ',')} if they are decimal commas; otherwise save the table without "
+                f"them."
+            )
+    floats = frame.select_dtypes("float")
+    pointed = [str(name) for name, column in floats.items() if (column % 1).fillna(0.0).any()]
+    if found and pointed and source.kind != EXCEL:
+        raise DataError(
+            f"{source}: column {found[0]!r} has decimal commas, as in {_example(texts[found[0]])!r}, and "
+            f"column {pointed[0]!r} has decimal points. Write all numbers alike. (If {quoted(found)} "
+            f"should be categories, use {setting('discrete', found)}.)"
+        )
+    return found
+
+
+def with_points(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Turn the decimal commas of columns into points: what is not a number stays as it is."""
+    return frame.assign(**{name: frame[name].map(_pointed) for name in columns})
+
+
+def _pointed(value: Any) -> Any:
+    if isinstance(value, str) and _COMMA.fullmatch(value.strip()):
+        return value.strip().replace(",", ".")
+    return value
+
+
+def _written_with_commas(column: pd.Series[Any]) -> list[str]:
+    """Return the text in a column of numbers some of which have commas; nothing of other columns."""
+    from pandas.api.types import is_numeric_dtype
+
+    if is_numeric_dtype(column) or column.dtype == "category":
+        return []
+    texts: set[str] = set()
+    for value in column.dropna():
+        if isinstance(value, str):
+            text = value.strip()
+            if text not in texts and text != "?":
+                if not (_PLAIN.fullmatch(text) or _GROUPED.fullmatch(text)):
+                    return []
+                texts.add(text)
+        elif not isinstance(value, int | float):  # of which a sheet may have some
+            return []
+    return sorted(texts) if any("," in text for text in texts) else []
+
+
+def _example(values: Sequence[str], *, but: str = "") -> str:
+    return next((text for text in values if "," in text and text != but), values[-1])

@@ -1,30 +1,34 @@
-"""``spbn watch``: alarms, with their reasons, for rows as they come."""
+"""``spbn watch``: alarms, with their reasons, for rows that come line by line, as CSV or as JSON objects."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
 import json
+import math
+import os
+import re
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, final
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, final
 
 import click
 
 from spbn._base.display import printable
-from spbn.cli.command import argument, command
+from spbn.cli.command import argument, command, complain, note, plain
 from spbn.cli.inputs import busy, frame_for, load_any_model, require_targets
 from spbn.cli.options import FILE, TABLE, model_argument, seed_option, table_options
-from spbn.cli.output import complain, note, plain
 from spbn.cli.sources import EXCEL, GZIP, PARQUET, Source
 from spbn.errors import ArgumentError, DataError, quoted
 
 if TYPE_CHECKING:
-    from spbn.cli.stream import Line, Row, RowReader
-    from spbn.diagnostics import Reason
-    from spbn.monitoring import Drift, Monitor, MonitorResult
+    from spbn.monitoring import Monitor, MonitorResult
     from spbn.network import Network
+    from spbn.tables.table import Variable
 
 SAVE_EVERY = 10.0  # seconds between two times that the state is saved
 MOST_COMPLAINTS = 20  # about lines that are not rows, before they are only counted
@@ -32,6 +36,11 @@ NO_REFERENCE = (
     "spbn watch compares rows with rows in normal operation: give them with --reference table.csv. The table "
     "that the model was learned from will do."
 )
+AT_A_TIME = 1 << 16  # bytes that are read at once, if there are so many
+LONGEST_LINE = 1 << 20  # bytes: what is longer is not a row
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
+SEPARATORS = (",", "\t", ";")
+_NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
 
 
 @command
@@ -86,89 +95,18 @@ def watch(
     require_targets(state, inputs=[model, reference, rows])
     if reference is not None and reference.is_standard:
         raise ArgumentError("--reference must be a file: standard input is for the rows to watch.")
-    if not rows.is_standard:
-        _require_text(rows.path)
-    network = load_any_model(model)
-    monitor = _monitor(network, reference, state, alarm, drift, seed)
+    if rows.path.is_dir():
+        raise DataError(f"{rows} is a folder, not a file with rows.")
+    if rows.path.suffix.lower() in (PARQUET, EXCEL, GZIP):
+        raise DataError(f"spbn watch reads text, line by line: {rows} has to be written as CSV first.")
+    monitor = _monitor(load_any_model(model), reference, state, alarm, drift, seed)
     printer = AlarmPrinter(monitor, every=shows_all, as_json=as_json, name=str(rows))
-    with _opened(rows) as stream:
+    with nullcontext(sys.stdin.buffer) if rows.is_standard else rows.path.open("rb") as stream:
         _watch(monitor, rows, stream, printer, state, label)
     if not as_json:
         printer.summarise()
     if printer.lines and not monitor.rows:
         raise click.exceptions.Exit(1)
-
-
-def _watch(
-    monitor: Monitor,
-    source: Source,
-    stream: BinaryIO,
-    printer: AlarmPrinter,
-    state: Path | None,
-    label: str | None,
-) -> None:
-    """Judge rows until there are no more, or Ctrl-C; the state is saved in any case."""
-    from spbn.cli.stream import RowReader, lines_of
-
-    reader = RowReader(
-        monitor.variables,
-        label=label,
-        keys=monitor.keys,
-        on_absent=printer.absent,
-        sep=source.sep,
-        decimal=source.decimal,
-    )
-    saved = time.monotonic()
-    try:
-        for lines in lines_of(stream, encoding=source.encoding):
-            found = list(_rows(reader, lines, printer))
-            for batch in _check(monitor, found, printer):
-                printer.show(*batch)
-            sys.stdout.flush()
-            if state is not None and time.monotonic() - saved > SAVE_EVERY:
-                monitor.save(state)
-                saved = time.monotonic()
-    except KeyboardInterrupt:
-        pass  # the usual way to stop watching
-    finally:
-        if state is not None:
-            monitor.save(state)
-
-
-def _rows(reader: RowReader, lines: list[Line], printer: AlarmPrinter) -> Iterator[Row]:
-    from spbn.cli.stream import is_fatal
-
-    for line in lines:
-        try:
-            row = reader.row(line)
-        except DataError as error:
-            if is_fatal(error):
-                raise
-            printer.skipped(line.number, str(error))
-            continue
-        if row is not None:
-            yield row
-
-
-def _check(
-    monitor: Monitor, rows: list[Row], printer: AlarmPrinter
-) -> Iterator[tuple[list[Row], MonitorResult]]:
-    """Judge rows together or, if one of them cannot be judged, one by one without it."""
-    if not rows:
-        return
-    import numpy as np
-
-    try:
-        keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
-        result = monitor.check_columns(np.stack([row.values for row in rows], axis=1), keys)
-    except DataError as error:
-        if len(rows) == 1:
-            printer.skipped(rows[0].line, str(error))
-            return
-        for row in rows:
-            yield from _check(monitor, [row], printer)
-        return
-    yield rows, result
 
 
 def _monitor(
@@ -200,29 +138,72 @@ def _monitor(
         of_all = f"{holes} of {len(frame)} reference rows"
         note(f"{of_all} {have} missing values: rows are not compared with {them}.")
     with busy("scoring the reference rows"):
-        return Monitor(
-            network,
-            frame,
-            alarm=ALARM if alarm is None else alarm,
-            drift=DRIFT if drift is None else drift,
-            seed=seed,
-        )
+        alarm, drift = ALARM if alarm is None else alarm, DRIFT if drift is None else drift
+        return Monitor(network, frame, alarm=alarm, drift=drift, seed=seed)
 
 
-@contextmanager
-def _opened(source: Source) -> Iterator[BinaryIO]:
-    if source.is_standard:
-        yield sys.stdin.buffer
+def _watch(
+    monitor: Monitor,
+    source: Source,
+    stream: BinaryIO,
+    printer: AlarmPrinter,
+    state: Path | None,
+    label: str | None,
+) -> None:
+    """Judge rows until there are no more, or Ctrl-C; the state is saved in any case."""
+    reader = RowReader(
+        monitor.variables,
+        label=label,
+        keys=monitor.keys,
+        on_absent=printer.absent,
+        sep=source.sep,
+        decimal=source.decimal,
+    )
+    saved = time.monotonic()
+    try:
+        for lines in lines_of(stream, encoding=source.encoding):
+            _judge(monitor, list(_rows(reader, lines, printer)), printer)
+            sys.stdout.flush()
+            if state is not None and time.monotonic() - saved > SAVE_EVERY:
+                monitor.save(state)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        pass  # the usual way to stop watching
+    finally:
+        if state is not None:
+            monitor.save(state)
+
+
+def _rows(reader: RowReader, lines: list[Line], printer: AlarmPrinter) -> Iterator[Row]:
+    for line in lines:
+        try:
+            row = reader.row(line)
+        except NamesError:
+            raise
+        except DataError as error:
+            printer.skipped(line.number, str(error))
+            continue
+        if row is not None:
+            yield row
+
+
+def _judge(monitor: Monitor, rows: list[Row], printer: AlarmPrinter) -> None:
+    """Judge rows together or, if one of them cannot be judged, one by one without it."""
+    import numpy as np
+
+    if not rows:
         return
-    with source.path.open("rb") as stream:
-        yield stream
-
-
-def _require_text(source: Path) -> None:
-    if source.is_dir():
-        raise DataError(f"{source} is a folder, not a file with rows.")
-    if source.suffix.lower() in (PARQUET, EXCEL, GZIP):
-        raise DataError(f"spbn watch reads text, line by line: {source} has to be written as CSV first.")
+    try:
+        keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
+        result = monitor.check_columns(np.stack([row.values for row in rows], axis=1), keys)
+    except DataError as error:
+        if len(rows) == 1:
+            printer.skipped(rows[0].line, str(error))
+            return
+        for row in rows:
+            _judge(monitor, [row], printer)
+    else:
+        printer.show(rows, result)
 
 
 @final
@@ -236,13 +217,10 @@ class AlarmPrinter:
 
     def absent(self, number: int, names: list[str]) -> None:
         """Say which variables a stream lacks."""
-        it = "it is" if len(names) == 1 else "they are"
-        what = f"{self._name}, line {number} has no {quoted(names)}: {it} unknown"
-        if self._monitor.network.is_dynamic:
-            it = "it" if len(names) == 1 else "them"
-            note(f"{what}, and what depends on {it} is not judged.")
-        else:
-            note(f"{what}, and integrated out.")
+        are, them = ("it is", "it") if len(names) == 1 else ("they are", "them")
+        over_time = self._monitor.network.is_dynamic
+        so = f"what depends on {them} is not judged" if over_time else "integrated out"
+        note(f"{self._name}, line {number} has no {quoted(names)}: {are} unknown, and {so}.")
 
     def skipped(self, number: int, reason: str) -> None:
         """Say why a line is not a row; the first few times."""
@@ -254,10 +232,9 @@ class AlarmPrinter:
 
     def show(self, rows: list[Row], result: MonitorResult) -> None:
         """Print the alarms of some rows, or all rows."""
-        wanted = range(len(rows)) if self._every else sorted({*result.reasons, *result.drifts})
-        for k in wanted:
-            line = self._json(rows[k], result, k) if self._as_json else self._words(rows[k], result, k)
-            sys.stdout.write(line + "\n")
+        for k in range(len(rows)) if self._every else sorted({*result.reasons, *result.drifts}):
+            found = _document(rows[k], result, k)
+            sys.stdout.write(f"{json.dumps(found) if self._as_json else self._words(found)}\n")
 
     def summarise(self) -> None:
         """Say how many rows and alarms there were."""
@@ -270,68 +247,303 @@ class AlarmPrinter:
             f"{left_out}."
         )
 
-    def _words(self, row: Row, result: MonitorResult, k: int) -> str:
-        share = float(result.p_values[k])
-        parts = ["not judged" if share != share else f"share {share:.3g}"]
-        if result.alarms[k]:
-            parts = [f"ALARM: {_rarity(share)}{_because(result.reasons.get(k, ()))}"]
-        if k in result.drifts:
-            parts.append(f"DRIFT: {_moved(result.drifts[k])}")
+    def _words(self, found: Mapping[str, Any]) -> str:
+        share, parts = found["share"], []
+        if found["alarm"]:
+            rarity = f"1 row in {1.0 / share:,.0f}" if share > 1e-9 else "fewer than 1 row in a billion"
+            reasons = " and ".join(f"{r['variable']} = {_short(r['value'])}" for r in found["blame"])
+            parts.append(f"ALARM: {rarity} is as unusual{f', because of {reasons}' if reasons else ''}")
         elif self._every:
-            parts.append(f"drift {result.drift[k]:.2g}")
-        name = f" [{row.label}]" if row.label else ""
-        shown = parts if self._every or result.alarms[k] else parts[1:]
-        return printable(f"row {result.first + k + 1} (line {row.line}){name}: {'; '.join(shown)}")
-
-    def _json(self, row: Row, result: MonitorResult, k: int) -> str:
-        found: dict[str, Any] = {"row": result.first + k + 1, "line": row.line}
-        if row.label:
-            found["label"] = row.label
-        found |= {
-            "share": plain(result.p_values[k]),
-            "alarm": bool(result.alarms[k]),
-            "blame": [
-                {"variable": reason.node, "value": reason.value, "drop": reason.drop}
-                for reason in result.reasons.get(k, ())
-            ],
-            "drift": float(result.drift[k]),
-            "drift_alarm": k in result.drifts,
-        }
-        if k in result.drifts:
-            drift = result.drifts[k]
-            shifts = [None if shift != shift else shift for shift in drift.shifts]
-            found["drift_blame"] = [
-                {"variable": name, "shift": shift} for name, shift in zip(drift.blame, shifts, strict=True)
-            ]
-            found["since"] = drift.since + 1
-        return json.dumps(found)
+            parts.append("not judged" if share is None else f"share {share:.3g}")
+        if found["drift_alarm"]:
+            moved = " and ".join(f"{m['variable']}{_by(m['shift'])}" for m in found["drift_blame"])
+            parts.append(f"DRIFT: {moved}, since row {found['since']} or so")
+        elif self._every:
+            parts.append(f"drift {found['drift']:.2g}")
+        name = f" [{found['label']}]" if "label" in found else ""
+        return printable(f"row {found['row']} (line {found['line']}){name}: {'; '.join(parts)}")
 
 
-def _rarity(share: float) -> str:
-    """Say how rare a share is."""
-    return (
-        f"1 row in {1.0 / share:,.0f} is as unusual"
-        if share > 1e-9
-        else "fewer than 1 row in a billion is as unusual"
-    )
+def _document(row: Row, result: MonitorResult, k: int) -> dict[str, Any]:
+    """Describe what was found about a row in plain data."""
+    found: dict[str, Any] = {"row": result.first + k + 1, "line": row.line}
+    if row.label:
+        found["label"] = row.label
+    found |= {
+        "share": plain(result.p_values[k]),
+        "alarm": bool(result.alarms[k]),
+        "blame": [
+            {"variable": reason.node, "value": reason.value, "drop": reason.drop}
+            for reason in result.reasons.get(k, ())
+        ],
+        "drift": float(result.drift[k]),
+        "drift_alarm": k in result.drifts,
+    }
+    if k in result.drifts:
+        drift = result.drifts[k]
+        found["drift_blame"] = [
+            {"variable": name, "shift": None if shift != shift else shift}
+            for name, shift in zip(drift.blame, drift.shifts, strict=True)
+        ]
+        found["since"] = drift.since + 1
+    return found
 
 
-def _because(reasons: tuple[Reason, ...]) -> str:
-    shown = [
-        f"{r.node} = {r.value:.5g}" if isinstance(r.value, float) else f"{r.node} = {r.value}"
-        for r in reasons
-    ]
-    return f", because of {' and '.join(shown)}" if shown else ""
+def _short(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
-def _moved(drift: Drift) -> str:
-    """Say what has moved, and since when."""
-    shown = []
-    for name, shift in zip(drift.blame, drift.shifts, strict=True):
-        by = "" if shift != shift or abs(shift) < 0.05 else f" by {shift:+.1f} standard deviations"
-        shown.append(f"{name}{by}")
-    return f"{' and '.join(shown)}, since row {drift.since + 1} or so"
+def _by(shift: float | None) -> str:
+    """Say how far something has moved, if that can be said and is worth it."""
+    return "" if shift is None or abs(shift) < 0.05 else f" by {shift:+.1f} standard deviations"
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class Line(NamedTuple):
+    """A line and its number, counted from 1; no text if it cannot be read."""
+
+    number: int
+    text: str | None
+
+
+class Row(NamedTuple):
+    """The values of a row, NaN being missing; the number of its line; what it is called; and its keys."""
+
+    values: list[float]
+    line: int
+    label: str
+    keys: tuple[str, ...] = ()
+
+
+def lines_of(stream: BinaryIO, *, encoding: str | None = None) -> Iterator[list[Line]]:
+    """Yield lines as they come: all that are there already, or else the next one when it is there.
+
+    Parameters
+    ----------
+    encoding
+        UTF-8 if nothing is said. What cannot be decoded makes a line that is not a row.
+    """
+    number = 0
+    rest = b""
+    skipping = False  # the rest of a line that is too long
+    for chunk in _in_utf8(_chunks(stream), encoding):
+        *whole, rest = (rest + chunk).split(b"\n")
+        found = []
+        for content in whole:
+            number += 1
+            found.append(Line(number, None if skipping else _text(content, number)))
+            skipping = False
+        if len(rest) > LONGEST_LINE:
+            rest, skipping = b"", True
+        if found:
+            yield found
+    if rest or skipping:
+        yield [Line(number + 1, None if skipping else _text(rest, number + 1))]
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    try:
+        descriptor = stream.fileno()
+    except (AttributeError, io.UnsupportedOperation):
+        yield from iter(stream.readline, b"")
+        return
+    while chunk := os.read(descriptor, AT_A_TIME):  # waits for the first byte, not for all
+        yield chunk
+
+
+def _in_utf8(chunks: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
+    """Write what comes in another encoding in UTF-8, so that a line ends where it ends in any encoding."""
+    if encoding is None or codecs.lookup(encoding).name == "utf-8":
+        yield from chunks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    try:
+        for chunk in chunks:
+            yield decoder.decode(chunk).encode("utf-8")
+        yield decoder.decode(b"", final=True).encode("utf-8")
+    except UnicodeError:
+        raise DataError(
+            f"the rows are not text in the encoding {encoding!r}: give the right one with --encoding."
+        ) from None
+
+
+def _text(content: bytes, number: int) -> str | None:
+    if len(content) > LONGEST_LINE:
+        return None
+    try:
+        return content.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
+    except UnicodeDecodeError:
+        return None
+
+
+class NamesError(DataError):
+    """The first line makes no sense, and so no other does."""
+
+
+@final
+class RowReader:
+    """Reads lines as rows of some variables.
+
+    Parameters
+    ----------
+    label
+        A column that says what rows are called.
+    keys
+        Columns that say which series a row belongs to, and when it was.
+    on_absent
+        Is told the variables that the stream lacks, when that shows: their values are missing.
+    sep, decimal
+        What is between the fields of CSV, and before the decimals of a number. The first is recognised in
+        the line of names, and the second is a point, if nothing is said.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[Variable],
+        *,
+        label: str | None = None,
+        keys: Sequence[str] = (),
+        on_absent: Callable[[int, list[str]], None] = lambda number, names: None,
+        sep: str | None = None,
+        decimal: str | None = None,
+    ) -> None:
+        self._variables, self._label, self._keys = variables, label, keys
+        self._on_absent = on_absent
+        self._told: set[str] = set()  # of which variables it was told that they are absent
+        self._separators, self._decimal = SEPARATORS if sep is None else (sep,), decimal or "."
+        self._is_json: bool | None = None
+        self._separator = ","
+        self._names: list[str] = []  # in the first line
+        self._places: dict[str, int] = {}  # of the columns that matter
+
+    def row(self, line: Line) -> Row | None:
+        """Return the row of a line; None if it is empty or holds the names.
+
+        Raises
+        ------
+        DataError
+            The line is not a row; the message says why.
+        """
+        from spbn.tables.rows import number_of
+
+        if line.text is None:
+            raise DataError(
+                "it is too long, or not text in UTF-8: if it is in another encoding, say so, as in "
+                "--encoding cp1252"
+            )
+        text = line.text.strip()
+        if not text:
+            return None
+        if self._is_json is None:
+            self._is_json = text.startswith("{")
+            if not self._is_json:
+                self._read_names(line.number, line.text)
+                return None
+        if self._is_json:
+            found = _object(text)
+            self._tell(line.number, found)
+            return self._row(line.number, found, number_of)
+        try:
+            return self._row(line.number, self._record(line.text), self._value)
+        except DataError:
+            if not self._has_names(line.text):
+                raise
+            self._read_names(line.number, line.text)  # again, perhaps in another order
+            return None
+
+    def _read_names(self, number: int, text: str) -> None:
+        """Find out from the first line which field is which variable, or refuse the stream."""
+        variables = [variable.name for variable in self._variables]
+        candidates = {mark: [name.strip() for name in _fields(text, mark)] for mark in self._separators}
+        self._separator = max(candidates, key=lambda mark: len({*variables} & {*candidates[mark]}))
+        found = candidates[self._separator]
+        if not {*variables} & {*found}:
+            self._is_json = None
+            raise NamesError(
+                f"the first line must hold the names of the columns, or a JSON object: none of "
+                f"{quoted(variables)} is in {text!r:.80}."
+            )
+        repeated = sorted({name for name in found if found.count(name) > 1 and name in variables})
+        if repeated:
+            raise NamesError(f"the first line has {quoted(repeated)} more than once.")
+        if self._label is not None and self._label not in found:
+            raise NamesError(f"--label: the first line has no {self._label!r}. It has {quoted(found)}.")
+        lacking = [key for key in self._keys if key not in found]
+        if lacking:
+            raise NamesError(f"the first line has no {quoted(lacking)}, which the model needs.")
+        self._names = found
+        wanted = (*variables, *self._keys, self._label)
+        self._places = {name: found.index(name) for name in wanted if name is not None and name in found}
+        self._tell(number, found)
+
+    def _has_names(self, text: str) -> bool:
+        """Tell whether a line has the names of the columns, as where several tables follow each other."""
+        with suppress(DataError):
+            return sorted(name.strip() for name in _fields(text, self._separator)) == sorted(self._names)
+        return False
+
+    def _record(self, text: str) -> dict[str, str]:
+        """Return the fields of a line that matter."""
+        fields = text.split(self._separator) if '"' not in text else _fields(text, self._separator)
+        if len(fields) != len(self._names):
+            found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+            raise DataError(f"it has {found}, and the first line has {len(self._names)} names")
+        return {name: fields[place].strip() for name, place in self._places.items()}
+
+    def _row(self, number: int, found: Mapping[str, Any], read: Callable[[Variable, Any], float]) -> Row:
+        values = [read(variable, found.get(variable.name)) for variable in self._variables]
+        label = "" if self._label is None else str(found.get(self._label, ""))
+        lacking = [
+            key for key in self._keys if found.get(key) is None or (not self._is_json and not found[key])
+        ]
+        if lacking:
+            raise DataError(f"it has no {quoted(lacking)}")
+        return Row(values, number, label, tuple(str(found[key]) for key in self._keys))
+
+    def _value(self, variable: Variable, field: str | None) -> float:
+        """Read a field; None if the stream has none for a variable."""
+        from spbn.tables.rows import number_of
+
+        if field is None or (field not in variable.levels and field.lower() in MISSING):
+            return math.nan
+        if variable.levels:
+            return number_of(variable, field)
+        other = "," if self._decimal == "." else "."
+        written = field.replace(self._decimal, ".") if other not in field else ""
+        value: Any = None
+        if "_" not in written:  # which Python allows in numbers
+            with suppress(ValueError):
+                value = float(written)
+        if value is None:
+            has_other = _NUMBER.fullmatch(field.replace(other, ".", 1)) is not None
+            comma = "comma" if other == "," else "point"
+            remedy = f": if that is a decimal {comma}, use --decimal {other}" if has_other else ""
+            raise DataError(f"{variable.name!r} must be a number. Got {field!r:.60}{remedy}")
+        if math.isinf(value):
+            raise DataError(f"{variable.name!r} is infinite: leave the field empty if its value is unknown")
+        return number_of(variable, value)
+
+    def _tell(self, number: int, there: Mapping[str, Any] | Sequence[str]) -> None:
+        """Say which variables are absent, each once."""
+        new = [v.name for v in self._variables if v.name not in there and v.name not in self._told]
+        if new:
+            self._told.update(new)
+            self._on_absent(number, new)
+
+
+def _object(text: str) -> dict[str, Any]:
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        if isinstance(found, dict):
+            return found
+    raise DataError("it is not a JSON object")
+
+
+def _fields(text: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([text], delimiter=separator, skipinitialspace=True), [])
+    except csv.Error as error:  # a field that is too long, or an end of line within one
+        raise DataError(f"it cannot be read as CSV ({error})") from None

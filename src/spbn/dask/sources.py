@@ -18,8 +18,14 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.dask.client import Executor
 from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
-from spbn.tables.columns import how_to_drop
-from spbn.tables.levels import Categories, as_text, categories, is_categorical, require_categories
+from spbn.tables.columns import (
+    Categories,
+    as_text,
+    categories,
+    how_to_drop,
+    is_categorical,
+    require_categories,
+)
 
 
 class Coded(NamedTuple):

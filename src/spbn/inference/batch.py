@@ -22,8 +22,7 @@ from spbn.inference.problem import EvidenceRows, components
 from spbn.inference.query import log_constants
 from spbn.inference.smc import resample, sample_by_tempering
 from spbn.joint import Joint
-from spbn.tables.columns import named_by_text
-from spbn.tables.levels import values_like
+from spbn.tables.columns import named_by_text, values_like
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table, Variable
 

@@ -17,7 +17,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.errors import ArgumentError, quoted
 from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
-from spbn.tables.levels import as_text
+from spbn.tables.columns import as_text
 from spbn.tables.table import Table, Variable
 from spbn.transforms import YeoJohnson
 

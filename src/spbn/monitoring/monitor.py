@@ -37,7 +37,7 @@ from spbn.monitoring.reference import (
 )
 from spbn.network import Network
 from spbn.tables.reader import frame_index
-from spbn.tables.row_buffer import with_nulls
+from spbn.tables.rows import with_nulls
 from spbn.tables.rows import as_dict
 from spbn.tables.table import Table, Variable
 

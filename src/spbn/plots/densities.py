@@ -15,7 +15,7 @@ from spbn.errors import ArgumentError, quoted, require_plot_packages
 from spbn.inference.posterior import Posterior
 from spbn.network import BayesianNetwork
 from spbn.plots.pictures import FILL, INK, LINES, LONGEST_TITLE, new_axes, save_figure, short_title, shortened
-from spbn.tables.levels import as_text
+from spbn.tables.columns import as_text
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from spbn._base.arrays import IntArray, generator
 from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.sklearn.class_densities import STRUCTURES, Calibration, ClassDensities, informative, settings_for
-from spbn.tables.levels import is_categorical
+from spbn.tables.columns import is_categorical
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table
 

@@ -17,8 +17,7 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, whole
 from spbn.errors import ArgumentError, DataError, argument, in_python, quoted, setting
-from spbn.tables.columns import columns_of
-from spbn.tables.levels import as_text, is_series
+from spbn.tables.columns import as_text, columns_of, is_series
 from spbn.tables.splits import Split
 from spbn.tables.table import Table
 

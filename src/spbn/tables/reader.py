@@ -14,14 +14,20 @@ import numpy.typing as npt
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import either
 from spbn.errors import DataError, argument, quoted, setting
-from spbn.tables.columns import as_array, columns_of, how_to_drop, name_them, named, named_by_text, to_floats
-from spbn.tables.levels import (
+from spbn.tables.columns import (
     Categories,
+    as_array,
     categories,
     codes_among,
+    columns_of,
+    how_to_drop,
     is_categorical,
     is_series,
+    name_them,
+    named,
+    named_by_text,
     require_categories,
+    to_floats,
 )
 from spbn.tables.table import Table, Variable, require_variation
 

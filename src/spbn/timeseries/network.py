@@ -16,7 +16,7 @@ from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
 from spbn.network import BayesianNetwork, Network
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
-from spbn.tables.row_buffer import LagBuffer
+from spbn.tables.rows import LagBuffer
 from spbn.tables.table import Table, Variable
 from spbn.timeseries.forecast import Forecast, as_data, free_name, lagged_inputs, simulate
 

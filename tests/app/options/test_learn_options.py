@@ -20,7 +20,7 @@ from command_options import (
 )
 from learning_options import CASES, FRAME
 from spbn.cli.files import read_table
-from spbn.cli.resample import resample
+from spbn.cli.inputs import resample
 from spbn.report import render
 
 pytestmark = pytest.mark.usefixtures("tables")

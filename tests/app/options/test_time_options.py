@@ -15,7 +15,7 @@ from command_options import (
     option,
 )
 from learning_options import FRAME
-from spbn.cli.resample import resample
+from spbn.cli.inputs import resample
 from spbn.plots.timelines import save_forecast
 
 pytestmark = pytest.mark.usefixtures("tables")
