@@ -17,8 +17,7 @@ from spbn._deprecated import warn_deprecated
 from spbn.errors import ArgumentError, FitError, ModelFileError, setting
 from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import imputations, log_density_of_observed, predict
-from spbn.inference.posterior import Posterior
-from spbn.inference.query import Method, query
+from spbn.inference.query import Method, Posterior, query
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule

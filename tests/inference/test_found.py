@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.inference import smc
+from spbn.inference import particles
 
 ROWS = {"x": np.linspace(-1.0, 1.0, 40), "y": np.linspace(-1.0, 1.0, 40) ** 3}
 
@@ -138,15 +138,15 @@ def test_evidence_that_cannot_be_reached_is_given_up_early(monkeypatch):
     rows = {"x": x, "y": x + rng.normal(size=100)}
     network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")], "ckde"), rows)
     taken = []
-    step = smc._next_step
-    monkeypatch.setattr(smc, "_next_step", lambda *given: taken.append(1) or step(*given))
+    step = particles._next_step
+    monkeypatch.setattr(particles, "_next_step", lambda *given: taken.append(1) or step(*given))
     with pytest.raises(spbn.errors.ArgumentError, match="too far outside for any method"):
         network.query({"y": 2000.0}, n=50)
-    assert len(taken) == smc.PROBATION
+    assert len(taken) == particles.PROBATION
     taken.clear()
     with pytest.warns(UserWarning, match="far outside"):
         assert network.query({"y": 60.0}, n=100).method == "smc"
-    assert len(taken) > smc.PROBATION
+    assert len(taken) > particles.PROBATION
 
 
 def test_a_question_needs_a_draw():

@@ -9,7 +9,7 @@ from inference.test_exact import conditioned
 from spbn import BayesianNetwork, Structure
 from spbn.datasets import synthetic
 from spbn.errors import ArgumentError, DataError
-from spbn.inference.imputation import gibbs_sweeps
+from spbn.inference.batch import gibbs_sweeps
 from spbn.tables.reader import as_table
 
 

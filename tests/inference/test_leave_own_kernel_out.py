@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spbn
-from spbn.inference.imputation import without_themselves
+from spbn.inference.batch import without_themselves
 from spbn.nodes.base import agreeing
 from spbn.tables.reader import as_table
 

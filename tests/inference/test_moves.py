@@ -8,10 +8,9 @@ import pytest
 from scipy import stats
 
 import spbn
-from spbn.inference.importance import Target, TruncatedNormal, sample_by_weighting, terms
+from spbn.inference.particles import Target, TruncatedNormal, _Chain, sample_by_weighting, terms
 from spbn.inference.problem import read_evidence
 from spbn.inference.query import _cases
-from spbn.inference.smc import _Chain
 from spbn.nodes.base import Interval
 
 from strategies import nonlinear_frame

@@ -3,27 +3,36 @@
 The question is cut to what matters. Unknown nodes that are neither known about nor ancestors of what is
 known are drawn at the end. The others fall into groups that are independent given what is known; each is
 answered in the simplest way that works: exactly, by weighted forward samples, or by tempered sequential
-Monte Carlo.
+Monte Carlo. The answer, a `Posterior`, has draws of the unknown variables, and what can be read off them.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
-from typing import Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn._base.checks import choice
-from spbn.errors import ArgumentError, SpbnWarning, argument, quoted
-from spbn.inference import exact
-from spbn.inference.importance import Particles, Target, concatenate, draw_rest, sample_by_weighting
-from spbn.inference.posterior import Posterior
+from spbn._deprecated import renamed
+from spbn.errors import ArgumentError, SpbnWarning, argument, in_python, quoted
+from spbn.inference import exact, particles
+from spbn.inference.exact import NormalMixture
+from spbn.inference.particles import Particles, Target, sample_by_weighting
 from spbn.inference.problem import Evidence, EvidenceRows, components, read_evidence
-from spbn.inference.smc import resample, sample_by_tempering
 from spbn.joint import Joint
+from spbn.nodes.base import Interval
+from spbn.tables.table import Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
 
 Method = Literal["auto", "exact", "weighting", "smc"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -32,6 +41,267 @@ ENOUGH = 0.5  # of the draws, which weighting must be worth
 WORTH_MORE, MARGIN = 0.04, 1.2
 FAR_BELOW = 30.0  # nats below what is usual of a node
 FEWEST, FEWEST_SHARE = 50, 0.1  # independent draws that a posterior should be worth, at least one of these
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """The distribution of the unknown variables, given what is known.
+
+    Attributes
+    ----------
+    evidence, do
+        What was asked.
+    variables
+        The unknown variables: those without a value, among them those with an interval.
+    method
+        How it was computed: "exact", "forward" (plain samples, which the evidence does not affect),
+        "weighting" (weighted forward samples), "smc" (tempered sequential Monte Carlo), or several of these
+        if the question was split into parts.
+    effective_size
+        How many independent draws the draws are worth.
+    log_evidence, log_evidence_error
+        The logarithm of the density or probability of the evidence, and its standard error.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(200, seed=0)
+    >>> network = spbn.learn(data, model="gbn")
+    >>> posterior = network.query({"C": 10.0})
+    >>> print(posterior.method, round(posterior.mean()["D"], 1))
+    exact 17.9
+    """
+
+    evidence: Mapping[str, object]
+    do: Mapping[str, object]
+    variables: tuple[Variable, ...]
+    method: str
+    effective_size: float
+    log_evidence: float
+    log_evidence_error: float
+    _cases: EvidenceRows = field(repr=False)
+    _values: FloatArray = field(repr=False)  # nodes × draws, in the units of the densities
+    _weights: FloatArray = field(repr=False)  # of the draws
+    _exact: NormalMixture | None = field(repr=False)
+
+    @cached_property
+    def draws(self) -> pd.DataFrame:
+        """The draws of all unknown variables, in the units of the data."""
+        import pandas as pd
+
+        columns = {v.name: self._in_data_units(v) for v in self.variables}
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self._weights)))
+
+    @property
+    def network(self) -> Joint:
+        """The network that was asked."""
+        return self._cases.network
+
+    @cached_property
+    def prior(self) -> pd.DataFrame:
+        """As many draws of all variables as nothing is known of, but the inputs."""
+        n, cases = len(self._weights), self._cases
+        inputs = {
+            v.name: self.network.as_data(v, np.repeat(cases.known[0, cases.place[v.name]], n))
+            for v in self.network.variables
+            if v.name in self.network.inputs
+        }
+        return self.network.sample(n, given=inputs or None, seed=0)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights of the draws, which sum to one."""
+        return self._weights
+
+    def mean(self) -> pd.Series[float]:
+        """Return the mean of every continuous variable."""
+        return self._each(self._mean)
+
+    def std(self) -> pd.Series[float]:
+        """Return the standard deviation of every continuous variable."""
+        return self._each(lambda v: math.sqrt(self._variance(v)))
+
+    def cov(self) -> pd.DataFrame:
+        """Return the covariance matrix of the continuous variables."""
+        import pandas as pd
+
+        names = [v.name for v in self._continuous]
+        if not names:
+            return pd.DataFrame()
+        mixture = self._exact
+        if mixture is not None and self.network.margins is None and all(map(self._solved, self._continuous)):
+            places = [mixture.nodes.index(self._cases.place[name]) for name in names]
+            matrix = mixture.covariance[np.ix_(places, places)]
+        else:
+            matrix = np.atleast_2d(
+                np.cov(self.draws[names].to_numpy(dtype=float).T, aweights=self._weights, ddof=0)
+            )
+        return pd.DataFrame(matrix, index=names, columns=names)
+
+    def median(self) -> pd.Series[float]:
+        """Return the median of every continuous variable."""
+        return self.quantile([0.5])[0.5]
+
+    def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
+        """Return quantiles of every continuous variable: a row for each, a column for each of `q`."""
+        import pandas as pd
+
+        wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
+        if wanted.ndim != 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+            raise ArgumentError(f"quantiles are for shares between 0 and 1. Got {q!r}.")
+        rows = {v.name: self._quantile(v, wanted) for v in self._continuous}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=wanted.tolist())
+
+    @renamed(share="level")
+    def interval(self, level: float = 0.9) -> pd.DataFrame:
+        """Return the interval with probability `level` for every continuous variable, with equal tails."""
+        if not 0.0 < level < 1.0:
+            raise ArgumentError(f"{argument('level')} must be between 0 and 1. Got {level!r}.")
+        tail = 0.5 * (1.0 - level)
+        return self.quantile([tail, 1.0 - tail]).set_axis(["low", "high"], axis=1)
+
+    def probabilities(self, variable: str) -> pd.Series[float]:
+        """Return the probability of every level of a discrete variable."""
+        import pandas as pd
+
+        found, place = self._named(variable), self._cases.place[variable]
+        if not found.is_discrete:
+            raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
+        mixture = self._solved(found)
+        if mixture is not None:
+            shares = mixture.shares(place, len(found.levels))
+        else:
+            codes = self._values[place].astype(np.int64)
+            sums = np.bincount(codes, weights=self._weights, minlength=len(found.levels))
+            shares = sums / sums.sum()
+        return pd.Series(shares, index=pd.Index(found.levels, name=variable), name="probability")
+
+    def probability(self, event: Mapping[str, object] | Callable[[pd.DataFrame], Any]) -> float:
+        """Return the probability of an event.
+
+        Parameters
+        ----------
+        event
+            A dict like evidence: intervals and levels that all have to hold. Or a function that takes the
+            frame of draws and says for which of them the event is true.
+        """
+        if callable(event):
+            happened = np.asarray(event(self.draws), dtype=bool)
+            if happened.shape != self._weights.shape:
+                raise ArgumentError(
+                    f"an event must be true or false for each of the {len(self._weights)} draws."
+                )
+            return float(self._weights[happened].sum())
+        known = read_evidence(self.network, event, in_python("the event", elsewhere=argument("event")))
+        for name in {**known.points, **known.regions}:
+            self._named(name)
+        exact = self._exact_probability(known.points, known.regions)
+        if exact is not None:
+            return exact
+        happened = np.ones(len(self._weights), dtype=bool)
+        for name, region in known.regions.items():
+            happened &= region.contains(self._values[self._cases.place[name]])
+        for name, value in known.points.items():
+            happened &= self._values[self._cases.place[name]] == value
+        return float(self._weights[happened].sum())
+
+    def is_exact(self, variable: str) -> bool:
+        """Tell whether the distribution of a variable was computed, and not only drawn from."""
+        return self._solved(self._named(variable)) is not None
+
+    def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
+        """Draw n rows of the unknown variables."""
+        require_count(n)
+        rows = generator(seed).choice(len(self._weights), size=n, p=self._weights)
+        return self.draws.iloc[rows].reset_index(drop=True)
+
+    def plot(self, variables: Sequence[str] | None = None) -> Figure:
+        """Draw every variable before and after what is known; see `spbn.plots.plot_posterior`."""
+        figure: Figure = display.plot(self, variables)
+        return figure
+
+    def _repr_html_(self) -> str:
+        """Show what is likely in a notebook."""
+        return display.html(self)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.evidence.items())
+        return (
+            f"Posterior of {quoted(v.name for v in self.variables)} given {given or 'nothing'} "
+            f"({self.method}, effective size {self.effective_size:.0f})"
+        )
+
+    @property
+    def _continuous(self) -> list[Variable]:
+        return [variable for variable in self.variables if not variable.is_discrete]
+
+    def _solved(self, variable: Variable) -> NormalMixture | None:
+        """Return the exact answer if it has the variable."""
+        place, mixture = self._cases.place[variable.name], self._exact
+        return mixture if mixture is not None and place in (*mixture.nodes, *mixture.levels) else None
+
+    def _named(self, name: str) -> Variable:
+        for variable in self.variables:
+            if variable.name == name:
+                return variable
+        raise ArgumentError(
+            f"{name!r} is not unknown here. Unknown are {quoted(v.name for v in self.variables)}."
+        )
+
+    def _each(self, value: Callable[[Variable], float]) -> pd.Series[float]:
+        import pandas as pd
+
+        return pd.Series({v.name: value(v) for v in self._continuous}, dtype=float)
+
+    def _mean(self, variable: Variable) -> float:
+        values, weights = self._points(variable)
+        return float(weights @ values)
+
+    def _variance(self, variable: Variable) -> float:
+        """Return the variance about the mean: squares of large values would leave nothing of a small one."""
+        values, weights = self._points(variable)
+        within, mixture = 0.0, self._solved(variable)
+        if mixture is not None and self.network.margins is None:
+            k = mixture.nodes.index(self._cases.place[variable.name])
+            within = float(weights @ mixture.covariances[:, k, k])
+        return max(within + float(weights @ (values - self._mean(variable)) ** 2), 0.0)
+
+    def _points(self, variable: Variable) -> tuple[FloatArray, FloatArray]:
+        """Return values in the units of the data, and weights that give means of them.
+
+        They are draws, or where the answer is exact as few points as will do.
+        """
+        mixture = self._solved(variable)
+        if mixture is None:
+            return np.asarray(self._in_data_units(variable), dtype=float), self._weights
+        units = None if self.network.margins is None else partial(self.network.in_data_units, variable.name)
+        return mixture.points(self._cases.place[variable.name], units)
+
+    def _quantile(self, variable: Variable, q: FloatArray) -> FloatArray:
+        mixture = self._solved(variable)
+        if mixture is not None:
+            found = mixture.quantile(self._cases.place[variable.name], q)
+            return self.network.in_data_units(variable.name, found)
+        values, weights = self._points(variable)
+        return np.quantile(values, q, weights=weights, method="inverted_cdf")
+
+    def _exact_probability(self, points: Mapping[str, float], regions: Mapping[str, Any]) -> float | None:
+        """Return the probability of one variable's interval or levels, where the distribution is exact."""
+        if len(points) + len(regions) != 1:
+            return None
+        ((name, what),) = {**points, **regions}.items()
+        variable = self._named(name)
+        if variable.is_discrete:
+            places = [int(what)] if name in points else list(what.places)
+            return float(self.probabilities(name).to_numpy()[places].sum())
+        mixture = self._solved(variable)
+        if mixture is None or not isinstance(what, Interval):
+            return None
+        low, high = mixture.cdf(self._cases.place[name], np.array([what.low, what.high]))
+        return float(high - low)
+
+    def _in_data_units(self, variable: Variable) -> Any:
+        return self.network.as_data(variable, self._values[self._cases.place[variable.name]])
 
 
 def query(
@@ -91,7 +361,7 @@ def answer(
         methods = {"exact": None, **methods}
     if not np.isfinite(log_evidence):
         raise ArgumentError(_impossible(evidence))
-    draw_rest(cases, values[:, None], rng)
+    particles.draw_rest(cases, values[:, None], rng)
     if found:
         _warn_of_few_draws(effective, n)
     _warn_of_far_values(cases, values)
@@ -122,10 +392,12 @@ def _sample(part: Target, n: int, rng: np.random.Generator, method: str) -> Part
     if method == "weighting" or (method != "smc" and worth >= ENOUGH):
         return found
     if method != "smc" and worth >= WORTH_MORE:
-        return concatenate(found, sample_by_weighting(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng))
+        return particles.concatenate(
+            found, sample_by_weighting(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng)
+        )
     begun = part.with_references(found.states)
     start = sample_by_weighting(begun, n, rng) if begun.references else found
-    return sample_by_tempering(begun, start.states, rng, share=ENOUGH)
+    return particles.sample_by_tempering(begun, start.states, rng, share=ENOUGH)
 
 
 def _combine(
@@ -143,7 +415,7 @@ def _combine(
         return values, weights / weights.sum()
     values = np.repeat(cases.known.T, n, axis=1)
     for group, part in found.items():
-        values[list(group)] = part.states[list(group), 0][:, resample(part.log_weights, n, rng)[0]]
+        values[list(group)] = part.states[list(group), 0][:, particles.resample(part.log_weights, n, rng)[0]]
     return values, np.full(n, 1.0 / n)
 
 

@@ -21,8 +21,7 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import DataError, SpbnError, in_python, quoted, setting
-from spbn.inference.batch import impute_table
-from spbn.inference.imputation import gibbs_sweeps, without_themselves
+from spbn.inference.batch import gibbs_sweeps, impute_table, without_themselves
 from spbn.network import BayesianNetwork
 from spbn.numerics.gaussian import normal_of
 from spbn.structure import Structure

@@ -27,14 +27,7 @@ from spbn.diagnostics.rows import Reason
 from spbn.errors import ArgumentError, DataError, ModelFileError, SpbnError, SpbnWarning, setting
 from spbn.monitoring.attribution import WINDOW, Drift, explain_drift, explain_row
 from spbn.monitoring.drift import BINS, DriftTest
-from spbn.monitoring.reference import (
-    CANDIDATES,
-    MIN_ROWS,
-    Reference,
-    ReferenceScorer,
-    Tail,
-    score_reference,
-)
+from spbn.monitoring.reference import CANDIDATES, MIN_ROWS, Reference, ReferenceScorer, Tail, score_reference
 from spbn.network import Network
 from spbn.tables.reader import frame_index
 from spbn.tables.rows import with_nulls

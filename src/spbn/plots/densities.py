@@ -12,7 +12,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import ArgumentError, quoted, require_plot_packages
-from spbn.inference.posterior import Posterior
+from spbn.inference.query import Posterior
 from spbn.network import BayesianNetwork
 from spbn.plots.pictures import FILL, INK, LINES, LONGEST_TITLE, new_axes, save_figure, short_title, shortened
 from spbn.tables.columns import as_text

@@ -16,7 +16,7 @@ from spbn._base.arrays import FloatArray
 from spbn.diagnostics.rows import Reason, UnusualRows
 from spbn.errors import can_place_graphs
 from spbn.graphs.dag import Arc
-from spbn.inference.posterior import Posterior
+from spbn.inference.query import Posterior
 from spbn.learning.comparison import Comparison
 from spbn.learning.stability import Confidence
 from spbn.monitoring.monitor import AlarmFrame, Monitor
