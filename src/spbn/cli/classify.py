@@ -94,7 +94,12 @@ def classify(
     _require_target(data, target, lesson.drop)
     frame = training_frame(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
     features, classes = frame.drop(columns=target), _classes(frame[target])
-    _require_classes(data, target, classes)
+    different = len(set(classes.tolist()))
+    if different > MOST_CLASSES * len(classes):  # measurements, dates, or names of the rows
+        raise DataError(
+            f"{data}: column {target!r} has {different} different values in {len(classes)} rows, so these "
+            f"are not classes. Choose another --target; for numbers, use spbn learn and spbn predict."
+        )
     if features.shape[1] == 0:
         raise DataError(f"{data} has no column besides {target!r} to predict it from.")
     settings = lesson.settings(list(map(str, features.columns)))
@@ -108,7 +113,12 @@ def classify(
         with busy("learning"):
             classifier.fit(features, classes)
         found = predicted(classifier, *_test_rows(new, features, target, lesson.discrete, missing))
-        _note_unknown(found)
+        if found.truth is not None and not found.known.all():
+            names = sorted({str(name) for name in found.truth[~found.known]})
+            note(
+                f"{(~found.known).sum()} rows have a class that no training row has ({quoted(names)}): they "
+                f"are predicted, but not assessed."
+            )
         how = f"Rows of {new.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
     answer.give(lambda: _predictions_document(found), lambda: _show_predictions(found))
     answer.write_rows("out", out, found.frame, "predictions")
@@ -165,16 +175,6 @@ def cross_validated(
     return Predictions(names, probabilities, pd.concat(explanations).loc[features.index], classes)
 
 
-def _note_unknown(found: Predictions) -> None:
-    """Mention rows whose classes do not occur in training."""
-    if found.truth is not None and not found.known.all():
-        names = sorted({str(name) for name in found.truth[~found.known]})
-        note(
-            f"{(~found.known).sum()} rows have a class that no training row has ({quoted(names)}): they "
-            f"are predicted, but not assessed."
-        )
-
-
 def _require_target(source: Source, target: str, drop: list[str]) -> None:
     """Refuse a target that is not there: reading its column as classes would name another option."""
     from spbn.cli.files import column_names
@@ -182,16 +182,6 @@ def _require_target(source: Source, target: str, drop: list[str]) -> None:
     names = [name for name in column_names(source) if name not in drop]
     if target not in names:
         raise DataError(f"{source} has no column {target!r} to use. Its columns are {quoted(names)}.")
-
-
-def _require_classes(source: Source, target: str, classes: npt.NDArray[Any]) -> None:
-    """Refuse a column whose values hardly ever occur twice: measurements, dates, or names of the rows."""
-    different = len(set(classes.tolist()))
-    if different > MOST_CLASSES * len(classes):
-        raise DataError(
-            f"{source}: column {target!r} has {different} different values in {len(classes)} rows, so these "
-            f"are not classes. Choose another --target; for numbers, use spbn learn and spbn predict."
-        )
 
 
 def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:

@@ -71,7 +71,7 @@ def require_targets(
 def require_picture(path: Path | None) -> None:
     """Refuse a file that no picture can be drawn into, or all if the packages for that are not there."""
     if path is not None:
-        from spbn.plots.graphs import require_picture_name
+        from spbn.plots.pictures import require_picture_name
 
         require_picture_name(path)
         require_plot_packages()

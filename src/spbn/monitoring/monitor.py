@@ -30,8 +30,7 @@ from spbn.monitoring.drift import BINS, DriftTest
 from spbn.monitoring.reference import CANDIDATES, MIN_ROWS, Reference, ReferenceScorer, Tail, score_reference
 from spbn.network import Network
 from spbn.tables.reader import frame_index
-from spbn.tables.rows import with_nulls
-from spbn.tables.rows import as_dict
+from spbn.tables.rows import as_dict, with_nulls
 from spbn.tables.table import Table, Variable
 
 ALARM, DRIFT = 0.001, 1e-5

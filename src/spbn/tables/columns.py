@@ -1,14 +1,17 @@
-"""Columns of categories: which levels they have, and their rows as positions among these.
+"""Columns of frames, dicts and arrays: by name, as numbers, and as categories.
 
-Levels are text. A truth value is "False" or "True", and a number is written as short as possible, so
-that 1 and 1.0 are the same level, whatever kind of column it comes from.
+Levels of categories are text. A truth value is "False" or "True", and a number is written as short as
+possible, so that 1 and 1.0 are the same level, whatever kind of column it comes from.
 """
 
 from __future__ import annotations
 
+import datetime
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -20,16 +23,10 @@ from spbn.errors import DataError, in_python, quoted, setting
 if TYPE_CHECKING:
     import narwhals as nw
     import pandas as pd
-import datetime
-from collections import Counter
-from collections.abc import Mapping
-from numbers import Real
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import narwhals as nw
-
-
+# What columns hold that do not hold numbers; the keys are numpy's.
+DATES, LENGTHS = "dates or times", "lengths of time"
+KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
 #: Text columns with more levels, or with more than this share of the rows, look like names of the rows.
 MOST_LEVELS, LARGEST_SHARE = 50, 0.2
 WHOLE = 2.0**53  # greater numbers have no digits after the point
@@ -86,29 +83,28 @@ def categories(values: Any) -> Categories:
 
     Levels are in the order of a categorical column; otherwise numbers ascend and text is sorted.
     """
-    if is_series(values) and _has_categories(values):
+    import pandas as pd
+
+    levels: list[str] | None = None
+    array = values.to_numpy() if is_series(values) else values
+    if is_series(values):
+        import narwhals as nw
         import narwhals.stable.v1 as stable
 
-        native = stable.from_native(values.to_native(), series_only=True)
-        levels = [as_text(level) for level in native.cat.get_categories().to_list()]
-        places, distinct = _factorised(np.array(values.to_list(), dtype=object))
-        order = {level: place for place, level in enumerate(levels)}
-        return _relabelled([as_text(value) for value in distinct], places, order, tuple(levels))
-    array = values.to_numpy() if is_series(values) else values
-    places, distinct = _factorised(array)
+        if values.dtype in (nw.Categorical, nw.Enum):  # which have levels of their own
+            native = stable.from_native(values.to_native(), series_only=True)
+            levels = [as_text(level) for level in native.cat.get_categories().to_list()]
+            array = np.array(values.to_list(), dtype=object)
+    places, found = pd.factorize(np.asarray(array), use_na_sentinel=True)
+    distinct: list[Any] = list(found)
     texts = [as_text(value) for value in distinct]
-    is_text = any(isinstance(value, str) for value in distinct)
-    key: Callable[[int], Any] = (lambda i: texts[i]) if is_text else (lambda i: distinct[i])
-    levels = list(dict.fromkeys(texts[i] for i in sorted(range(len(texts)), key=key)))
+    is_plain_text = levels is None and any(isinstance(value, str) for value in distinct)
+    if levels is None:
+        keys = texts if is_plain_text else distinct
+        levels = list(dict.fromkeys(texts[i] for i in sorted(range(len(texts)), key=keys.__getitem__)))
     order = {level: place for place, level in enumerate(levels)}
-    return _relabelled(texts, places, order, tuple(levels), is_plain_text=is_text)
-
-
-def _has_categories(values: nw.Series[Any]) -> bool:
-    """Tell whether a column has an order of levels of its own."""
-    import narwhals as nw
-
-    return values.dtype in (nw.Categorical, nw.Enum)
+    moved = np.array([order[text] for text in texts] + [-1], dtype=np.int64)
+    return Categories(tuple(levels), moved[places], is_plain_text)
 
 
 def codes_among(name: str, found: Categories, levels: Sequence[str]) -> FloatArray:
@@ -207,26 +203,6 @@ def _as_number(level: str) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _relabelled(
-    texts: Sequence[str],
-    places: IntArray,
-    order: dict[str, int],
-    levels: tuple[str, ...],
-    *,
-    is_plain_text: bool = False,
-) -> Categories:
-    moved = np.array([order[text] for text in texts] + [-1], dtype=np.int64)
-    return Categories(levels, moved[places], is_plain_text)
-
-
-def _factorised(array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
-    """Return the place of every value among the distinct ones, -1 for missing ones, and these."""
-    import pandas as pd
-
-    places, distinct = pd.factorize(np.asarray(array), use_na_sentinel=True)
-    return places.astype(np.int64), list(distinct)
-
-
 def as_text(value: Any) -> str:
     """Write a value as a level."""
     if isinstance(value, bytes):
@@ -245,15 +221,6 @@ def _holds_only(array: npt.NDArray[Any], kinds: tuple[type, ...]) -> bool:
 
     there = array[~pd.isna(array)]
     return len(there) > 0 and all(isinstance(value, kinds) for value in there)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Columns of frames, dicts and arrays, by name, and as numbers.
-
-
-# What columns hold that do not hold numbers; the keys are numpy's.
-DATES, LENGTHS = "dates or times", "lengths of time"
-KINDS = {"M": DATES, "m": LENGTHS, "U": "text", "S": "text"}
 
 
 def name_them(found: Iterable[str], names: Sequence[str]) -> str:
@@ -308,22 +275,14 @@ def named_by_text(data: Any) -> Any:
             )
         return {str(place): column for place, column in enumerate(data.T)}
     if isinstance(data, Mapping):
-        return _renamed(data)
+        names = [_as_text(name) for name in data]
+        _require_names(names)  # before 0 and "0" become one
+        return dict(zip(names, data.values(), strict=True))
     import narwhals as nw
 
-    if nw.dependencies.is_pandas_dataframe(data) and not _all_texts(data.columns):
+    if nw.dependencies.is_pandas_dataframe(data) and not all(isinstance(name, str) for name in data.columns):
         return data.set_axis([_as_text(name) for name in data.columns], axis=1)
     return data
-
-
-def _renamed(data: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    names = [_as_text(name) for name in data]
-    _require_names(names)  # before 0 and "0" become one
-    return dict(zip(names, data.values(), strict=True))
-
-
-def _all_texts(names: Iterable[Any]) -> bool:
-    return all(isinstance(name, str) for name in names)
 
 
 def _as_text(name: Any) -> Any:
@@ -346,6 +305,7 @@ def _require_names(names: list[Any]) -> None:
 
 def to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
     """Return a column, a Series or an array, as numbers; refuse one that holds something else."""
+    objects = None
     if is_series(values):
         import narwhals as nw
 
@@ -353,15 +313,16 @@ def to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
             return values.cast(nw.Float64).to_numpy().astype(np.float64)
         if values.is_null().all():  # of whatever kind: nothing says so
             return np.full(len(values), np.nan)
-        numbers = _numbers(values.to_numpy()) if values.dtype == nw.Object else None
-        kind = _kind_of_series(values) if numbers is None else ""
-    else:
-        if values.dtype.kind in "biuf":
-            return values.astype(np.float64)
-        numbers = _numbers(values) if values.dtype == object else None
-        kind = _kind_of_array(values) if numbers is None else ""
+        if values.dtype == nw.Object:
+            objects = values.to_numpy()
+    elif values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    elif values.dtype == object:
+        objects = values
+    numbers = None if objects is None else _numbers(objects)
     if numbers is not None:
         return numbers
+    kind = _kind_of_series(values) if is_series(values) else _kind_of_array(values)
     remedy = f", or {how_to_drop([name])}" if can_drop else ""
     raise DataError(f"column {name!r} holds {kind}, not numbers: convert it{remedy}.")
 

@@ -77,24 +77,18 @@ def lag_name(name: str, lag: int) -> str:
     return name if lag == 0 else f"{name}[t-{lag}]"
 
 
-def lagged_names(names: Sequence[str], lags: Sequence[int]) -> tuple[str, ...]:
-    """Return the names of columns at several lags, lag after lag, and refuse those that are there already."""
-    made = tuple(lag_name(name, lag) for lag in lags for name in names)
-    taken = [name for lag in lags if lag for name in (lag_name(n, lag) for n in names) if name in names]
-    if taken:
-        raise DataError(f"a column is called {taken[0]!r}, which is what a lagged one is called: rename it.")
-    return made
-
-
 def lagged_table(table: Table, windows: IntArray, lags: Sequence[int]) -> Table:
-    """Return a table whose columns are those of another at several lags.
+    """Return a table whose columns are those of another at several lags, lag after lag.
 
     Parameters
     ----------
     windows
         Rows × lags: which row of the table is meant.
     """
-    names = lagged_names(table.names, lags)
+    names = {lag: [lag_name(name, lag) for name in table.names] for lag in lags}
+    taken = [name for lag in lags if lag for name in names[lag] if name in table.names]
+    if taken:
+        raise DataError(f"a column is called {taken[0]!r}, which is what a lagged one is called: rename it.")
     columns = np.concatenate([table.columns[:, rows] for rows in windows.T])
     levels = {
         lag_name(name, lag): found
@@ -102,7 +96,7 @@ def lagged_table(table: Table, windows: IntArray, lags: Sequence[int]) -> Table:
         for name, found in table.levels.items()
         if name in table.names
     }
-    return Table(names, np.ascontiguousarray(columns), levels)
+    return Table(tuple(name for lag in lags for name in names[lag]), np.ascontiguousarray(columns), levels)
 
 
 def runs_of(data: Any, *, series: str | None, time: str | None, step: float | None = None) -> Runs:

@@ -5,7 +5,7 @@ Everything else in the package works on a `Table`: whatever the user passed has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -43,8 +43,6 @@ TableLike: TypeAlias = "IntoDataFrame | Mapping[str, npt.ArrayLike] | npt.NDArra
 RowsLike: TypeAlias = "TableLike | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 #: What users may choose for rows with missing values: refuse the table, or leave them out.
 Missing = Literal["error", "drop"]
-#: Numbers, and the levels that they are positions of; None if they are just numbers.
-Column = tuple[FloatArray, tuple[str, ...] | None]
 
 
 def as_table(
@@ -113,11 +111,9 @@ def as_table(
                     f"the data has none of the columns {quoted(names)}.{name_them(columns, names)}"
                 )
         can_drop = training or missing in ("error", "drop")
-        if training or levels == "infer":
-            table = _inferred(columns, there, discrete, continuous, can_drop=can_drop)
-        else:
-            known = {v.name: v.levels for v in variables or () if v.levels}
-            table = _of_levels(columns, there, known, can_drop=can_drop)
+        known = {v.name: v.levels for v in variables or () if v.levels}
+        infers = training or levels == "infer"
+        table = _stacked(columns, there, None if infers else known, discrete, continuous, can_drop=can_drop)
         if missing == "keep" and not training:
             if np.isinf(table.columns).any():
                 raise DataError(
@@ -135,55 +131,27 @@ def as_table(
     return table
 
 
-def _inferred(
+def _stacked(
     columns: Mapping[str, Any],
     names: Sequence[str] | None,
+    known: Mapping[str, tuple[str, ...]] | None,
     discrete: Sequence[str],
     continuous: Sequence[str],
     *,
     can_drop: bool,
 ) -> Table:
-    """Read columns which tell whether they are discrete, unless that is said."""
+    """Return the named columns, or all.
+
+    Those of which the levels are known are discrete, and all others hold numbers. If `known` is None, columns
+    tell what they are, unless that is said.
+    """
     chosen = [discrete] if isinstance(discrete, str) else list(discrete)
     unknown = [name for name in chosen if name not in columns]
-    if unknown and columns:
+    if known is None and unknown and columns:
         raise DataError(
             f"{argument('discrete')} names unknown columns: {quoted(unknown)}. "
             f"The data has {quoted(columns)}."
         )
-
-    def read(name: str, values: Any) -> Column:
-        if name in continuous or (name not in chosen and not is_categorical(values)):
-            return to_floats(name, values, can_drop=can_drop), None
-        found = categories(values)
-        if name not in chosen:
-            require_categories(name, found)
-        return found.codes, found.levels
-
-    return _stacked(columns, names, read)
-
-
-def _of_levels(
-    columns: Mapping[str, Any],
-    names: Sequence[str] | None,
-    levels: Mapping[str, tuple[str, ...]],
-    *,
-    can_drop: bool,
-) -> Table:
-    """Read columns of which the levels of the discrete ones are known; all others hold numbers."""
-
-    def read(name: str, values: Any) -> Column:
-        if name not in levels:
-            return to_floats(name, values, can_drop=can_drop), None
-        return codes_among(name, categories(values), levels[name]), levels[name]
-
-    return _stacked(columns, names, read)
-
-
-def _stacked(
-    columns: Mapping[str, Any], names: Sequence[str] | None, read: Callable[[str, Any], Column]
-) -> Table:
-    """Return the named columns, or all."""
     if not columns or (names is not None and not names):
         raise DataError("the data has no columns." if not columns else "no columns are named.")
     if names is not None:
@@ -194,13 +162,21 @@ def _stacked(
                 f"{name_them(columns, names)}"
             )
         columns = {name: columns[name] for name in names}
-    found = {
-        name: read(name, values if is_series(values) else as_array(name, values))
-        for name, values in columns.items()
-    }
-    require_equal_lengths({name: len(column) for name, (column, _) in found.items()})
-    levels = {name: levels for name, (_, levels) in found.items() if levels is not None}
-    return Table(tuple(found), np.ascontiguousarray(np.stack([c for c, _ in found.values()])), levels)
+    found: dict[str, FloatArray] = {}
+    levels: dict[str, tuple[str, ...]] = {}
+    for name, column in columns.items():
+        values = column if is_series(column) else as_array(name, column)
+        if known is not None and name in known:
+            found[name], levels[name] = codes_among(name, categories(values), known[name]), known[name]
+        elif known is None and name not in continuous and (name in chosen or is_categorical(values)):
+            read = categories(values)
+            if name not in chosen:
+                require_categories(name, read)
+            found[name], levels[name] = read.codes, read.levels
+        else:
+            found[name] = to_floats(name, values, can_drop=can_drop)
+    require_equal_lengths({name: len(column) for name, column in found.items()})
+    return Table(tuple(found), np.ascontiguousarray(np.stack(list(found.values()))), levels)
 
 
 def require_equal_lengths(lengths: dict[str, int]) -> None:

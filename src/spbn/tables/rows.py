@@ -1,4 +1,7 @@
-"""Rows as they come in production: dicts and arrays, one by one or in batches, read without data frames."""
+"""Rows as they come in production, one by one or in batches, with as many before them as they depend on.
+
+Dicts and arrays are read without data frames.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from numbers import Real
-from typing import Any, Literal, Protocol, Self, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn.errors import DataError, quoted
 from spbn.tables.columns import as_text, columns_of, level_of
-from spbn.tables.lags import is_dated, read_times, runs_of
+from spbn.tables.lags import GAP, is_dated, read_times, runs_of
 from spbn.tables.reader import as_table, missing_message, require_equal_lengths
 from spbn.tables.table import Table, Variable
 
@@ -21,6 +24,8 @@ HOLES = (
     "complete the rows, or score them by what is there: network.logpdf(rows, missing='integrate') of a "
     "BayesianNetwork"
 )
+MOST_SERIES = 10_000  # whose last rows are remembered
+LATE = 0.5  # steps that must lie between rows
 
 
 @final
@@ -71,7 +76,13 @@ class RowParser:
         elif isinstance(rows, np.ndarray):
             return self.columns({name: np.atleast_1d(rows[name]) for name in rows.dtype.names or ()})
         elif isinstance(rows, list | tuple):
-            found = self._array(rows)
+            try:
+                found = np.asarray(rows)
+            except ValueError:  # not all of the same length
+                raise DataError(
+                    f"a list must hold dicts, or rows of {len(self._names)} numbers each."
+                ) from None
+            found = columns_of_array(found, self._variables)
         else:
             return as_table(rows, variables=self._variables, min_rows=0).columns
         if not self._keeps:
@@ -110,14 +121,6 @@ class RowParser:
                     raise
                 raise DataError(f"row {place + 1}, counted from 1: {error}") from None
         return np.ascontiguousarray(out.T)
-
-    def _array(self, rows: Sequence[Any]) -> FloatArray:
-        try:
-            return columns_of_array(np.asarray(rows), self._variables)
-        except ValueError as error:  # not all of the same length
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"a list must hold dicts, or rows of {len(self._names)} numbers each.") from None
 
     def _stacked(self, data: Mapping[Any, Any]) -> FloatArray:
         self._require_names(data)
@@ -207,39 +210,8 @@ def are_dicts(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows)
 
 
-# ----------------------------------------------------------------------------------------------------
-# New rows as they come: read one by one or in batches, with as many rows before them as they depend on.
-
-
-MOST_SERIES = 10_000  # whose last rows are remembered
-GAP = 1.5  # steps of time after which a series begins again
-LATE = 0.5  # steps that must lie between rows
-
-
-class RowBuffer(Protocol):
-    """Reads new rows, and remembers of them what it takes to read the next."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Columns besides the variables that rows must have: those of the series and of the time."""
-
-    def history(self, data: Any) -> Any:
-        """Return the rows of a whole table that can be scored; they are not remembered."""
-
-    def table(self, rows: Any) -> Table:
-        """Return new rows, in which NaN is missing, together with all that they depend on."""
-
-    def append(self, columns: FloatArray, keys: Mapping[str, Any]) -> Table:
-        """Do what `table` does with variables × rows and the columns of the `keys`."""
-
-    def copy(self) -> Self:
-        """Return a copy, to try rows on."""
-
-    def to_record(self) -> list[Any] | None:
-        """Describe what is remembered in plain data."""
-
-    def restore(self, record: Any) -> None:
-        """Read what `to_record` wrote; anything else is a ValueError."""
+#: Reads new rows, and remembers of them what it takes to read the next.
+RowBuffer: TypeAlias = "IndependentRows | LagBuffer"
 
 
 @final
@@ -389,9 +361,7 @@ class LagBuffer:
             raise DataError(f"rows must be dicts or a data frame, with {' and '.join(map(repr, self.keys))}.")
         if isinstance(rows, Mapping):
             columns: dict[str, Any] = {
-                key: value if hasattr(value, "__len__") and not isinstance(value, str) else [value]
-                for key, value in rows.items()
-                if key in self.keys
+                key: value if is_column(value) else [value] for key, value in rows.items() if key in self.keys
             }
         elif are_dicts(rows):
             columns = {
