@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMPS := .venv/.stamps
 
-.PHONY: help setup demo test test-fast check docs tutorials quick format bench fuzz mutants clean
+.PHONY: help setup compile demo test test-fast check docs tutorials quick format bench fuzz mutants clean
 
 # The paper's data, in the layout of its authors' repository.
 DATA ?= ../shared/paper-data
@@ -15,6 +15,7 @@ HYBRID ?= ../shared/hybrid-data
 
 help:
 	@echo "make setup   install all that the other targets need, but the benchmarks' peers, into .venv"
+	@echo "make compile have most of the machine code compiled, which the first run of the tests does otherwise"
 	@echo "make demo    learn the paper's synthetic network, compare it with the published figures, write a report"
 	@echo "make test    run the tests"
 	@echo "make test-fast run those that are not slow and need no browser or workers"
@@ -29,6 +30,10 @@ help:
 	@echo "make clean   remove .venv and everything else that was built"
 
 setup: $(STAMPS)/docs
+
+# Searches of all kinds and saved models need most of the machine code, which is kept beside the modules.
+compile: $(STAMPS)/dev
+	$(BIN)/python -m pytest tests/frozen -k "search or bytes"
 
 demo: $(STAMPS)/demo
 	$(BIN)/spbn demo

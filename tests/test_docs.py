@@ -105,20 +105,11 @@ def test_page_runs(page, folder):
 
 
 @pytest.fixture
-def copy(request, tmp_path):
-    """A folder with a copy of the package, always the same one: what is compiled in it is kept."""
-    cache = getattr(request.config, "cache", None)
-    folder = tmp_path if cache is None else cache.mkdir("changed-package")
-    package = folder / "src" / "spbn"
-    for left in package.rglob("*.py"):
-        left.unlink()
-    shutil.copytree(
-        Path(spbn.__file__).parent,
-        package,
-        ignore=shutil.ignore_patterns("__pycache__"),
-        dirs_exist_ok=True,
-    )
-    return folder
+def copy(tmp_path):
+    """A folder with a copy of the package and its machine code, so that little has to be compiled again."""
+    unfinished = shutil.ignore_patterns("*.tmp.*", "*.pyc.*")  # others may be compiling
+    shutil.copytree(Path(spbn.__file__).parent, tmp_path / "src" / "spbn", ignore=unfinished)
+    return tmp_path
 
 
 @pytest.mark.slow

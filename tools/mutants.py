@@ -213,7 +213,7 @@ def _first_failure(output: str) -> str:
 
 # --- tests of a copy ------------------------------------------------------------------------------
 
-_PYTEST = ("-q", "-rfE", "-p", "no:cacheprovider", "-m", "not shared")
+_PYTEST = ("-rfE", "-p", "no:cacheprovider", "-m", "not shared")
 #: Imported once, before anything is broken: every run of tests then begins with a fork.
 _PRELOADED = (
     *("click", "matplotlib", "networkx", "numba", "numpy", "pandas", "pytest", "rich"),

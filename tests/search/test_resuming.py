@@ -17,7 +17,7 @@ START = Structure("abcd")
 
 
 def searches():
-    """Scores with misses and tabu on the way, and some in which families cannot be fitted."""
+    """Scores with misses on the way; in some, families cannot be fitted, and in one the tabu decides."""
     for seed in range(6):
         validation = random_local(seed + 100) if seed % 2 else None
         yield ScoreOf("abcd", random_local(seed), validation=validation), {"patience": seed}
@@ -26,6 +26,14 @@ def searches():
         return -math.inf if "a" in family.parents else random_local(3)(family)
 
     yield ScoreOf("abcd", random_local(3), validation=partly), {"patience": 4, "max_parents": 2}
+
+    def stairs(family):
+        """With all three parents there it would pay to let b go, were that not the way back from a miss."""
+        values = {"b": 3.0, "bc": 4.0, "bcd": 5.0, "cd": 6.0}
+        return values.get("".join(family.parents), -9.0 if family.parents else 0.0)
+
+    worse = ScoreOf("abcd", stairs, types=["lg"], validation=lambda family: -stairs(family))
+    yield worse, {"patience": 10, "forbidden_arcs": [(x, y) for x in "abcd" for y in "bcd" if x != y]}
 
 
 @pytest.mark.parametrize(("score", "options"), list(searches()))

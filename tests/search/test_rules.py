@@ -102,6 +102,14 @@ def test_a_step_that_leaves_the_validation_score_as_it_is_is_a_miss():
     assert (result.best, result.structure) == (0, Structure("abcd"))
 
 
+@pytest.mark.parametrize(("gain", "steps"), [(1e-11, []), (1e-9, [AddArc("a", "b")])])
+def test_what_may_be_rounding_is_no_improvement(gain, steps):
+    """Sums of 1,000 have errors of about 1e-10."""
+    score = ScoreOf("ab", by_parents("b", {"": -1000.0, "a": -1000.0 + gain}), types=["lg"])
+    result = hill_climb(score, Structure("ab"), forbidden_arcs=[("b", "a")])
+    assert operators_of(result) == steps
+
+
 def by_type(values):
     return lambda family: values[family.node, family.type.name]
 
