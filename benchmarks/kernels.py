@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.neighbors import KernelDensity
 
 import spbn
-from spbn._base.jit import REORDER, available_threads, compiled
+from spbn._base.jit import REORDER, compiled, run_tasks
 from spbn.kernels.inner_loop import exp2_negative
 
 from timing import best, heading, machine, peak_megabytes
@@ -40,8 +40,7 @@ def peak_rate() -> float:
     numbers = np.random.default_rng(0).uniform(0, 20, 1024)
     workers, repeats = 16, 20_000
     _exp_alone(numbers, 1)
-    threads = available_threads()
-    seconds, _ = best(lambda: threads.run(_exp_alone, [(numbers, repeats)] * workers), runs=7)
+    seconds, _ = best(lambda: run_tasks(_exp_alone, [(numbers, repeats)] * workers), runs=7)
     return workers * repeats * len(numbers) * LANES / seconds / 1e9
 
 

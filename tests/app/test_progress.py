@@ -12,7 +12,7 @@ def shown(monkeypatch):
     """What the progress line says, one text after the other."""
     texts = []
     monkeypatch.setattr(
-        "rich.progress.Progress.update", lambda self, task, description: texts.append(description)
+        "rich.progress.Progress.update", lambda self, task, description, **extent: texts.append(description)
     )
     return texts
 

@@ -32,7 +32,7 @@ def test_small_numbers_take_hardly_more_than_their_information():
 
 def test_numbers_that_are_too_large_are_stored_as_they_are():
     arrays = ArrayWriter()
-    assert arrays.add_integers(np.array([1.0, 2.0**62])) == 0
-    assert arrays.add_integers(np.array([1.0, 2.0])) == 1
+    assert arrays.add(np.array([1.0, 2.0**62]), integers=True) == 0
+    assert arrays.add(np.array([1.0, 2.0]), integers=True) == 1
     assert arrays.add(np.array([1.0, 2.0])) == 2  # the same numbers, of the other kind
     assert arrays.integers == {1}

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from spbn._base.jit import available_threads
 from spbn.errors import ArgumentError, DataError
 from spbn.independence import RCoT
 from spbn.independence.rcot import upper_tail

@@ -10,7 +10,7 @@ from kernels.large import SHAPES, table
 from spbn._base import files
 from spbn.errors import ArgumentError
 from spbn.kernels import compressed, compression, spectral
-from spbn.kernels.compression import compact_kernels, extent_of, least_around
+from spbn.kernels.compression import Extent, compact_kernels, least_around
 from spbn.kernels.conditional import PreparedKernels
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.coefficients import Coefficients, Rings
@@ -135,7 +135,7 @@ def test_distribution_function(rng, d, tailed, always_tabled, monkeypatch):
     monkeypatch.setattr(compression, "SMALL", np.inf)  # nor is anything else left out
     kernels = prepared(points)
     made = compact_kernels(kernels, TOLERANCE)
-    assert made.joint.lattice.covers(coordinates(made, points)).all() != tailed
+    assert made.joint.lattice.grid.covers(coordinates(made, points)).all() != tailed
     queries = np.concatenate([points[:, :200], 4.0 * rng.normal(size=(d, 200))], axis=1)
     below = special.ndtr(
         child_coordinate(kernels, queries[:-1], queries[-1])[:, None] - kernels.coordinates[-1]
@@ -280,7 +280,7 @@ def test_sums_around_nodes_are_no_less_than_said(d, rows, spread, seed):
     places = rng.uniform(low, high, size=(500, d))
     nearest = np.zeros((3, 500), dtype=int)
     for k, axis in enumerate(lattice.grid.axes):
-        nearest[axis] = np.abs(lattice.nodes[axis][:, None] - places[:, k]).argmin(axis=0)
+        nearest[axis] = np.abs(lattice.nodes[k][:, None] - places[:, k]).argmin(axis=0)
     truth = np.exp(-0.5 * ((places[:, :, None] - points) ** 2).sum(axis=1)).sum(axis=1)
     said = least[tuple(nearest)]
     dense = sums[tuple(nearest)] > threshold
@@ -297,7 +297,7 @@ def test_what_a_table_will_cost_is_known_beforehand(rng, d):
     points = prepared(curve(rng, d, 20_000)).coordinates
     low, high = points.min(axis=1) - 4.0, points.max(axis=1) + 4.0
     whole = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
-    extent = extent_of(whole, TOLERANCE)
+    extent = Extent.of(whole, TOLERANCE)
     found = extent.outskirts.estimated_rows(whole)
     assert found == pytest.approx(extent.outskirts.holds(points).sum(), rel=0.1, abs=20)
     box = extent.box
@@ -334,7 +334,7 @@ def test_rows_that_are_not_outposts_do_not_matter_on_the_outskirts(rng, d):
     points = prepared(curve(rng, d, 3000)).coordinates
     low, high = points.min(axis=1) - 4.0, points.max(axis=1) + 4.0
     whole = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), low, high))
-    extent = extent_of(whole, 1e-4)
+    extent = Extent.of(whole, 1e-4)
     kept = extent.outskirts.holds(points)
     assert kept.any()
     assert d == 3 or not kept.all()

@@ -33,9 +33,9 @@ def expected(queries, points, bandwidth):
 def test_log_densities_are_right(d, rows, asked, seed):
     kernels, points, bandwidth = prepared(d, rows, seed)
     queries = points[:, np.arange(asked) % rows] + 0.2 * np.random.default_rng(seed).normal(size=(d, asked))
-    found = conditional.few_log_densities(kernels._frame, kernels._frozen_rows, queries)
-    np.testing.assert_allclose(found, expected(queries, points, bandwidth), rtol=1e-10, atol=1e-10)
-    by_scale = conditional.few_log_densities_by_scale(kernels._frame, kernels._frozen_rows, queries)
+    found = kernels._few_log_densities(queries)
+    np.testing.assert_allclose(found[0], expected(queries, points, bandwidth), rtol=1e-10, atol=1e-10)
+    by_scale = kernels._few_log_densities(queries, by_scale=True)
     if by_scale is None:  # a single row of few is isolated in many dimensions
         assert d > 3
         return
@@ -47,13 +47,13 @@ def test_log_densities_are_right(d, rows, asked, seed):
 def test_queries_far_out_are_left_to_others(d):
     kernels, points, _ = prepared(d, 200, 0)
     queries = np.stack([points[:, 0], points[:, 1] + 1000.0], axis=1)
-    for function in (conditional.few_log_densities, conditional.few_log_densities_by_scale):
-        assert function(kernels._frame, kernels._frozen_rows, queries) is None
+    for by_scale in (False, True):
+        assert kernels._few_log_densities(queries, by_scale=by_scale) is None
     assert np.isfinite(kernels.conditional_log_density(queries)).all()
     if d > 1:  # the parents alone are far out
         queries = points[:, :1].copy()
         queries[0] += 1000.0
-        assert conditional.few_log_densities(kernels._frame, kernels._frozen_rows, queries) is None
+        assert kernels._few_log_densities(queries) is None
 
 
 def test_many_queries_and_other_engines_go_their_own_way(monkeypatch):
@@ -65,8 +65,7 @@ def test_many_queries_and_other_engines_go_their_own_way(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("too many queries, or the wrong engine")
 
-    for name in ("conditional_log_density", "conditional_log_density_by_scale"):
-        monkeypatch.setattr(conditional, name, refuse)
+    monkeypatch.setattr(conditional, "_quotients", refuse)
     with pytest.raises(AssertionError):
         kernels.conditional_log_density(points[:, :1])
     kernels.conditional_log_density(points)

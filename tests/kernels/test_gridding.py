@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from spbn._base.jit import available_threads
+from spbn._base import jit
 from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.gridding import Field, Grid

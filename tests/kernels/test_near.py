@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, table
-from spbn._base.jit import Threads
+from spbn._base import jit
 from spbn.kernels.pairwise_stream import LEAF, QUERIES, Leaves, Sums, arranged
 
 

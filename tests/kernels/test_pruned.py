@@ -1,12 +1,10 @@
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn._base.jit import available_threads
+from spbn._base import jit
 from spbn.kernels import pruned
 from spbn.kernels.estimates import Spans
 

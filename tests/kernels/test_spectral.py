@@ -1,5 +1,4 @@
 from copy import deepcopy
-from functools import partial
 
 import numpy as np
 import pytest
@@ -7,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernels.large import SHAPES, cross_validation, exactly, plain, require_promise, scott, table
-from spbn._base.jit import available_threads
+from spbn._base import jit
 from spbn.kernels import spectral
 from spbn.kernels.estimates import Spans
 from spbn.kernels.spectral import gridding
@@ -118,7 +117,7 @@ def test_a_fold_without_the_outlier_gets_a_grid_of_its_own(monkeypatch):
     spacings = []
     original = gridding.cheapest_grid
     monkeypatch.setattr(
-        spectral.boxes,
+        gridding,
         "cheapest_grid",
         lambda u, *a, **k: spacings.append(u.shape[1]) or original(u, *a, **k),
     )

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from kernels.large import SHAPES, exactly, plain, table
 from spbn.errors import ArgumentError
-from spbn.kernels.spectral import gridding
-from spbn.kernels.spectral.tables import Lattice, RowTable, extent
+from spbn.kernels.estimates import whitened
+from spbn.kernels.spectral import THRESHOLD, gridding
+from spbn.kernels.spectral.tables import Lattice, RowTable
 from spbn.numerics import gaussian
+from spbn.numerics.moments import centre_of
 
 from naive import kde_logpdf, scott
 
@@ -18,9 +20,29 @@ def bandwidth_of(rows):
     return scott(rows.T)
 
 
+def lattice_around(rows, whitener, widest=1.0):
+    """A lattice whose box holds all rows."""
+    centre = centre_of(rows)[:, 0]
+    coordinates = whitened(rows - centre[:, None], whitener)
+    return Lattice(centre, whitener, coordinates.min(axis=1), coordinates.max(axis=1), widest)
+
+
+def log_density(density, points):
+    """Log-densities, -inf where there is no answer, and whether there is one."""
+    heights = density.heights(points)
+    answered = heights >= THRESHOLD
+    values = np.full(len(heights), -np.inf)
+    values[answered] = np.log(heights[answered]) + density.log_peak
+    return values, answered
+
+
+def covers(lattice, points):
+    return lattice.grid.covers(lattice.coordinates(points))
+
+
 def tabled(rows, bandwidth=None, widest=1.0):
     bandwidth = bandwidth_of(rows) if bandwidth is None else bandwidth
-    lattice = Lattice.around(rows, gaussian.whitener(bandwidth), widest=widest)
+    lattice = lattice_around(rows, gaussian.whitener(bandwidth), widest)
     return RowTable.of(rows, lattice)
 
 
@@ -37,12 +59,12 @@ def test_tables_of_parts_add_up_to_the_density_of_all_rows(d, rows, shape, offse
     points = np.ascontiguousarray(table(shape, d, rows, seed).T) + offset
     whitener = gaussian.whitener(bandwidth_of(points))
     try:
-        lattice = Lattice.around(points, whitener)
+        lattice = lattice_around(points, whitener)
     except ArgumentError:  # tails so long that no grid is large enough
         return
     cuts = np.sort(np.random.default_rng(seed).integers(0, rows + 1, size=parts - 1))
     total = RowTable.total(RowTable.of(part, lattice) for part in np.split(points, cuts, axis=1))
-    values, answered = total.density(whitener).log_density(points)
+    values, answered = log_density(total.density(whitener), points)
     assert total.rows == rows
     assert answered.all()  # each has a kernel of its own
     # Not by the definition: the determinant of nearly singular matrices has too few digits there.
@@ -59,7 +81,7 @@ def test_a_fold_is_taken_out_by_subtraction(rng, d):
     bandwidth = 1.3 * bandwidth_of(points)
     widened = tabled(points, widest=1.5)
     left = widened - RowTable.of(points[:, :1000], widened.lattice)
-    values, answered = left.density(gaussian.whitener(bandwidth)).log_density(points[:, :1000])
+    values, answered = log_density(left.density(gaussian.whitener(bandwidth)), points[:, :1000])
     truth = kde_logpdf(points[:, :1000].T, rest.T, bandwidth)
     assert answered.mean() > 0.9
     np.testing.assert_allclose(values[answered], truth[answered], rtol=0, atol=1e-6)
@@ -71,13 +93,13 @@ def test_says_which_queries_it_cannot_answer(rng, d):
     points, queries = rng.normal(size=(d, 500)), 4.0 * rng.normal(size=(d, 400))
     bandwidth = bandwidth_of(points)
     density = tabled(points).density(gaussian.whitener(bandwidth))
-    values, answered = density.log_density(queries)
+    values, answered = log_density(density, queries)
     truth = kde_logpdf(queries.T, points.T, bandwidth)
     assert 0.02 < answered.mean() < 0.9
     assert np.isneginf(values[~answered]).all()
     np.testing.assert_allclose(values[answered], truth[answered], rtol=0, atol=1e-6)
     peak = density.log_peak
-    inside = density.lattice.covers(queries)
+    inside = covers(density.lattice, queries)
     assert (truth[inside & ~answered] < peak + np.log(1e-7) + 1e-6).all()  # no excuse elsewhere
 
 
@@ -86,10 +108,11 @@ def test_rows_beyond_the_box_still_count(rng, d):
     points = rng.normal(size=(d, 2000))
     bandwidth = bandwidth_of(points)
     whitener = gaussian.whitener(bandwidth)
-    low, high = extent(points, np.zeros(d), whitener)
-    lattice = Lattice(np.zeros(d), whitener, 0.3 * low, 0.3 * high)
-    values, answered = RowTable.of(points, lattice).density(whitener).log_density(points)
-    np.testing.assert_array_equal(answered, lattice.covers(points))
+    coordinates = whitener @ points
+    low, high = 0.3 * coordinates.min(axis=1), 0.3 * coordinates.max(axis=1)
+    lattice = Lattice(np.zeros(d), whitener, low, high)
+    values, answered = log_density(RowTable.of(points, lattice).density(whitener), points)
+    np.testing.assert_array_equal(answered, covers(lattice, points))
     assert 0.1 < answered.mean() < 0.9
     truth = kde_logpdf(points[:, answered].T, points.T, bandwidth)
     np.testing.assert_allclose(values[answered], truth, rtol=0, atol=1e-6)
@@ -104,7 +127,9 @@ def test_sums_at_the_nodes(rng, d):
     sums, nodes = whole.sums(whitener), whole.lattice.nodes
     assert sums.shape == whole.windows.shape
     chosen = rng.integers(0, [max(1, n) for n in sums.shape], size=(200, 3))
-    coordinates = np.stack([nodes[k][chosen[:, k]] for k in whole.lattice.grid.axes])
+    coordinates = np.stack(
+        [along[chosen[:, k]] for along, k in zip(nodes, whole.lattice.grid.axes, strict=True)]
+    )
     places = np.linalg.solve(whitener, coordinates) + whole.lattice.centre[:, None]
     density = sums[tuple(chosen.T)] / 300
     truth = np.exp(kde_logpdf(places.T, points.T, bandwidth) - whole.density(whitener).log_peak)

@@ -5,7 +5,14 @@ import time
 import numba
 import pytest
 
-from spbn._base.jit import available_threads
+from spbn._base import jit
+from spbn._base.jit import run_tasks, shares
+
+
+@pytest.fixture
+def use_threads(monkeypatch):
+    """Sets how many threads may work at the same time."""
+    return lambda count: monkeypatch.setattr(jit, "thread_count", lambda: count)
 
 
 @pytest.fixture

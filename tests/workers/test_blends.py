@@ -198,7 +198,7 @@ def test_weights_from_sums_are_the_best(seed):
     """Against a general optimiser, and the sums of two halves of the rows."""
     rng = np.random.default_rng(seed)
     log_densities = rng.normal(size=(3, 200)) * rng.uniform(0.1, 3.0, size=(3, 1))
-    search = WeightSearch.of(3, 200)
+    search = WeightSearch(3, 200)
     for _ in range(50):
         halves = [MixtureSums.of(half, search.trial) for half in np.split(log_densities, 2, axis=1)]
         search.update(MixtureSums.add(halves))

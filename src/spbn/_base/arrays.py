@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Set
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +38,15 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def equal_fields(self: Any, other: object) -> bool:
+    """Compare two values field by field: the `__eq__` of dataclasses that hold arrays."""
+    pairs = ((getattr(self, each.name), getattr(other, each.name, None)) for each in fields(self))
+    return type(other) is type(self) and all(
+        np.array_equal(mine, others) if isinstance(mine, np.ndarray) else mine == others
+        for mine, others in pairs
+    )
 
 
 def forget_older_half(cache: dict[Key, Any], *, limit: int, keep: Set[Key]) -> None:

@@ -1,4 +1,4 @@
-"""How objects are shown, without the objects knowing it.
+"""How objects and long work are shown, without them knowing it.
 
 A network can be plotted, and a notebook shows it as HTML, but the packages that draw are above the models. So
 a model asks here, ``display.html(self)``, and those packages register a function for its class when they are
@@ -7,6 +7,8 @@ the package `spbn` itself, above all others, has set.
 
     @display.html.register(BayesianNetwork)
     def network_html(network: BayesianNetwork) -> str: ...
+
+How far long work is, a line in a terminal or a notebook shows, and nothing of it stays.
 """
 
 from __future__ import annotations
@@ -63,11 +65,6 @@ svg: View[str] = View()
 #: Axes or figures of matplotlib.
 plot: View[Any] = View()
 
-
-# ----------------------------------------------------------------------------------------------------
-# Lines in a terminal or a notebook that show how far long work is.
-
-
 # Control characters (C0, DEL, C1), marks that turn the direction of text, line separators, and half
 # characters that cannot be encoded. Names in a file may hold any of these, and a terminal obeys them.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -81,28 +78,10 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-class Step(Protocol):
-    """What is shown of a step of a search."""
+class Show(Protocol):
+    """Changes a line: its text, and how much is done of how much."""
 
-    @property
-    def number(self) -> int:
-        """Its number."""
-
-    @property
-    def operator(self) -> object:
-        """What it changed."""
-
-    @property
-    def score(self) -> float:
-        """The score after it."""
-
-    @property
-    def validation_score(self) -> float:
-        """The score of validation rows after it."""
-
-    @property
-    def misses(self) -> int:
-        """How many steps in a row have not improved that."""
+    def __call__(self, text: str, done: int | None = None, total: int | None = None) -> None: ...
 
 
 def in_notebook() -> bool:
@@ -114,14 +93,40 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Give a function that shows a text and how much is done of how much, in a notebook; nothing stays."""
+def working(
+    shown: bool, title: str, total: int | None = None, *, bar: bool = False, stays: bool = False
+) -> Iterator[Show]:
+    """Show that something is being done, with a bar or else for how long.
+
+    Gives a function that changes the text, and says how much is done of how much.
+    """
+    if not shown:
+        yield lambda text, done=None, total=None: None
+        return
+    if in_notebook():
+        with _notebook_line(title, total) as show:
+            yield show
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    spinner = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    columns = Progress.get_default_columns() if bar else spinner
+    with Progress(*columns, console=Console(stderr=True), transient=not stays) as display:
+        task = display.add_task(title, total=total)
+        yield lambda text, done=None, total=None: display.update(
+            task, description=text, completed=done, total=total
+        )
+
+
+@contextmanager
+def _notebook_line(title: str, total: int | None) -> Iterator[Show]:
     from IPython.display import display
 
     put: Any = display  # it has no types
     start, last = time.monotonic(), 0.0
 
-    def both(text: str, done: int, total: int | None) -> dict[str, str]:
+    def both(text: str, done: int | None, total: int | None) -> dict[str, str]:
         """Return what is shown as HTML, and as text where there is none."""
         extent = "" if total is None else f' value="{done}" max="{total}"'
         bar = f"<progress{extent}></progress>"
@@ -130,7 +135,7 @@ def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[st
 
     handle = put(both(title, 0, total), raw=True, display_id=True)
 
-    def show(text: str, done: int, total: int | None) -> None:
+    def show(text: str, done: int | None = None, total: int | None = None) -> None:
         nonlocal last
         if time.monotonic() - last >= PAUSE:
             last = time.monotonic()
@@ -143,99 +148,41 @@ def notebook_line(title: str, total: int | None = None) -> Iterator[Callable[[st
 
 
 @contextmanager
-def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Step], None] | None]:
+def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Any], None] | None]:
     """Give the `on_step` of a search that updates a progress line; None where nothing is to be shown."""
     if not shown:
         yield None
         return
     from spbn._base.jit import watching_compilation
 
-    if in_notebook():
-        with (
-            notebook_line("scoring the first candidates") as show,
-            watching_compilation(lambda under_way: show(COMPILING, 0, None) if under_way else None),
-        ):
-            yield lambda step: show(_described(step, patience), 0, None)
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    now = "scoring the first candidates"
+    with working(True, now) as show:
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        now = "scoring the first candidates"
-        task = display.add_task(now, total=None)
-
-        def on_step(step: Step) -> None:
+        def on_step(step: Any) -> None:
             nonlocal now
-            now = _described(step, patience)
-            display.update(task, description=now)
+            misses = f", {step.misses} of {patience} misses" if step.misses else ""
+            scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
+            now = printable(f"step {step.number}: {scores}; {step.operator}")
+            show(now)
 
         def on_compilation(under_way: bool) -> None:
-            display.update(task, description=COMPILING if under_way else now)
+            if under_way or not in_notebook():
+                show(COMPILING if under_way else now)
 
         with watching_compilation(on_compilation):
             yield on_step
 
 
-def _described(step: Step, patience: int) -> str:
-    misses = f", {step.misses} of {patience} misses" if step.misses else ""
-    scores = f"score {step.score:.1f}, validation {step.validation_score:.1f}{misses}"
-    return printable(f"step {step.number}: {scores}; {step.operator}")
-
-
 @contextmanager
 def counting_progress(shown: bool, title: str, total: int) -> Iterator[Callable[[], None]]:
     """Give a function to call after every piece of work, which moves a progress bar."""
-    if not shown:
-        yield lambda: None
-        return
-    if in_notebook():
-        with notebook_line(title, total) as show:
-            done = iter(range(1, total + 1))
-            yield lambda: show(title, next(done, total), total)
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as display:
-        task = display.add_task(title, total=total)
-        yield lambda: display.advance(task)
+    done = iter(range(1, total + 1))
+    with working(shown, title, total, bar=True) as show:
+        yield lambda: show(title, next(done, total), total)
 
 
 @contextmanager
 def stage_progress(shown: bool, title: str) -> Iterator[Callable[[str, int, int], None]]:
     """Give a function that shows what is being done, how much of it is done, and how much there is."""
-    if not shown:
-        yield lambda what, done, total: None
-        return
-    if in_notebook():
-        with notebook_line(title) as show:
-            yield lambda what, done, total: show(f"{title}: {what}", done, total)
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as display:
-        task = display.add_task(title)
-        yield lambda what, done, total: display.update(
-            task, description=f"{title}: {what}", completed=done, total=total
-        )
-
-
-@contextmanager
-def working(shown: bool, title: str) -> Iterator[None]:
-    """Show that something is being done, and for how long; nothing of it stays on the screen."""
-    if not shown:
-        yield
-        return
-    if in_notebook():
-        with notebook_line(title):
-            yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
-        display.add_task(title, total=None)
-        yield
+    with working(shown, title, bar=True, stays=True) as show:
+        yield lambda what, done, total: show(f"{title}: {what}", done, total)

@@ -107,28 +107,23 @@ class ArrayWriter:
     """Collects columns of numbers, each of which is stored once."""
 
     def __init__(self) -> None:
-        self._places: dict[str, int] = {}  # by the hash of their bytes
+        self._places: dict[tuple[str, bool], int] = {}  # by the hash of their bytes
         self.columns: list[FloatArray] = []
         self.integers: set[int] = set()  # the columns of whole numbers, most of them small
 
-    def add(self, column: FloatArray) -> int:
-        """Add a column, and return the number by which it can be found again."""
-        return self._add(column, "")
+    def add(self, column: FloatArray, *, integers: bool = False) -> int:
+        """Add a column, and return the number by which it can be found again.
 
-    def add_integers(self, column: FloatArray) -> int:
-        """Add a column of whole numbers, most of them small: they take fewer bytes."""
-        if np.abs(column).max(initial=0.0) >= LARGEST_INTEGER:
-            return self.add(column)
-        place = self._add(column, "integers")
-        self.integers.add(place)
-        return place
-
-    def _add(self, column: FloatArray, kind: str) -> int:
-        digest = kind + hashlib.sha256(np.ascontiguousarray(column, dtype="<f8").tobytes()).hexdigest()
-        if digest not in self._places:
-            self._places[digest] = len(self.columns)
+        Integers, most of which should be small, take fewer bytes; those that are too large count as others.
+        """
+        integers = integers and np.abs(column).max(initial=0.0) < LARGEST_INTEGER
+        digest = hashlib.sha256(np.ascontiguousarray(column, dtype="<f8").tobytes()).hexdigest()
+        place = self._places.setdefault((digest, integers), len(self.columns))
+        if place == len(self.columns):
             self.columns.append(column)
-        return self._places[digest]
+        if integers:
+            self.integers.add(place)
+        return place
 
 
 @final

@@ -1,12 +1,22 @@
-"""How hot loops are compiled: one decorator, so that every kernel is cached and runs the same way.
+"""How hot loops are compiled, and run in threads: one way for all, so that every kernel is cached.
 
 Most of the first minute with the package is spent compiling, so there are some rules:
 
 - A function is compiled again for every combination of types, and to numba a read-only array, one in
   another memory order and a constant in the code all have different types. What enters compiled code from
   outside goes through `arrays.frozen`.
-- Arrays are allocated outside, where that costs nothing, and parallel loops are run by `threads`.
+- Arrays are allocated outside, where that costs nothing, and parallel loops are run by `run_tasks`.
 - A function called by another is optimised twice, alone and again where it is called.
+
+Compiled loops release the interpreter's lock, and threads share them. numba's own parallel loops end with a
+barrier at which threads wait busily: on a machine that is shared with other work, each barrier costs a slice
+of the scheduler's time, some 10 ms. They also take several times as long to compile. The threads here sleep
+while there is nothing to do, and start within 0.1 ms.
+
+A caller takes part in its own work, and other threads take what is left: so work gets done
+however busy the other threads are, any number of callers may come at the same time, and a task may
+itself have work to share. The threads are started when they are first needed, and live until the
+process ends. After a fork the child starts its own.
 """
 
 from __future__ import annotations
@@ -17,8 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numba
@@ -33,30 +42,18 @@ event: Any = untyped_events  # mypy would complain about every call
 CONTRACT = frozenset({"contract", "nnan", "ninf", "nsz"})
 #: Also lets a sum be split over vector lanes.
 REORDER = CONTRACT | {"reassoc"}
+SHARES_A_THREAD = 2  # so that the others do not wait long for one that is held up
 
 
 def compiled(*, fastmath: frozenset[str] = frozenset()) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function on its first call, and keep the machine code on disk.
 
-    numba looks for a folder that it can write to: ``NUMBA_CACHE_DIR``, next to
-    the source, then the user's cache. Where it finds none, the code is compiled
-    again in every process.
+    numba looks for a folder that it can write to: ``NUMBA_CACHE_DIR``, next to the source, then the user's
+    cache. Where it finds none, the code is compiled again in every process.
 
     Division by zero gives an infinity or NaN, as in NumPy but without a warning.
     """
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        options: dict[str, Any] = {
-            "nogil": True,
-            "fastmath": set(fastmath) or False,
-            "error_model": "numpy",
-        }
-        try:
-            return numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # no folder to cache in
-            return numba.njit(**options)(function)
-
-    return decorate
+    return partial(_cached, partial(numba.njit, nogil=True), fastmath)
 
 
 def compiled_address(
@@ -66,12 +63,8 @@ def compiled_address(
 
     The machine code is kept on disk like that of `compiled`, and in memory as long as the process lives.
     """
-    options: dict[str, Any] = {"fastmath": set(fastmath) or False, "error_model": "numpy"}
     with _announced({"dispatcher": function, "args": signature.args}):
-        try:
-            callback: Any = numba.cfunc(signature, cache=True, **options)(function)
-        except RuntimeError:  # no folder to cache in
-            callback = numba.cfunc(signature, **options)(function)
+        callback = _cached(partial(numba.cfunc, signature), fastmath, function)
     _kept.append(callback)
     address: int = callback.address
     return address
@@ -80,34 +73,45 @@ def compiled_address(
 _kept: list[Any] = []
 
 
+def _cached(decorator: Callable[..., Any], fastmath: frozenset[str], function: Callable[..., Any]) -> Any:
+    options: dict[str, Any] = {"fastmath": set(fastmath) or False, "error_model": "numpy"}
+    try:
+        return decorator(cache=True, **options)(function)
+    except RuntimeError:  # no folder to cache in
+        return decorator(**options)(function)
+
+
+class _Listener(event.Listener):  # type: ignore[misc]  # numba is untyped
+    def __init__(self, started: Callable[[], None], ended: Callable[[], None] = lambda: None) -> None:
+        self._started, self._ended = started, ended
+
+    def on_start(self, happening: Any) -> None:
+        self._started()
+
+    def on_end(self, happening: Any) -> None:
+        self._ended()
+
+
 @contextmanager
 def _announced(details: dict[str, Any]) -> Iterator[None]:
     """Notify numba's listeners of a compilation, as numba itself does for all but callbacks.
 
     But not if the function is found on disk: then no compiler pass is run.
     """
-    passes = _Passes(details)
-    with event.install_listener("numba:run_pass", passes):
+    begun = False
+
+    def announce() -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            event.start_event("numba:compile", data=details)
+
+    with event.install_listener("numba:run_pass", _Listener(announce)):
         try:
             yield
         finally:
-            if passes.begun:
+            if begun:
                 event.end_event("numba:compile", data=details)
-
-
-class _Passes(event.Listener):  # type: ignore[misc]  # numba is untyped
-    def __init__(self, details: dict[str, Any]) -> None:
-        self._details = details
-        self.begun = False
-
-    def on_start(self, run_pass: Any) -> None:
-        """Announce the compilation when its first pass begins."""
-        if not self.begun:
-            self.begun = True
-            event.start_event("numba:compile", data=self._details)
-
-    def on_end(self, run_pass: Any) -> None:
-        """There may be another one."""
 
 
 @contextmanager
@@ -115,92 +119,58 @@ def watching_compilation(on_change: Callable[[bool], None]) -> Iterator[None]:
     """Call a function with True whenever compiling begins, and with False when it is over.
 
     The first run on a machine spends most of its time compiling, and progress lines should say so.
-    Functions found in the cache on disk are not compiled.
+    Functions found in the cache on disk are not compiled. Of several nested compilations, the first begins
+    and the last ends.
     """
-    with event.install_listener("numba:compile", _Watcher(on_change)):
+    under_way, lock = 0, threading.Lock()
+
+    def count(change: int) -> None:
+        nonlocal under_way
+        with lock:
+            before, under_way = under_way, under_way + change
+            if (before > 0) != (under_way > 0):
+                on_change(under_way > 0)
+
+    with event.install_listener("numba:compile", _Listener(partial(count, 1), partial(count, -1))):
         yield
 
 
-class _Watcher(event.Listener):  # type: ignore[misc]  # numba is untyped
-    """Tells when the first of several nested compilations begins, and when the last has ended."""
-
-    def __init__(self, on_change: Callable[[bool], None]) -> None:
-        self._on_change = on_change
-        self._under_way = 0
-        self._lock = threading.Lock()
-
-    def on_start(self, compilation: Any) -> None:
-        """Count one more."""
-        self._count(1)
-
-    def on_end(self, compilation: Any) -> None:
-        """Count one less."""
-        self._count(-1)
-
-    def _count(self, change: int) -> None:
-        with self._lock:
-            before, self._under_way = self._under_way, self._under_way + change
-            if (before > 0) != (self._under_way > 0):
-                self._on_change(self._under_way > 0)
+def thread_count() -> int:
+    """Return how many threads may work at the same time, including the caller's own: as many as numba's."""
+    return numba.get_num_threads()
 
 
-# ----------------------------------------------------------------------------------------------------
-# Threads for loops that release the interpreter's lock.
-#
-# numba's own parallel loops end with a barrier at which threads wait busily: on a
-# machine that is shared with other work, each barrier costs a slice of the scheduler's time, some
-# 10 ms. They also take several times as long to compile. The threads here sleep while there
-# is nothing to do, and start within 0.1 ms.
-#
-# A caller takes part in its own work, and other threads take what is left: so work gets done
-# however busy the other threads are, any number of callers may come at the same time, and a task may
-# itself have work to share. The threads are started when they are first needed, and live until the
-# process ends. After a fork the child starts its own.
+def shares(items: int) -> IntArray:
+    """Cut 0 to `items` into shares of about the same size."""
+    threads = thread_count()
+    count = SHARES_A_THREAD * threads if threads > 1 else 1
+    return np.unique(np.linspace(0, items, count + 1).astype(np.int64))
 
 
-SHARES_A_THREAD = 2  # so that the others do not wait long for one that is held up
+def run_tasks(function: Callable[..., object], tasks: Sequence[tuple[Any, ...]]) -> None:
+    """Call the function with every tuple of arguments, in several threads, and wait for all calls to end."""
+    waiting = deque(tasks)
 
-
-@dataclass(frozen=True)
-class Threads:
-    """How many threads may work at the same time, including the caller's own."""
-
-    count: int
-
-    def shares(self, items: int) -> IntArray:
-        """Cut 0 to `items` into shares of about the same size."""
-        shares = SHARES_A_THREAD * self.count if self.count > 1 else 1
-        return np.unique(np.linspace(0, items, shares + 1).astype(np.int64))
-
-    def run(self, function: Callable[..., object], tasks: Sequence[tuple[Any, ...]]) -> None:
-        """Call the function with every tuple of arguments, and wait for all calls to end."""
-        waiting = deque(tasks)
-
-        def work() -> None:
-            try:
-                while True:
-                    try:
-                        task = waiting.popleft()
-                    except IndexError:
-                        return
-                    function(*task)
-            finally:  # after an error or an interrupt, no thread starts anything new
-                waiting.clear()
-
-        helpers = _helpers(work, min(self.count, len(tasks)) - 1)
+    def work() -> None:
         try:
-            work()
-        finally:
-            begun = [helper for helper in helpers if not helper.cancel()]
-            for helper in begun:
-                helper.exception()  # wait: what the tasks write to is the caller's again when this returns
+            while True:
+                try:
+                    task = waiting.popleft()
+                except IndexError:
+                    return
+                function(*task)
+        finally:  # after an error or an interrupt, no thread starts anything new
+            waiting.clear()
+
+    helpers = _helpers(work, min(thread_count(), len(tasks)) - 1)
+    try:
+        work()
+    finally:
+        begun = [helper for helper in helpers if not helper.cancel()]
         for helper in begun:
-            helper.result()
-
-
-def available_threads(count: int | None = None) -> Threads:
-    """Return some threads: as many as numba is set to use, unless a number is given."""
-    return Threads(count or numba.get_num_threads())
+            helper.exception()  # wait: what the tasks write to is the caller's again when this returns
+    for helper in begun:
+        helper.result()
 
 
 def _helpers(work: Callable[[], None], count: int) -> list[Future[None]]:

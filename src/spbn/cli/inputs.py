@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FILL = "Fill what is missing, or leave such rows out."
 
 
-def busy(title: str) -> AbstractContextManager[None]:
+def busy(title: str) -> AbstractContextManager[object]:
     """Show on a terminal that something is being done."""
     return working(sys.stderr.isatty(), title)
 

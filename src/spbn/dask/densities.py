@@ -41,10 +41,10 @@ from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.compression import (
     FEW_ROWS,
     LEAST_TOLERANCE,
+    Extent,
     assemble,
     box_around,
     compact_rows,
-    extent_of,
     grain_of,
     rounded_centre,
     rounded_outposts,
@@ -411,7 +411,7 @@ def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -
             f"into memory: allow fewer parents."
         )
     whole = _table(shards, columns, Lattice(centre, whitener, box.low, box.high))
-    extent = extent_of(whole, tolerance)
+    extent = Extent.of(whole, tolerance)
     lattice = Lattice(centre, whitener, extent.box.low, extent.box.high)
     joint = _table(shards, columns, lattice)
     below = _table(shards, columns[:-1], lattice.without_last) if len(columns) > 1 else None

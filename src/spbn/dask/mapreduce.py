@@ -13,14 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.jit import available_threads
 from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
 from spbn.errors import DataError, setting
 from spbn.kernels import exact
 from spbn.kernels.compression import Outskirts
 from spbn.kernels.estimates import Spans, whitened
-from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
 from spbn.numerics.moments import Moments
 from spbn.rows.store import Columns
@@ -430,20 +428,11 @@ def spread(plan: Plan, parts: Sequence[int], asked: Sequence[TableRequest]) -> l
             for slot, mine in enumerate(one.labels):
                 rows = block.rows(one.columns, mine)
                 counts[number][slot] += rows.shape[1]
-                _put(rows, one.lattice, windows[number][slot])
+                one.lattice.spread(rows, windows[number][slot])  # in place: it may be much larger
     return [
         [RowTable(one.lattice, *both) for both in zip(rows, tables, strict=True)]
         for one, rows, tables in zip(asked, counts, windows, strict=True)
     ]
-
-
-def _put(rows: FloatArray, lattice: Lattice, windows: FloatArray) -> None:
-    """Add rows to a table in place: it may be much larger than they are."""
-    coordinates, grid = lattice.coordinates(rows), lattice.grid
-    near = coordinates[:, grid.covers(coordinates, rim=True)]
-    binned = gridding.bin_rows(np.arange(near.shape[1]), grid.positions(near), grid.shape)
-    threads = available_threads()
-    gridding.spread(binned, gridding.coefficients(), windows, threads)
 
 
 class DensityRequest(NamedTuple):

@@ -244,7 +244,7 @@ class DaskMixtures:
         self.cached.require(groups, self.families)
         rows = int(groups.queries.queried.counts[list(groups.labels)].sum())
         usable = [wanted & self._components(groups, members) for members in self.families]
-        searches = {i: WeightSearch.of(int(some.sum()), rows) for i, some in enumerate(usable) if some.any()}
+        searches = {i: WeightSearch(int(some.sum()), rows) for i, some in enumerate(usable) if some.any()}
         for _ in range(MOST_STEPS):
             left = [i for i, search in searches.items() if not search.is_done]
             if not left:
@@ -259,7 +259,7 @@ class DaskMixtures:
                     continue
                 places = np.flatnonzero(usable[i])
                 usable[i][places[~found.usable]] = False
-                searches[i] = WeightSearch.of(max(1, int(usable[i].sum())), rows)
+                searches[i] = WeightSearch(max(1, int(usable[i].sum())), rows)
                 searches[i].is_done = not usable[i].any()
         out = []
         for i, some in enumerate(usable):

@@ -1,4 +1,4 @@
-"""Directed and partially directed acyclic graphs: plain immutable values.
+"""Directed and partially directed acyclic graphs, and what is known about them beforehand: immutable values.
 
 A graph is its nodes, in the order of the columns, and a boolean adjacency
 matrix in that order. Reachability is kept as a matrix too, so that a search
@@ -7,10 +7,11 @@ can check for every arc at once whether adding or reversing it makes a cycle.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -19,9 +20,56 @@ from spbn.errors import GraphError, KnowledgeError, PackageError, argument, in_p
 from spbn.graphs import orientation
 
 Arc = tuple[str, str]
+ARROW, EDGE = "→", "—"
+#: How errors speak of arcs that are required.
+REQUIRED_ARCS = in_python("the arcs", elsewhere=f"the required arcs ({argument('required_arcs')})")
 
 
-class DAG:
+class _Graph(ABC):
+    """Nodes, and pairs of them that are joined; equal to others with the same ones, in any order."""
+
+    nodes: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def _joins(self) -> dict[str, tuple[Arc, ...]]:
+        """The pairs, by the sign that joins them."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Graph) and type(other) is type(self) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[frozenset[Any], ...]:
+        edges = frozenset(map(frozenset, self._joins.get(EDGE, ())))
+        return frozenset(self.nodes), frozenset(self._joins[ARROW]), edges
+
+    def __repr__(self) -> str:
+        parts = (self.nodes, *self._joins.values())
+        return f"{type(self).__name__}({', '.join(str(list(part)) for part in parts)})"
+
+    def __str__(self) -> str:
+        joins = self._joins.items()
+        return drawn(self.nodes, [f"{a} {sign} {b}" for sign, pairs in joins for a, b in pairs])
+
+    def to_networkx(self) -> Any:
+        """Return a `networkx.DiGraph`, with an undirected edge as two arcs."""
+        try:
+            import networkx
+        except ImportError:
+            raise PackageError("this needs networkx: install it with pip install 'spbn[networkx]'.") from None
+        graph = networkx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        for pairs in self._joins.values():
+            graph.add_edges_from(pairs)
+        graph.add_edges_from((b, a) for a, b in self._joins.get(EDGE, ()))
+        return graph
+
+
+@final
+class DAG(_Graph):
     """A directed acyclic graph.
 
     Two DAGs are equal if they have the same nodes and arcs, in any order.
@@ -45,7 +93,6 @@ class DAG:
     B → C
     """
 
-    nodes: tuple[str, ...]
     #: ``matrix[i, j]``: there is an arc from node i to node j.
     matrix: BoolArray
 
@@ -84,7 +131,10 @@ class DAG:
 
     def index(self, node: str) -> int:
         """Position of a node."""
-        return node_index(self.nodes, node)
+        try:
+            return self.nodes.index(node)
+        except ValueError:
+            raise GraphError(f"there is no node {node!r}. The nodes are {quoted(self.nodes)}.") from None
 
     def parents(self, node: str) -> tuple[str, ...]:
         """Parents of a node, by column order."""
@@ -184,40 +234,22 @@ class DAG:
         _, undirected = orientation.cpdag(self.matrix)
         return _pairs(self.nodes, self.matrix & undirected)
 
-    def to_networkx(self) -> Any:
-        """Return a `networkx.DiGraph`."""
-        graph = _networkx().DiGraph()
-        graph.add_nodes_from(self.nodes)
-        graph.add_edges_from(self.arcs)
-        return graph
-
     @classmethod
     def from_networkx(cls, graph: Any) -> DAG:
         """Read a `networkx.DiGraph`."""
         require_directed(graph)
         return cls(graph.nodes, graph.edges)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DAG) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __repr__(self) -> str:
-        return f"DAG({list(self.nodes)}, {list(self.arcs)})"
-
-    def __str__(self) -> str:
-        return drawn(self.nodes, [f"{source} → {target}" for source, target in self.arcs])
-
-    @cached_property
-    def _key(self) -> tuple[frozenset[str], frozenset[Arc]]:
-        return frozenset(self.nodes), frozenset(self.arcs)
+    @property
+    def _joins(self) -> dict[str, tuple[Arc, ...]]:
+        return {ARROW: self.arcs}
 
     def _names(self, mask: BoolArray) -> tuple[str, ...]:
         return tuple(self.nodes[i] for i in np.flatnonzero(mask))
 
 
-class PDAG:
+@final
+class PDAG(_Graph):
     """A partially directed graph: some pairs are joined by an arc, some by an edge without a direction.
 
     Parameters
@@ -239,7 +271,6 @@ class PDAG:
     C → B
     """
 
-    nodes: tuple[str, ...]
     #: ``directed[i, j]``: there is an arc from node i to node j.
     directed: BoolArray
     #: ``undirected[i, j]``: an edge joins nodes i and j; symmetric.
@@ -276,20 +307,10 @@ class PDAG:
     def to_dag(self) -> DAG:
         """Return a DAG with the same adjacencies, arcs and colliders (Dor and Tarsi, 1992).
 
-        If there is none, a warning says so and the nearest DAG that this
-        method can find is returned: it has the same adjacencies, and its arcs
-        agree with those of the PDAG wherever that makes no cycle.
+        If there is none, a warning says so and the nearest DAG that this method can find is returned: it has
+        the same adjacencies, and its arcs agree with those of the PDAG wherever that makes no cycle.
         """
         return DAG.from_matrix(self.nodes, orientation.extension(self.directed, self.undirected))
-
-    def to_networkx(self) -> Any:
-        """Return a `networkx.DiGraph`, with an undirected edge as two arcs."""
-        graph = _networkx().DiGraph()
-        graph.add_nodes_from(self.nodes)
-        graph.add_edges_from(self.arcs)
-        graph.add_edges_from(self.edges)
-        graph.add_edges_from((b, a) for a, b in self.edges)
-        return graph
 
     @classmethod
     def from_networkx(cls, graph: Any) -> PDAG:
@@ -298,117 +319,9 @@ class PDAG:
         edges = [(a, b) for a, b in graph.edges if graph.has_edge(b, a)]
         return cls(graph.nodes, arcs, edges)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PDAG) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __repr__(self) -> str:
-        return f"PDAG({list(self.nodes)}, {list(self.arcs)}, {list(self.edges)})"
-
-    def __str__(self) -> str:
-        arcs = [f"{source} → {target}" for source, target in self.arcs]
-        return drawn(self.nodes, arcs + [f"{a} — {b}" for a, b in self.edges])
-
-    @cached_property
-    def _key(self) -> tuple[frozenset[str], frozenset[Arc], frozenset[frozenset[str]]]:
-        return frozenset(self.nodes), frozenset(self.arcs), frozenset(map(frozenset, self.edges))
-
-
-def distinct_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
-    """Check the names of nodes: at least one, all text, all different."""
-    names = tuple(nodes)
-    if not names:
-        raise GraphError("a graph needs at least one node.")
-    for name in names:
-        if not isinstance(name, str):
-            raise GraphError(f"names of nodes must be text. Got {name!r} ({type(name).__name__}).")
-    if len(set(names)) < len(names):
-        raise GraphError(f"names of nodes must be distinct. Got {quoted(names)}.")
-    return names
-
-
-def require_directed(graph: Any) -> None:
-    """Refuse networkx graphs whose edges have no direction, or can appear more than once."""
-    if not graph.is_directed() or graph.is_multigraph():
-        raise GraphError(f"a networkx.DiGraph is needed. Got a {type(graph).__name__}.")
-
-
-def node_index(nodes: Sequence[str], node: str) -> int:
-    """Position of a node, or an error that lists the nodes."""
-    try:
-        return nodes.index(node)
-    except ValueError:
-        raise GraphError(f"there is no node {node!r}. The nodes are {quoted(nodes)}.") from None
-
-
-def drawn(nodes: Sequence[str], joins: Sequence[str]) -> str:
-    """Write a graph as text: its nodes, then its arcs and edges, one per line."""
-    counted = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
-    return f"{counted}: {', '.join(nodes)}\n" + ("\n".join(joins) if joins else "no arcs")
-
-
-def _matrix(nodes: Sequence[str], pairs: Iterable[Arc]) -> BoolArray:
-    position = {node: i for i, node in enumerate(nodes)}
-    matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
-    for pair in pairs:
-        try:
-            source, target = pair
-            hash((source, target))
-        except (TypeError, ValueError):
-            raise GraphError(f"an arc is a pair of nodes. Got {pair!r}.") from None
-        for node in (source, target):
-            if node not in position:
-                raise GraphError(f"the arc {source!r} → {target!r} names an unknown node: {node!r}.")
-        if source == target:
-            raise GraphError(f"an arc must join two nodes. Got {source!r} → {target!r}.")
-        matrix[position[source], position[target]] = True
-    return matrix
-
-
-def _pairs(nodes: Sequence[str], matrix: BoolArray) -> tuple[Arc, ...]:
-    return tuple((nodes[i], nodes[j]) for i, j in np.argwhere(matrix).tolist())
-
-
-def _frozen(matrix: BoolArray) -> BoolArray:
-    matrix.flags.writeable = False
-    return matrix
-
-
-def _refuse_cycle(nodes: Sequence[str], matrix: BoolArray, arcs: str = "the arcs") -> None:
-    if (cycle := _find_cycle(matrix)) is not None:
-        path = " → ".join(nodes[i] for i in cycle)
-        raise GraphError(f"{arcs} form a cycle: {path}. Remove or reverse one of them.")
-
-
-def _networkx() -> Any:
-    try:
-        import networkx
-    except ImportError:
-        raise PackageError("this needs networkx: install it with pip install 'spbn[networkx]'.") from None
-    return networkx
-
-
-def _find_cycle(matrix: BoolArray) -> list[int] | None:
-    """Return the nodes of a cycle, first and last the same, or None."""
-    rest = np.ones(len(matrix), dtype=bool)
-    rest[orientation.topological_order(matrix)] = False
-    if not rest.any():
-        return None
-    # Every remaining node has a remaining parent: walking upwards must come back to where it was.
-    path = [int(np.flatnonzero(rest)[0])]
-    while path[-1] not in path[:-1]:
-        path.append(int(np.flatnonzero(matrix[:, path[-1]] & rest)[0]))
-    return path[path.index(path[-1]) :][::-1]
-
-
-# ----------------------------------------------------------------------------------------------------
-# What is known about a graph before the data are used: edges and arcs that must, or must not, be there.
-
-
-#: How errors speak of arcs that are required.
-REQUIRED_ARCS = in_python("the arcs", elsewhere=f"the required arcs ({argument('required_arcs')})")
+    @property
+    def _joins(self) -> dict[str, tuple[Arc, ...]]:
+        return {ARROW: self.arcs, EDGE: self.edges}
 
 
 @dataclass(frozen=True, eq=False)
@@ -441,10 +354,10 @@ class Knowledge:
         arcs forbidden in both directions forbids the edge, and vice versa.
         """
         names = tuple(nodes)
-        wanted = _matrix_knowledge(names, required_arcs, "required_arcs")
-        banned = _matrix_knowledge(names, forbidden_arcs, "forbidden_arcs")
-        required = _matrix_knowledge(names, required_edges, "required_edges") | wanted
-        forbidden = _matrix_knowledge(names, forbidden_edges, "forbidden_edges") | (banned & banned.T)
+        wanted = _known_pairs(names, required_arcs, "required_arcs")
+        banned = _known_pairs(names, forbidden_arcs, "forbidden_arcs")
+        required = _known_pairs(names, required_edges, "required_edges") | wanted
+        forbidden = _known_pairs(names, forbidden_edges, "forbidden_edges") | (banned & banned.T)
         required, forbidden = required | required.T, forbidden | forbidden.T
         DAG.checked(names, wanted, REQUIRED_ARCS)
         _refuse(names, wanted & banned, "the arc {} → {} is both required and forbidden")
@@ -465,7 +378,50 @@ class Knowledge:
         return arcs
 
 
-def _matrix_knowledge(nodes: tuple[str, ...], pairs: Iterable[Arc], what: str) -> BoolArray:
+def distinct_nodes(nodes: Iterable[str]) -> tuple[str, ...]:
+    """Check the names of nodes: at least one, all text, all different."""
+    names = tuple(nodes)
+    if not names:
+        raise GraphError("a graph needs at least one node.")
+    for name in names:
+        if not isinstance(name, str):
+            raise GraphError(f"names of nodes must be text. Got {name!r} ({type(name).__name__}).")
+    if len(set(names)) < len(names):
+        raise GraphError(f"names of nodes must be distinct. Got {quoted(names)}.")
+    return names
+
+
+def require_directed(graph: Any) -> None:
+    """Refuse networkx graphs whose edges have no direction, or can appear more than once."""
+    if not graph.is_directed() or graph.is_multigraph():
+        raise GraphError(f"a networkx.DiGraph is needed. Got a {type(graph).__name__}.")
+
+
+def drawn(nodes: Sequence[str], joins: Sequence[str]) -> str:
+    """Write a graph as text: its nodes, then its arcs and edges, one per line."""
+    counted = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    return f"{counted}: {', '.join(nodes)}\n" + ("\n".join(joins) if joins else "no arcs")
+
+
+def _matrix(nodes: Sequence[str], pairs: Iterable[Arc]) -> BoolArray:
+    position = {node: i for i, node in enumerate(nodes)}
+    matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
+    for pair in pairs:
+        try:
+            source, target = pair
+            hash((source, target))
+        except (TypeError, ValueError):
+            raise GraphError(f"an arc is a pair of nodes. Got {pair!r}.") from None
+        for node in (source, target):
+            if node not in position:
+                raise GraphError(f"the arc {source!r} → {target!r} names an unknown node: {node!r}.")
+        if source == target:
+            raise GraphError(f"an arc must join two nodes. Got {source!r} → {target!r}.")
+        matrix[position[source], position[target]] = True
+    return matrix
+
+
+def _known_pairs(nodes: tuple[str, ...], pairs: Iterable[Arc], what: str) -> BoolArray:
     place = {node: i for i, node in enumerate(nodes)}
     matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
     for pair in pairs:
@@ -481,6 +437,28 @@ def _matrix_knowledge(nodes: tuple[str, ...], pairs: Iterable[Arc], what: str) -
             raise KnowledgeError(f"{argument(what)} must join two nodes. Got {pair!r}.")
         matrix[i, j] = True
     return matrix
+
+
+def _pairs(nodes: Sequence[str], matrix: BoolArray) -> tuple[Arc, ...]:
+    return tuple((nodes[i], nodes[j]) for i, j in np.argwhere(matrix).tolist())
+
+
+def _frozen(matrix: BoolArray) -> BoolArray:
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _refuse_cycle(nodes: Sequence[str], matrix: BoolArray, arcs: str = "the arcs") -> None:
+    rest = np.ones(len(matrix), dtype=bool)
+    rest[orientation.topological_order(matrix)] = False
+    if not rest.any():
+        return
+    # Every remaining node has a remaining parent: walking upwards must come back to where it was.
+    path = [int(np.flatnonzero(rest)[0])]
+    while path[-1] not in path[:-1]:
+        path.append(int(np.flatnonzero(matrix[:, path[-1]] & rest)[0]))
+    cycle = " → ".join(nodes[i] for i in path[path.index(path[-1]) :][::-1])
+    raise GraphError(f"{arcs} form a cycle: {cycle}. Remove or reverse one of them.")
 
 
 def _refuse(nodes: Sequence[str], contradictions: BoolArray, message: str) -> None:

@@ -86,8 +86,7 @@ def meek(
     3. there are a - c → b and a - d → b, and c, d are not adjacent;
     4. there are a - c, c → d → b with a, d adjacent, and c, b are not adjacent.
 
-    An edge that would close a cycle is left as it is; that happens only where
-    arcs contradict each other.
+    An edge that would close a cycle is left as it is; that happens only where arcs contradict each other.
 
     Parameters
     ----------
@@ -113,10 +112,9 @@ def meek(
 def extension(directed: BoolArray, undirected: BoolArray) -> BoolArray:
     """Return a DAG with these adjacencies, arcs and colliders, or the nearest one found.
 
-    Dor and Tarsi (1992): repeatedly take a node that can be a sink of what is
-    left, point its edges at it, and remove it. If there is none, take the one
-    that reverses the fewest arcs, then the one that makes the fewest new
-    colliders, and warn.
+    Dor and Tarsi (1992): repeatedly take a node that can be a sink of what is left, point its edges at it,
+    and remove it. If there is none, take the one that reverses the fewest arcs, then the one that makes the
+    fewest new colliders, and warn.
     """
     dag = directed.copy()
     left = np.ones(len(directed), dtype=bool)
@@ -175,8 +173,7 @@ def _best_sink(directed: BoolArray, undirected: BoolArray, left: BoolArray) -> t
 def _sink_cost(directed: BoolArray, undirected: BoolArray, left: BoolArray, sink: int) -> tuple[int, int]:
     """Count the arcs that making a sink reverses, and the pairs of its parents that become a new collider.
 
-    A pair that both point at the sink already, and are not adjacent, is a
-    collider of the graph itself.
+    A pair that both point at the sink already, and are not adjacent, is a collider of the graph itself.
     """
     out = directed[sink] & left
     fresh = (undirected[sink] & left) | out

@@ -1,11 +1,9 @@
 """What every independence test has in common: names in, p-values out.
 
-A question is "are x and y independent, given these?". Answers must not depend
-on how they are asked for: neither on which of x and y comes first, nor on the
-order of the condition or of the columns, nor on what was asked before. So the
-variables are numbered alphabetically, not by column, the numbers in a question
-are sorted before a test sees it, and a test draws its random numbers
-from a `stream` named after the question.
+A question is "are x and y independent, given these?". Answers must not depend on how they are asked for:
+neither on which of x and y comes first, nor on the order of the condition or of the columns, nor on what was
+asked before. So the variables are numbered alphabetically, not by column, the numbers in a question are
+sorted before a test sees it, and a test draws its random numbers from a `stream` named after the question.
 
 `Oracle` is the test that knows the answer: d-separation in a given DAG.
 """
@@ -21,6 +19,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
+from spbn._base.checks import whole
 from spbn.errors import ArgumentError, DataError, in_python, quoted, setting
 from spbn.graphs.dag import DAG
 from spbn.structure import Structure
@@ -63,12 +62,26 @@ class IndependenceTest(ABC):
     names: tuple[str, ...]
     #: The variables, in the order of the columns.
     variables: tuple[Variable, ...]
+    #: The number of rows, for tests that take data.
+    rows: int
 
     def __init__(self, nodes: Iterable[str | Variable]) -> None:
         self.variables = tuple(node if isinstance(node, Variable) else Variable(node) for node in nodes)
         self.nodes = tuple(variable.name for variable in self.variables)
         self.names = tuple(sorted(self.nodes))
         self._number = {name: i for i, name in enumerate(self.names)}
+
+    def _read(self, data: Any, missing: Missing, *, discrete: bool = False) -> Table:
+        """Read what is tested, and return it in alphabetical order; for tests that take data."""
+        table = as_table(data, levels="infer", missing=missing, min_rows=3)
+        if len(table.names) < 2:
+            raise DataError(f"an independence test needs at least 2 columns. Got {quoted(table.names)}.")
+        require_variation(table)
+        if not discrete:
+            require_continuous(table, type(self).__name__, "use RCoT, or leave them out")
+        IndependenceTest.__init__(self, table.variables)
+        self.rows = table.rows
+        return table.select(sorted(table.names))
 
     @abstractmethod
     def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
@@ -109,20 +122,9 @@ class IndependenceTest(ABC):
         return [*sorted(numbers[:2]), *sorted(numbers[2:])]
 
 
-def sorted_table(data: Any, missing: Missing) -> tuple[tuple[Variable, ...], Table]:
-    """Return the variables in the order of the columns, and the table in alphabetical order."""
-    table = as_table(data, levels="infer", missing=missing, min_rows=3)
-    if len(table.names) < 2:
-        raise DataError(f"an independence test needs at least 2 columns. Got {quoted(table.names)}.")
-    require_variation(table)
-    return table.variables, table.select(sorted(table.names))
-
-
-def sorted_numbers(data: Any, missing: Missing, test: str) -> tuple[tuple[Variable, ...], Table]:
-    """Return the same for a test that takes no discrete columns."""
-    variables, table = sorted_table(data, missing)
-    require_continuous(table, test, "use RCoT, or leave them out")
-    return variables, table
+def require_positive(name: str, count: object) -> int:
+    """Refuse anything that is not a count, 1 or more."""
+    return whole(name, count, 1, requirement="a count, 1 or more")
 
 
 def root_seed(seed: Seed) -> int:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray, Seed
-from spbn._base.checks import either, whole
-from spbn._base.jit import available_threads, compiled
+from spbn._base.checks import either
+from spbn._base.jit import compiled, run_tasks
 from spbn.errors import ArgumentError, argument
-from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_numbers, stream
+from spbn.independence.base import IndependenceTest, require_positive, require_rows, root_seed, stream
 from spbn.tables.reader import Missing
 from spbn.tables.table import Table
 
@@ -37,17 +37,15 @@ ONE, NONE = np.uint32(1), np.uint32(0)
 class CMIknn(IndependenceTest):
     """Nearest-neighbour test of conditional mutual information (Runge, 2018).
 
-    The conditional mutual information of x and y is estimated from the distance
-    of every row to its k-th neighbour (Frenzel and Pompe, 2007; maximum norm),
-    and compared with its values after x has been permuted among rows whose
-    conditions are close, so that x keeps its dependence on the condition but
-    loses that on y. Without a condition, x is permuted among all rows. The
-    p-value is (1 + b) / (1 + B), if b of B permutations reach the estimate.
+    The conditional mutual information of x and y is estimated from the distance of every row to its k-th
+    neighbour (Frenzel and Pompe, 2007; maximum norm), and compared with its values after x has been permuted
+    among rows whose conditions are close, so that x keeps its dependence on the condition but loses that on
+    y. Without a condition, x is permuted among all rows. The p-value is (1 + b) / (1 + B), if b of B
+    permutations reach the estimate.
 
-    It assumes independent rows and nothing about the form of the dependence. It
-    costs O(permutations × rows²): see docs/independence-tests.md for how long
-    that takes. If the condition determines x or y, permutation changes next to
-    nothing and the p-value is large.
+    It assumes independent rows and nothing about the form of the dependence. It costs O(permutations ×
+    rows²): see docs/independence-tests.md for how long that takes. If the condition determines x or y,
+    permutation changes next to nothing and the p-value is large.
 
     Parameters
     ----------
@@ -64,8 +62,7 @@ class CMIknn(IndependenceTest):
         ``"ranks"``, or ``"standardise"`` to divide by the standard deviation; either makes
         the columns comparable. Ties are broken at random.
     seed
-        Fixes ties and permutations: those of a question depend on the seed and on
-        its names alone.
+        Fixes ties and permutations: those of a question depend on the seed and on its names alone.
     missing
         Refuse rows with missing or infinite values ("error") or leave them out ("drop").
 
@@ -89,18 +86,11 @@ class CMIknn(IndependenceTest):
         seed: Seed = 0,
         missing: Missing = "error",
     ) -> None:
-        for name, count in (
-            ("permutation_neighbours", permutation_neighbours),
-            ("permutations", permutations),
-        ):
-            whole(name, count, 1, requirement="a count, 1 or more")
+        self.permutation_neighbours = require_positive("permutation_neighbours", permutation_neighbours)
+        self.permutations = require_positive("permutations", permutations)
         either("transform", transform, ("ranks", "standardise"))
-        variables, table = sorted_numbers(data, missing, "CMIknn")
-        super().__init__(variables)
-        self.rows = table.rows
+        table = self._read(data, missing)
         self.neighbours = _count_of_neighbours(neighbours, table.rows)
-        self.permutation_neighbours = permutation_neighbours
-        self.permutations = permutations
         self._seed = root_seed(seed)
         noise = [stream(self._seed, "ties", name).random(table.rows) for name in table.names]
         to_grid = _ranks if transform == "ranks" else _standardised
@@ -131,19 +121,16 @@ class CMIknn(IndependenceTest):
         """Estimate the information for each version of x and y, up to a constant that they share."""
         starts = range(0, self.rows, ROWS_A_TASK)
         terms = np.zeros((len(starts), len(x)))
-        tasks = [
-            (start, min(start + ROWS_A_TASK, self.rows), of_task)
-            for start, of_task in zip(starts, terms, strict=True)
-        ]
-        threads = available_threads()
-        threads.run(self._add_rows, [(x, y, given, *task) for task in tasks])
-        return terms.sum(axis=0)
 
-    def _add_rows(self, x: Grid, y: Grid, given: Grid, start: int, end: int, terms: FloatArray) -> None:
-        to_z = distances(given, start, end)
-        to_yz = np.maximum(to_z, distances(y[None], start, end))
-        order = np.argsort(to_yz, axis=1)
-        add_information(x, to_z, to_yz, order, self.neighbours, self._digamma, start, terms)
+        def add_rows(start: int, terms: FloatArray) -> None:
+            end = min(start + ROWS_A_TASK, self.rows)
+            to_z = distances(given, start, end)
+            to_yz = np.maximum(to_z, distances(y[None], start, end))
+            order = np.argsort(to_yz, axis=1)
+            add_information(x, to_z, to_yz, order, self.neighbours, self._digamma, start, terms)
+
+        run_tasks(add_rows, list(zip(starts, terms, strict=True)))
+        return terms.sum(axis=0)
 
 
 def _count_of_neighbours(neighbours: float, rows: int) -> int:
@@ -203,8 +190,7 @@ def add_information(
 
         ψ(n_z) - ψ(n_xz) - ψ(n_yz),
 
-    where n counts the rows nearer than the k-th neighbour, itself included, in a
-    part of the variables.
+    where n counts the rows nearer than the k-th neighbour, itself included, in a part of the variables.
 
     Parameters
     ----------
@@ -335,9 +321,8 @@ def nearest(given: Grid, neighbours: int) -> IntArray:
 def local_permutations(rng: np.random.Generator, near: IntArray, out: IntArray) -> None:
     """Fill every row of `out` with a random permutation that moves values to near rows only.
 
-    In a random order, each row takes the value of one of its neighbours at
-    random that no other row has taken; if all are taken, the last of them again
-    (Runge, 2018, algorithm 1).
+    In a random order, each row takes the value of one of its neighbours at random that no other row has
+    taken; if all are taken, the last of them again (Runge, 2018, algorithm 1).
     """
     rows, neighbours = near.shape
     for permutation in range(len(out)):

@@ -13,7 +13,7 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn._base.checks import either
 from spbn._base.jit import compiled
-from spbn.independence.base import IndependenceTest, require_rows, sorted_numbers
+from spbn.independence.base import IndependenceTest, require_rows
 from spbn.numerics.moments import Moments
 from spbn.tables.reader import Missing
 
@@ -26,24 +26,21 @@ REDUNDANT = 1e-12
 class PartialCorrelation(IndependenceTest):
     """The t-test of the correlation of x and y after a linear regression of both on the condition.
 
-    Exact if the variables are jointly Gaussian. Against dependence that is not
-    linear it may have no power at all. The data are read once, for the
-    correlation matrix; a question then costs O(k³) for k variables in the
-    condition, whatever the number of rows: about a microsecond.
+    Exact if the variables are jointly Gaussian. Against dependence that is not linear it may have no power at
+    all. The data are read once, for the correlation matrix; a question then costs O(k³) for k variables in
+    the condition, whatever the number of rows: about a microsecond.
 
-    A variable in the condition that is a linear function of the others changes
-    nothing (this is what a pseudo-inverse gives). Where x or y itself is a linear
-    function of the condition, no dependence can be left, and the p-value
-    is 1. If x determines y, it is 0 up to rounding.
+    A variable in the condition that is a linear function of the others changes nothing (this is what a
+    pseudo-inverse gives). Where x or y itself is a linear function of the condition, no dependence can be
+    left, and the p-value is 1. If x determines y, it is 0 up to rounding.
 
     Parameters
     ----------
     data
         A data frame or a dict of columns.
     degrees
-        Degrees of freedom of t. ``"exact"``: N - 2 - k, which makes the test
-        exact. ``"pybnesian"``: N - 4 - k if k > 0, as PyBNesian 0.5.1 takes them
-        for a list of conditions, to compare results with it.
+        Degrees of freedom of t. ``"exact"``: N - 2 - k, which makes the test exact. ``"pybnesian"``: N - 4 -
+        k if k > 0, as PyBNesian 0.5.1 takes them for a list of conditions, to compare results with it.
     missing
         Refuse rows with missing or infinite values ("error") or leave them out ("drop").
 
@@ -64,11 +61,8 @@ class PartialCorrelation(IndependenceTest):
         self, data: Any, *, degrees: Literal["exact", "pybnesian"] = "exact", missing: Missing = "error"
     ) -> None:
         either("degrees", degrees, ("exact", "pybnesian"))
-        variables, table = sorted_numbers(data, missing, "PartialCorrelation")
-        super().__init__(variables)
-        self.rows = table.rows
+        self._correlations = correlations_of(self._read(data, missing).columns)
         self.degrees = degrees
-        self._correlations = correlations_of(table.columns)
 
     def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
         """Return the probability of a greater absolute value of t = r √(degrees / (1 - r²)).

@@ -23,9 +23,8 @@ from typing import Any, final
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
-from spbn._base.checks import whole
-from spbn._base.jit import Threads, available_threads, compiled
-from spbn.independence.base import IndependenceTest, require_rows, root_seed, sorted_table, stream
+from spbn._base.jit import compiled, run_tasks
+from spbn.independence.base import IndependenceTest, require_positive, require_rows, root_seed, stream
 from spbn.independence.partial_correlation import correlations_of, unexplained_shares
 from spbn.independence.rcot_kernel import (
     Features,
@@ -63,26 +62,22 @@ _BISECTIONS = 50
 class RCoT(IndependenceTest):
     """Randomised conditional correlation test (Strobl, Zhang and Visweswaran, 2019).
 
-    Random cosines of x, of y and of the condition represent their kernels. Those
-    of x and y are regressed on those of the condition; if x and y are
-    independent given it, the residuals of the two are not correlated. The sum of
-    the squared correlations is compared with its null distribution, a weighted
-    sum of chi-square variables (`spbn.independence.rcot`).
+    Random cosines of x, of y and of the condition represent their kernels. Those of x and y are regressed on
+    those of the condition; if x and y are independent given it, the residuals of the two are not correlated.
+    The sum of the squared correlations is compared with its null distribution, a weighted sum of chi-square
+    variables (`spbn.independence.rcot`).
 
     A discrete variable is represented by cosines of its one-hot columns, which together vary as much as
     a column of numbers.
 
-    It assumes independent rows and smooth dependence, of any form. It costs
-    O(rows × condition_features²) for a condition, which is remembered, and
-    O(rows × features × condition_features) for a question: on two cores
-    about half a millisecond at 2,000 rows. Many variables in a condition, or
-    a strongly curved dependence on several of them, are more than the features can
-    follow: then it rejects too often.
+    It assumes independent rows and smooth dependence, of any form. It costs O(rows × condition_features²) for
+    a condition, which is remembered, and O(rows × features × condition_features) for a question: on two cores
+    about half a millisecond at 2,000 rows. Many variables in a condition, or a strongly curved dependence on
+    several of them, are more than the features can follow: then it rejects too often.
 
-    Where x or y is a linear function of the condition, such as a copy of one of
-    its variables or a sum of several, no dependence can be left, and the p-value
-    is 1. For other functions of the condition, whatever the features cannot
-    follow is left, and nothing is promised.
+    Where x or y is a linear function of the condition, such as a copy of one of its variables or a sum of
+    several, no dependence can be left, and the p-value is 1. For other functions of the condition, whatever
+    the features cannot follow is left, and nothing is promised.
 
     Parameters
     ----------
@@ -91,11 +86,9 @@ class RCoT(IndependenceTest):
     features
         Random features of x and of y; 5, as in the authors' R package.
     condition_features
-        Random features of the condition; 100, as in PyBNesian, but never more than
-        a fifth of the rows.
+        Random features of the condition; 100, as in PyBNesian, but never more than a fifth of the rows.
     seed
-        Fixes the features: those of a variable, or of a condition, depend on the
-        seed and on the names alone.
+        Fixes the features: those of a variable, or of a condition, depend on the seed and on the names alone.
     missing
         Refuse rows with missing or infinite values ("error") or leave them out ("drop").
 
@@ -120,13 +113,10 @@ class RCoT(IndependenceTest):
         seed: Seed = 0,
         missing: Missing = "error",
     ) -> None:
-        for name, count in (("features", features), ("condition_features", condition_features)):
-            whole(name, count, 1, requirement="a count, 1 or more")
-        variables, table = sorted_table(data, missing)
-        super().__init__(variables)
-        self.rows = table.rows
-        self.features = features
-        self.condition_features = min(condition_features, max(1, table.rows // ROWS_A_FEATURE))
+        self.features = require_positive("features", features)
+        most = require_positive("condition_features", condition_features)
+        table = self._read(data, missing, discrete=True)
+        self.condition_features = min(most, max(1, table.rows // ROWS_A_FEATURE))
         self._seed = root_seed(seed)
         parts = [_standardised(column, of) for column, of in zip(table.columns, table.variables, strict=True)]
         self._columns = np.concatenate(parts)
@@ -148,14 +138,13 @@ class RCoT(IndependenceTest):
         determined = self._determined(x, y, sets)
         statistic, power_sums = np.empty(len(x)), np.empty((len(x), POWERS))
         tasks = list(_tasks(sets))
-        threads = available_threads()
         for start in range(0, len(tasks), TASKS_AT_ONCE):
             batch = tasks[start : start + TASKS_AT_ONCE]
-            conditions = self._conditions([key for key, _ in batch], threads)
+            conditions = self._conditions([key for key, _ in batch])
             arguments = [
                 (*conditions[key], x[part], y[part], statistic[part], power_sums[part]) for key, part in batch
             ]
-            threads.run(answer_questions, [(self._columns, self._variables, *rest) for rest in arguments])
+            run_tasks(answer_questions, [(self._columns, self._variables, *rest) for rest in arguments])
         left = (power_sums[:, 0] > NOTHING_LEFT) & ~determined
         pvalues = np.ones(len(x))
         pvalues[order[left]] = upper_tail(statistic[left], power_sums[left])
@@ -195,11 +184,11 @@ class RCoT(IndependenceTest):
             )
         return self._standardised(Projections(members, weights, phases))[0]
 
-    def _conditions(self, keys: list[Key], threads: Threads) -> dict[Key, tuple[Features, FloatArray]]:
+    def _conditions(self, keys: list[Key]) -> dict[Key, tuple[Features, FloatArray]]:
         """Return the features of conditions, and the factors of their correlations."""
         with _remembering:
             new = [key for key in dict.fromkeys(keys) if key not in self._remembered]
-            threads.run(self._remember, [(key,) for key in new])
+            run_tasks(self._remember, [(key,) for key in new])
             found = {key: self._remembered[key] for key in keys}
             for key in found:
                 self._remembered.move_to_end(key)

@@ -1,9 +1,16 @@
-"""Products and factors of small matrices, compiled.
+"""The sums over rows of RCoT, compiled, and the products and factors of small matrices that they take.
 
-Inside parallel loops a matrix library would start threads of its own, which
-wait for each other; and its result may depend on the shape of a batch. These
-make every number in one thread and in a fixed order, at some 40 billion
-operations per second on one core.
+Features are made in blocks of rows that stay in the cache of the processor, and made again where they are
+needed again: that costs less than fetching them from memory, and no array grows with the rows. Every step has
+the same shape whatever else is asked in the same call, and every sum is made by one thread in a fixed order,
+so not even the last bit of an answer depends on its batch or on the number of threads. A matrix library would
+start threads of its own inside parallel loops, which wait for each other, and its result may depend on the
+shape of a batch. These products are made at some 40 billion operations per second on one core.
+
+The features are cosines of random projections, whose inner products approximate a Gaussian kernel. For
+weights w ~ N(0, 1/width²) and phases b uniform on a circle, the average of 2 cos(w·x + b) cos(w·y + b) is
+exp(-|x - y|² / (2 width²)) (Rahimi and Recht, 2007). The width is the median distance between rows. Weights
+and phases are kept in turns, not radians, because whole turns can then be removed exactly.
 """
 
 from __future__ import annotations
@@ -15,6 +22,21 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.jit import CONTRACT, REORDER, compiled
+
+BLOCK = 128
+
+#: Added to the correlation matrix of a condition's features, which is nearly singular.
+RIDGE = 1e-10
+#: A feature with less variance than this is constant.
+CONSTANT = 1e-30
+#: Rows from which the median distance is taken.
+WIDTH_ROWS = 500
+
+_TURN = 2.0 * math.pi
+# Taylor series of the sine, which is exact to 3e-16 up to a quarter turn.
+_S3, _S5, _S7, _S9, _S11, _S13, _S15, _S17, _S19 = (
+    (-1.0) ** k / math.factorial(2 * k + 1) for k in range(1, 10)
+)
 
 
 @compiled(fastmath=REORDER)
@@ -144,38 +166,6 @@ def sum_powers(matrix: FloatArray, out: FloatArray) -> None:
     out[7] = (fourth * fourth).sum()
 
 
-# ----------------------------------------------------------------------------------------------------
-# The sums over rows of RCoT, compiled.
-#
-# Features are made in blocks of rows that stay in the cache of the processor, and
-# made again where they are needed again: that costs less than fetching them from
-# memory, and no array grows with the rows. Every step has the same shape
-# whatever else is asked in the same call, and every sum is made by one thread in a
-# fixed order, so not even the last bit of an answer depends on its batch or
-# on the number of threads. The lock of the interpreter is released meanwhile.
-#
-# The features are cosines of random projections, whose inner products approximate a Gaussian kernel. For
-# weights w ~ N(0, 1/width²) and phases b uniform on a circle, the average of 2 cos(w·x + b) cos(w·y + b) is
-# exp(-|x - y|² / (2 width²)) (Rahimi and Recht, 2007). The width is the median distance between rows. Weights
-# and phases are kept in turns, not radians, because whole turns can then be removed exactly.
-
-
-BLOCK = 128
-
-#: Added to the correlation matrix of a condition's features, which is nearly singular.
-RIDGE = 1e-10
-#: A feature with less variance than this is constant.
-CONSTANT = 1e-30
-#: Rows from which the median distance is taken.
-WIDTH_ROWS = 500
-
-_TURN = 2.0 * math.pi
-# Taylor series of the sine, which is exact to 3e-16 up to a quarter turn.
-_S3, _S5, _S7, _S9, _S11, _S13, _S15, _S17, _S19 = (
-    (-1.0) ** k / math.factorial(2 * k + 1) for k in range(1, 10)
-)
-
-
 @compiled()
 def standardise(
     columns: FloatArray,
@@ -187,8 +177,7 @@ def standardise(
 ) -> None:
     """Write centre and scale of the features of one set, and the factor of their correlations.
 
-    It is the Cholesky factor of the correlation matrix with the ridge, and must be
-    all zeros beforehand.
+    It is the Cholesky factor of the correlation matrix with the ridge, and must be all zeros beforehand.
     """
     features, rows = len(centre), columns.shape[1]
     block = np.empty((features, BLOCK))
@@ -385,10 +374,9 @@ def project_set(
 def project_one(column: FloatArray, features: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Draw weights and phases for one column, spread evenly over frequencies and phases.
 
-    A few features drawn without care may all be blind to the same thing. So the
-    distribution is cut into as many parts of equal probability as there are
-    features, and each part gives one. A feature and its negative are equivalent,
-    so positive weights and phases up to half a turn are enough.
+    A few features drawn without care may all be blind to the same thing. So the distribution is cut into as
+    many parts of equal probability as there are features, and each part gives one. A feature and its negative
+    are equivalent, so positive weights and phases up to half a turn are enough.
     """
     width = median_distance(column[None, :])
     from scipy.special import ndtri  # not at the top: it takes a third of a second

@@ -1,4 +1,8 @@
-"""Files that spbn writes: models, and anything that has to be written completely or not at all."""
+"""Networks as files: ``.spbn``, a zip of a JSON document and arrays. See docs/file-format.md.
+
+A file is data, never code: arrays are read without pickle, and whatever does
+not fit the format is refused with a `ModelFileError`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
-from spbn import transforms as margins_records
+from spbn import transforms
 from spbn._base import files
 from spbn._base.arrays import FloatArray
 from spbn._base.checks import is_whole
@@ -21,17 +25,8 @@ from spbn.joint import Joint
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.by_configuration import ByConfiguration
 from spbn.record import Record, from_plain, to_plain
-from spbn.search import PCResult, SearchResult
-from spbn.search import records as pc_records
-from spbn.search import records as search_records
+from spbn.search import PCResult, SearchResult, records
 from spbn.structure import Structure
-
-# ----------------------------------------------------------------------------------------------------
-# Networks as files: ``.spbn``, a zip of a JSON document and arrays. See docs/file-format.md.
-#
-# A file is data, never code: arrays are read without pickle, and whatever does
-# not fit the format is refused with a `ModelFileError`.
-
 
 VERSION = 2
 READABLE = (1, 2)  # version 1 has no record of learning
@@ -68,21 +63,24 @@ def save(network: Storable, path: str | os.PathLike[str]) -> None:
     """Write a network; the file is written completely or not at all."""
     arrays = ArrayWriter()
     document = {"format": "spbn", "version": VERSION, **network.to_record(arrays)}
+    names = [_file(i, i in arrays.integers) for i in range(len(arrays.columns))]
     document["columns"] = [
-        {"file": _integer_file(i) if i in arrays.integers else _column_file(i), "rows": len(column)}
-        for i, column in enumerate(arrays.columns)
+        {"file": name, "rows": len(column)} for name, column in zip(names, arrays.columns, strict=True)
     ]
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=1)
-    if not _is_unicode(text):
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
         text = json.dumps(document, allow_nan=False, indent=1)
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         archive.writestr(zipfile.ZipInfo(_DOCUMENT, _EPOCH), text, zipfile.ZIP_DEFLATED)
-        for i, column in enumerate(arrays.columns):
-            if i in arrays.integers:
-                member = zipfile.ZipInfo(_integer_file(i), _EPOCH)
+        for name, column in zip(names, arrays.columns, strict=True):
+            member = zipfile.ZipInfo(name, _EPOCH)
+            if name.endswith(INTEGERS):
                 archive.writestr(member, files.to_bytes(column), zipfile.ZIP_DEFLATED)
             else:
-                archive.writestr(zipfile.ZipInfo(_column_file(i), _EPOCH), _npy(column))
+                content = np.ascontiguousarray(column, dtype="<f8").tobytes()
+                archive.writestr(member, _npy_header(len(column)) + content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -121,13 +119,13 @@ def to_record(network: Joint, arrays: ArrayWriter) -> dict[str, Any]:
         "record": to_plain(network.record),
     }
     if network.margins is not None:
-        record["margins"] = margins_records.to_plain(network.margins)
+        record["margins"] = transforms.to_plain(network.margins)
     if isinstance(network.search, SearchResult):
-        record["search"] = search_records.search_to_record(network.search)
+        record["search"] = records.search_to_record(network.search)
     elif isinstance(network.search, PCResult):
-        record["pc"] = pc_records.pc_to_record(network.search)
+        record["pc"] = records.pc_to_record(network.search)
     if isinstance(network.type_search, SearchResult):
-        record["type_search"] = search_records.search_to_record(network.type_search)
+        record["type_search"] = records.search_to_record(network.type_search)
     return record
 
 
@@ -147,24 +145,19 @@ def from_record(
             refuse(f"it describes {cpd.node!r} more than once.")
         cpds[cpd.node] = cpd
     types = {node: cpd.type for node, cpd in cpds.items()}
-    search: SearchResult | PCResult | None = None
-    if "search" in document:
-        search = search_records.search_from_record(document["search"], nodes, inputs)
-    elif "pc" in document:
-        search = pc_records.pc_from_record(document["pc"], [*nodes, *inputs])
-    type_search = None
-    if "type_search" in document:
-        type_search = search_records.search_from_record(document["type_search"], nodes, inputs)
-    if version == 1:
-        made = Record(search=search, type_search=type_search)
-    else:
-        made = from_plain(document.get("record"), search=search, type_search=type_search)
+    searches: dict[str, Any] = {
+        key: records.search_from_record(document[key], nodes, inputs) if key in document else None
+        for key in ("search", "type_search")
+    }
+    if "pc" in document and "search" not in document:
+        searches["search"] = records.pc_from_record(document["pc"], [*nodes, *inputs])
+    made = Record(**searches) if version == 1 else from_plain(document.get("record"), **searches)
     try:
         network = make(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
         if "margins" not in document:
             return network
         continuous = [variable.name for variable in network.variables if not variable.is_discrete]
-        margins = margins_records.from_plain(document["margins"], continuous)
+        margins = transforms.from_plain(document["margins"], continuous)
         return make(network.structure, cpds, margins=margins, record=made)
     except ModelFileError:
         raise
@@ -195,16 +188,15 @@ def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list[FloatArray]:
     entries = list_of(document, "columns", dict)
-    names = [_file_of(i, entry) for i, entry in enumerate(entries)]
-    expected = {_DOCUMENT, *names}
+    names = [_file(i, entry.get("file") == _file(i, True)) for i, entry in enumerate(entries)]
     there = set(archive.namelist())
-    unexpected = sorted(there - expected)
+    unexpected = sorted(there - {_DOCUMENT, *names})
     if unexpected:
         refuse(f"it holds a file that does not belong there: {unexpected[0]!r}.")
     columns = []
     _require_room(archive, [file for file in names if file.endswith(INTEGERS) and file in there])
-    for i, entry in enumerate(entries):
-        file, rows = names[i], entry.get("rows")
+    for i, (file, entry) in enumerate(zip(names, entries, strict=True)):
+        rows = entry.get("rows")
         if entry.get("file") != file or not is_whole(rows, 1):
             refuse(f"the description of column {i} is wrong: {entry!r}.")
         if file not in there:
@@ -264,36 +256,14 @@ def cpd_from_record(record: Mapping[str, Any], arrays: ArrayReader) -> CPD:
     return node_type.from_record(record, arrays)
 
 
-def _column_file(i: int) -> str:
-    return f"columns/{i}.npy"
-
-
-def _integer_file(i: int) -> str:
-    return f"columns/{i}{INTEGERS}"
-
-
-def _file_of(i: int, entry: Mapping[str, Any]) -> str:
-    """Return the name that a column must have, of either kind."""
-    return _integer_file(i) if entry.get("file") == _integer_file(i) else _column_file(i)
+def _file(i: int, integers: bool) -> str:
+    return f"columns/{i}{INTEGERS if integers else '.npy'}"
 
 
 def _npy_header(rows: int) -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (rows,)})
     return stream.getvalue()
-
-
-def _npy(column: FloatArray) -> bytes:
-    return _npy_header(len(column)) + np.ascontiguousarray(column, dtype="<f8").tobytes()
-
-
-def _is_unicode(text: str) -> bool:
-    """Tell whether text can be written as it is: half of a surrogate pair cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _no_number(text: str) -> NoReturn:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from copy import copy
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
@@ -33,20 +33,6 @@ BEGINNING = f'{{"format": "{FORMAT}"'.encode()  # of every checkpoint
 LARGEST = 256 * 2**20
 
 
-class Notes(Protocol):
-    """What was noted, and how to note more."""
-
-    @property
-    def found(self) -> tuple[dict[str, Any], ...]:
-        """The results that were there at first."""
-
-    def append(self, result: Mapping[str, Any]) -> None:
-        """Add a result."""
-
-    def refuse(self, reason: object) -> CheckpointError:
-        """Return the error for results that make no sense."""
-
-
 @final
 class Checkpoint:
     """A checkpoint that was opened: what it held by then, and how to add to it.
@@ -62,6 +48,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], work: Mapping[str, Any]) -> None:
         self._path = Path(path)
+        self._part: dict[str, str] = {}
         header = json.loads(_line({"format": FORMAT, "version": VERSION, **work}))
         lines = self._whole_lines()
         if not lines:
@@ -75,7 +62,7 @@ class Checkpoint:
     def append(self, result: Mapping[str, Any]) -> None:
         """Add a result."""
         with self._path.open("a", encoding="utf-8", newline="\n") as stream:
-            stream.write(_line(result))
+            stream.write(_line({**self._part, **result}))
 
     def refuse(self, reason: object) -> CheckpointError:
         """Return the error for a file whose results make no sense."""
@@ -83,11 +70,18 @@ class Checkpoint:
             f"{self._path} is damaged: {reason!s:.200}. Give the name of a new file, or delete this one."
         )
 
-    def parts(self, *names: str) -> tuple[Notes, ...]:
-        """Return the notes of every part of the work."""
+    def parts(self, *names: str) -> tuple[Checkpoint, ...]:
+        """Return a checkpoint for every part of the work, all in the same file."""
         if any(record.get("part") not in names for record in self.found):
             raise self.refuse(f"it has a result that is not about {' or '.join(names)}")
-        return tuple(_Part(self, name) for name in names)
+        return tuple(self._for_part(name) for name in names)
+
+    def _for_part(self, name: str) -> Checkpoint:
+        part = copy(self)
+        part._part = {"part": name}
+        mine = (record for record in self.found if record["part"] == name)
+        part.found = tuple({key: value for key, value in record.items() if key != "part"} for record in mine)
+        return part
 
     def _whole_lines(self) -> list[str]:
         """Return the lines of the file, without one that was cut off: new lines begin in its place."""
@@ -145,26 +139,6 @@ def _difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str:
     return "it was made from other rows"
 
 
-@final
-@dataclass(frozen=True)
-class _Part:
-    """The results of one part of the work."""
-
-    whole: Checkpoint
-    name: str
-
-    @property
-    def found(self) -> tuple[dict[str, Any], ...]:
-        mine = (record for record in self.whole.found if record["part"] == self.name)
-        return tuple({key: value for key, value in record.items() if key != "part"} for record in mine)
-
-    def append(self, result: Mapping[str, Any]) -> None:
-        self.whole.append({"part": self.name, **result})
-
-    def refuse(self, reason: object) -> CheckpointError:
-        return self.whole.refuse(reason)
-
-
 def _line(record: Mapping[str, Any]) -> str:
     return json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -199,7 +173,7 @@ def describe_work(work: str, settings: Mapping[str, object], table: Table) -> di
     }
 
 
-def resume(notes: Notes, start: Structure) -> tuple[list[Step], Callable[[Step], None]]:
+def resume(notes: Checkpoint, start: Structure) -> tuple[list[Step], Callable[[Step], None]]:
     """Return the steps of a search that were noted, and what notes further ones."""
     trail = Trail(start)
     try:

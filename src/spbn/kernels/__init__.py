@@ -7,11 +7,10 @@ fold (see `exact.log_density` for the arrays). It knows nothing of networks.
     Every pair of rows, in compiled loops. Relative error of a density about
     1e-15 in any dimension; the time grows with the square of the rows.
 ``spectral``
-    Through Fourier space, in one to three dimensions; the time grows roughly in
-    proportion to the rows. The log-density of every row is within 1e-6 of the exact one.
-    In four and five dimensions, if there are very many rows, ``pruned`` takes its
-    place: pairs of rows that are too far apart to matter are left out, within the same
-    error. Everything else goes to ``exact``.
+    Through Fourier space, in one to three dimensions; the time grows roughly in proportion to the rows. The
+    log-density of every row is within 1e-6 of the exact one. In four and five dimensions, if there are very
+    many rows, ``pruned`` takes its place: pairs of rows that are too far apart to matter are left out, within
+    the same error. Everything else goes to ``exact``.
 ``auto``
     ``spectral`` where it is expected to be faster, else ``exact``. With ten folds
     that is beyond about ten thousand rows in one and two dimensions, forty thousand in

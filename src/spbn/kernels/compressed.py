@@ -2,9 +2,9 @@
 
 `CompactKernels` answers what kernels on rows answer, at a cost that does not depend on the number of rows:
 
-- where the sum of the kernels is large enough, from `spectral.Coefficients` of parents and child together and
+- where the sum of the kernels is large enough, from `Coefficients` of parents and child together and
   of the parents alone;
-- elsewhere, in the outskirts, from the `outposts`: the rows within reach of them (`spectral.outskirts`).
+- elsewhere, in the outskirts, from the `outposts`: the rows within reach of them (`compression`).
 
 If there are so few rows that most of them are outposts, no table is made and all of them are. `compression`
 makes them from rows.
@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, frozen
+from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, equal_fields, frozen
 from spbn._base.files import ArrayWriter
-from spbn._base.jit import available_threads, compiled
+from spbn._base.jit import compiled, run_tasks, shares
 from spbn.kernels.conditional import PreparedKernels, choose_rows_between, in_parts
 from spbn.kernels.exact import log_density_of_whitened
 from spbn.kernels.spectral import gridding, tables
@@ -40,27 +40,16 @@ _ROOT_2PI = math.sqrt(2.0 * math.pi)
 class CompactKernels:
     """A sum of Gaussians with one bandwidth matrix, as tables and outposts.
 
-    Attributes
-    ----------
-    centre, whitener
-        They put queries into coordinates in which every kernel is a standard normal.
-    rows
-        How many kernels there are.
-    joint, parents
-        The sums of all variables and of the parents; None without a table, or without parents.
-    outposts
-        The rows that decide about the outskirts, in these coordinates; without a table, all rows.
-    grain
-        What the coordinates of outposts are multiples of.
+    Centre and whitener put queries into coordinates in which every kernel is a standard normal.
     """
 
     centre: FloatArray
     whitener: FloatArray
-    rows: int
-    joint: Coefficients | None
-    parents: Coefficients | None
-    outposts: FloatArray
-    grain: float
+    rows: int  # how many kernels there are
+    joint: Coefficients | None  # the sums of all variables; None without a table
+    parents: Coefficients | None  # those of the parents; None without a table, or without parents
+    outposts: FloatArray  # the rows that decide about the outskirts, whitened; without a table, all rows
+    grain: float  # what the coordinates of outposts are multiples of
 
     @cached_property
     def far(self) -> PreparedKernels:
@@ -101,9 +90,7 @@ class CompactKernels:
         if asked * WIDTH**d < FEWEST_CELLS:
             answered = _read_tables(0, asked, *arrays)
         else:
-            threads = available_threads()
-            cuts = threads.shares(asked)
-            threads.run(_read_tables, [(first, end, *arrays) for first, end in pairwise(cuts)])
+            run_tasks(_read_tables, [(*cut, *arrays) for cut in pairwise(shares(asked))])
             answered = out.max() < np.inf
         if answered:
             return out
@@ -273,23 +260,13 @@ class CompactKernels:
                 "centre": self.centre[:, 0].tolist(),
                 "whitener": self.whitener.tolist(),
                 "grain": self.grain,
-                "outposts": [arrays.add_integers(column / self.grain) for column in self.outposts],
+                "outposts": [arrays.add(column / self.grain, integers=True) for column in self.outposts],
                 "joint": _table_record(self.joint, arrays),
                 "parents": _table_record(self.parents, arrays),
             }
         }
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, CompactKernels)
-            and (self.rows, self.grain) == (other.rows, other.grain)
-            and self.joint == other.joint
-            and self.parents == other.parents
-            and np.array_equal(self.centre, other.centre)
-            and np.array_equal(self.whitener, other.whitener)
-            and np.array_equal(self.outposts, other.outposts)
-        )
-
+    __eq__ = equal_fields
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
 
@@ -302,17 +279,16 @@ class CompactScales:
     def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
         """Return the log-density of the last variable given those before it: scales × queries."""
         queries, out = frozen(queries), np.full((len(self.by_scale), queries.shape[1]), -np.inf)
-        for k, kernels in self._needed:
-            out[k] = kernels.conditional_log_density(queries)
+        for k, kernels in enumerate(self.by_scale):
+            if kernels is not None:
+                out[k] = kernels.conditional_log_density(queries)
         return out
 
     def at_scale(self, k: int) -> CompactKernels:
         """Return the kernels of one of the scales, which must be needed."""
-        return dict(self._needed)[k]
-
-    @cached_property
-    def _needed(self) -> list[tuple[int, CompactKernels]]:
-        return [(k, kernels) for k, kernels in enumerate(self.by_scale) if kernels is not None]
+        kernels = self.by_scale[k]
+        assert kernels is not None
+        return kernels
 
 
 def _table_record(table: Coefficients | None, arrays: ArrayWriter) -> dict[str, Any] | None:
@@ -324,7 +300,7 @@ def _table_record(table: Coefficients | None, arrays: ArrayWriter) -> dict[str, 
         "cutoff": table.cutoff,
         "step": table.step,
         "threshold": table.threshold,
-        "coefficients": [arrays.add_integers(table.integers)],
+        "coefficients": [arrays.add(table.integers, integers=True)],
     }
 
 

@@ -1,4 +1,4 @@
-"""How far a table reaches that is kept without its rows, and the rows that answer beyond: the outposts.
+"""How compact kernels are made of rows: how far tables reach, how exactly, and which rows are outposts.
 
 A table is right to some 1e-14 of its peak, so it cannot tell about places where the sum S of the kernels is
 below a threshold T: the outskirts. There S is made of few kernels, and their rows, the outposts, are kept.
@@ -10,14 +10,12 @@ linear minus log Σ exp(linear). At r itself p is at least 1/n. On the way from 
 outskirts one crosses their border, where S = T. If that is farther than R from r, then p ≤ exp(-R²/2) / T =
 error/n there. So it has fallen, and being concave it falls on.
 
-Where the sum of the kernels is below a threshold, outposts answer instead of the table. The least threshold
-that a table is precise enough for is `engine.THRESHOLD` of the number of rows. A greater one makes for a
-smaller table: its numbers may be rounded to larger steps, fewer frequencies matter, and the box in which it
-is needed at all is smaller. But it makes for more outposts, and these are rows, and for more rows that are
-scored by adding up outposts. So it is raised only as long as that saves many bytes for each outpost, makes
-for few more of them, and takes next to no time.
-
-Beyond the box there is nothing but outskirts, so that a smaller box costs no outposts.
+The least threshold that a table is precise enough for is `spectral.THRESHOLD` of the number of rows. A
+greater one makes for a smaller table: its numbers may be rounded to larger steps, fewer frequencies matter,
+and the box in which it is needed at all is smaller. But it makes for more outposts, and these are rows, and
+for more rows that are scored by adding up outposts. So it is raised only as long as that saves many bytes for
+each outpost, makes for few more of them, and takes next to no time. Beyond the box there is nothing but
+outskirts, so that a smaller box costs no outposts.
 """
 
 from __future__ import annotations
@@ -39,6 +37,15 @@ from spbn.kernels.spectral.coefficients import Coefficients, Rings
 from spbn.kernels.spectral.gridding import Grid
 from spbn.kernels.spectral.tables import Lattice, RowTable
 
+FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
+MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
+LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
+COEFFICIENTS_SHARE, ROWS_SHARE = 0.4, 0.5  # of the tolerance: for coefficients and for rows that are left out
+
+# A box that leaves out rows in long tails has fewer cells, but more outposts. What both cost, in bytes.
+COMFORTABLE_CELLS = 10_000_000  # up to this, no row is left out
+BYTES_A_CELL, BYTES_A_ROW = 5.0, 1000.0
+
 MARGIN = 1.01  # for rounding: sums that are less than this above the threshold count as below it
 MOST_CELLS = 4_000_000  # of the grid of distances; a larger one is made coarser
 RAISE = 4.0  # what a threshold is multiplied by if that pays
@@ -47,11 +54,6 @@ MORE_OUTPOSTS = 1.1  # times as many as there have to be, at most
 MOST_PAIRS = 300.0  # of a row and outposts, in the mean of all rows: some 0.1 µs
 SMALL = 20_000.0  # bytes of a table that need not be saved
 COARSE_CELLS = 500_000  # of the grid of distances, to estimate how many outposts there are
-
-
-def reach_of(rows: int, threshold: float, error: float) -> float:
-    """Return the distance from the outskirts beyond which rows do not matter there."""
-    return math.sqrt(2.0 * math.log(max(2.0, rows / (error * threshold))))
 
 
 def least_around(sums: FloatArray, lattice: Lattice, threshold: float) -> FloatArray:
@@ -78,20 +80,12 @@ def least_around(sums: FloatArray, lattice: Lattice, threshold: float) -> FloatA
 
 @dataclass(frozen=True, eq=False)
 class Outskirts:
-    """What is within reach of the outskirts, block by block: prepared once, for rows in different places.
-
-    Attributes
-    ----------
-    corner, side
-        Where the blocks begin, and how large they are.
-    near
-        Which of them are within reach.
-    """
+    """What is within reach of the outskirts, block by block: prepared once, for rows in different places."""
 
     lattice: Lattice
-    corner: FloatArray
-    side: float
-    near: BoolArray
+    corner: FloatArray  # where the blocks begin
+    side: float  # of a block
+    near: BoolArray  # which of them are within reach
 
     @classmethod
     def of(
@@ -108,7 +102,7 @@ class Outskirts:
 
         # Everything outside the box belongs to the outskirts: a layer of it all around will do.
         near = np.pad(_in_box(least, lattice) < MARGIN * threshold, 1, constant_values=True)
-        starts = [nodes[part.start] for nodes, part in zip(_nodes(lattice), _box(lattice), strict=True)]
+        starts = [nodes[part.start] for nodes, part in zip(lattice.nodes, _box(lattice), strict=True)]
         origin = np.array(starts) - gridding.SPACING
         step = 1
         while near.size / step**near.ndim > most_cells:
@@ -136,25 +130,15 @@ class Outskirts:
         return table.rows - _rows_of(float(blocks[~self.near].sum()), there.ndim)
 
 
-def rows_at(table: RowTable, nodes: BoolArray) -> float:
-    """Return about how many rows lie at some nodes of the grid, from what they left on it."""
-    return _rows_of(float(table.windows[nodes].sum()), len(table.lattice.low))
-
-
 def _rows_of(windows: float, d: int) -> float:
     """Return how many rows have windows that add up to this."""
     return windows / float(gridding.transform(np.zeros(1))[0]) ** d
 
 
-def _nodes(lattice: Lattice) -> list[FloatArray]:
-    """Return the nodes of the grid along every variable."""
-    return [lattice.nodes[axis] for axis in lattice.grid.axes]
-
-
 def _box(lattice: Lattice) -> list[slice]:
     """Return which nodes lie in the box, at least one along every variable."""
     parts = []
-    for nodes, low, high in zip(_nodes(lattice), lattice.low, lattice.high, strict=True):
+    for nodes, low, high in zip(lattice.nodes, lattice.low, lattice.high, strict=True):
         first, end = np.searchsorted(nodes, [low, high])
         parts.append(slice(first, max(end, first + 1)))
     return parts
@@ -176,29 +160,15 @@ def _by_blocks(values: Any, step: int, reduction: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """What of a table is kept.
+    """What of a table is kept."""
 
-    Attributes
-    ----------
-    threshold
-        The least sum that is read from the table.
-    box
-        Where there are such sums.
-    outskirts
-        Tells which rows are outposts.
-    """
-
-    threshold: float
-    box: Grid
-    outskirts: Outskirts
+    threshold: float  # the least sum that is read from the table
+    box: Grid  # where there are such sums
+    outskirts: Outskirts  # tell which rows are outposts
 
     @classmethod
     def of(
-        cls,
-        table: RowTable,
-        coefficients_error: float,
-        rows_error: float,
-        outposts: Callable[[Outskirts], float] | None = None,
+        cls, table: RowTable, tolerance: float, outposts: Callable[[Outskirts], float] | None = None
     ) -> Extent:
         """Choose how far a table reaches.
 
@@ -206,8 +176,8 @@ class Extent:
         ----------
         table
             Of all rows, in coordinates in which kernels are standard normals.
-        coefficients_error, rows_error
-            How far sums may be off because coefficients are rounded, and because rows are no outposts.
+        tolerance
+            How far sums may be off, because coefficients are rounded and because rows are no outposts.
         outposts
             Says how many outposts there would be in all; if it is None, that is estimated from the table.
         """
@@ -218,17 +188,18 @@ class Extent:
 
         def bytes_at(threshold: float) -> float:
             share = box_of(sums, lattice, threshold).cells / lattice.grid.cells
-            return rings.bytes(coefficients_error * threshold, share)
+            return rings.bytes(COEFFICIENTS_SHARE * tolerance * threshold, share)
 
         def outskirts_at(threshold: float, **settings: int) -> Outskirts:
-            reach = reach_of(rows, threshold, rows_error)
+            reach = math.sqrt(2.0 * math.log(max(2.0, rows / (ROWS_SHARE * tolerance * threshold))))
             return Outskirts.of(lattice, least_sums, threshold, reach, **settings)
 
         def outposts_at(threshold: float) -> tuple[float, bool]:
             """Return how many there would be, and whether adding them up would take long."""
             outskirts = outskirts_at(threshold, most_cells=COARSE_CELLS)
             estimated = outskirts.estimated_rows(table)
-            slow = rows_at(table, sums < threshold) / rows * estimated > MOST_PAIRS
+            beyond = _rows_of(float(table.windows[sums < threshold].sum()), len(lattice.low))
+            slow = beyond / rows * estimated > MOST_PAIRS
             return (estimated if outposts is None else outposts(outskirts)), slow
 
         size = bytes_at(threshold)
@@ -251,23 +222,9 @@ def box_of(sums: FloatArray, lattice: Lattice, threshold: float) -> Grid:
     low, high = np.empty(len(lattice.low)), np.empty(len(lattice.low))
     for k, axis in enumerate(lattice.grid.axes):
         others = tuple(other for other in range(found.ndim) if other != axis)
-        there = lattice.nodes[axis][found.any(axis=others)]
+        there = lattice.nodes[k][found.any(axis=others)]
         low[k], high[k] = max(there[0], lattice.low[k]), min(there[-1], lattice.high[k])
     return gridding.rounded(low, high, lattice.grid.reach)
-
-
-# ----------------------------------------------------------------------------------------------------
-# How compact kernels are made of rows: which tables and outposts are kept, and how exactly.
-
-
-FEW_ROWS = 5_000  # which cost no more than a table to add up one by one
-MOST_OUTPOSTS = 0.8  # share of few rows; with more of them, a table is of no use
-LEAST_TOLERANCE, GREATEST_TOLERANCE = 1e-6, 1e-2
-COEFFICIENTS_SHARE, ROWS_SHARE = 0.4, 0.5  # of the tolerance: for coefficients and for rows that are left out
-
-# A box that leaves out rows in long tails has fewer cells, but more outposts. What both cost, in bytes.
-COMFORTABLE_CELLS = 10_000_000  # up to this, no row is left out
-BYTES_A_CELL, BYTES_A_ROW = 5.0, 1000.0
 
 
 def require_tolerance(tolerance: object) -> None:
@@ -318,7 +275,9 @@ def compact_scales(
         whitener, extent = kernels.whitener / width, found[width]
         far, fine = frozen(outposts / width), grain / width
         if extent is not None:
-            joint, parents = tables_of(points / width, extent)
+            joint = RowTable.of(points / width, Lattice.whitened(extent.box.low, extent.box.high))
+            below = joint.lattice.without_last if len(points) > 1 else None
+            parents = None if below is None else RowTable.of(points[:-1] / width, below)
             rest = (far, extent.threshold, tolerance, fine)
             made.append(assemble(centre, whitener, joint, parents, *rest))
         elif rows <= FEW_ROWS:
@@ -374,22 +333,8 @@ def extent_beside(points: FloatArray, kept: BoolArray, tolerance: float) -> Exte
     box = box_around(points, spectral.THRESHOLD * rows)
     if box.cells > gridding.MAX_CELLS:
         return None
-    table = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
-    return extent_of(table, tolerance, lambda found: float(np.count_nonzero(found.holds(points) | kept)))
-
-
-def tables_of(points: FloatArray, extent: Extent) -> tuple[RowTable, RowTable | None]:
-    """Return tables of all variables and of the parents."""
-    d, box = len(points), extent.box
-    joint = RowTable.of(points, Lattice(np.zeros(d), np.eye(d), box.low, box.high))
-    return joint, None if d == 1 else RowTable.of(points[:-1], joint.lattice.without_last)
-
-
-def extent_of(
-    table: RowTable, tolerance: float, outposts: Callable[[Outskirts], float] | None = None
-) -> Extent:
-    """Choose what of a table of all rows is kept, in coordinates in which kernels are standard normals."""
-    return Extent.of(table, COEFFICIENTS_SHARE * tolerance, ROWS_SHARE * tolerance, outposts)
+    table = RowTable.of(points, Lattice.whitened(box.low, box.high))
+    return Extent.of(table, tolerance, lambda found: float(np.count_nonzero(found.holds(points) | kept)))
 
 
 def box_around(points: FloatArray, threshold: float) -> Grid:
@@ -417,15 +362,7 @@ def grain_of(tolerance: float) -> float:
 
 
 def rounded_centre(centre: FloatArray, whitener: FloatArray) -> FloatArray:
-    """Return a round number near what is subtracted from every variable, which may be the value of a row.
-
-    Parameters
-    ----------
-    centre
-        One for every variable.
-    whitener
-        The inverse Cholesky factor of the bandwidth matrix.
-    """
+    """Return a round number near what is subtracted from every variable, which may be the value of a row."""
     lower = np.linalg.inv(whitener)
     widths = np.sqrt((lower**2).sum(axis=1)).reshape(centre.shape)
     steps = 2.0 ** np.floor(np.log2(widths))

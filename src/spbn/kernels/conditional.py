@@ -1,13 +1,19 @@
-"""Weighted sums over the kernels of a conditional density: density, distribution function, draws.
+"""Gaussian kernels on rows, and what they say of the last variable given those before it.
 
-Rows are given as variables × rows in coordinates whitened together, parents
-first and the child last. In them the kernel centred at training row j gives
-the child a standard normal distribution around the child's coordinate of j,
-and its weight is exp(-|p - p_j|²/2) with p the parents' coordinates.
+Density, distribution function and draws of the child given its parents are weighted sums over kernels.
+`WhitenedKernels` keep their rows; `compressed` has tables instead. Queries are variables × rows, parents
+first and the child last.
 
-Weights are taken relative to that of the nearest row, and the difference of two
-squared distances is never computed from the squares, so results are accurate
-however far the parents are from the training rows.
+In coordinates whitened together, the kernel centred at training row j gives the child a standard normal
+distribution around the child's coordinate of j, and its weight is exp(-|p - p_j|²/2) with p the parents'
+coordinates. Weights are taken relative to that of the nearest row, and the difference of two squared
+distances is never computed from the squares, so results are accurate however far the parents are from the
+training rows.
+
+Where rows are scored one by one, the sums are the least of the work: most of it would be calls and small
+arrays. So for a few queries whitening, the sums of all variables, those of the parents and their quotient are
+one compiled call. The loop over pairs is that of `inner_loop`, so the sums are those of `exact` and
+`multiscale`.
 """
 
 from __future__ import annotations
@@ -17,14 +23,13 @@ from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
 from spbn import kernels
 from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, frozen
-from spbn._base.files import ArrayWriter
-from spbn._base.jit import available_threads, compiled
+from spbn._base.jit import compiled, run_tasks, thread_count
 from spbn.kernels.estimates import Spans
 from spbn.kernels.exact import FEWEST_PAIRS, UNDERFLOW, log_density_of_whitened
 from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, scales_adder, workspace
@@ -39,11 +44,13 @@ from spbn.numerics.moments import centre_of
 FAR = -1e6
 PAIRS_A_CALL = 4e6  # some 0.1 s: how long an interrupt may have to wait
 LEAST_PAIRS = 1e4  # some 0.2 ms: waking up a thread for less does not pay
+PAIRS_TOGETHER = 1e7  # beyond which other engines make up for two passes over the kernels
 #: Kernels are left out if their squared distance exceeds that of the nearest by so much that their weight is
 #: below 1e-18; and, of the probability of an interval, those that lie so many standard deviations outside,
 #: unless that probability is small itself.
 TOO_FAR, OUTSIDE, LEAST_SHARE = 83.0, 8.5, 1e-4
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
+_WIDE_TO_BASE_2 = 0.5 * TO_BASE_2  # for the widest scale
 
 
 def quotient(
@@ -65,34 +72,6 @@ def conditional_log_density(train: FloatArray, queries: FloatArray) -> FloatArra
     """Return the log-density of the child's whitened coordinate given the parents', for every query."""
     out = np.empty(queries.shape[1])
     in_parts(_log_density, train, queries, out)
-    return out
-
-
-def conditional_cdf(train: FloatArray, queries: FloatArray) -> FloatArray:
-    """Return P(X ≤ x | parents) for every query."""
-    out = np.empty(queries.shape[1])
-    in_parts(_cdf, train, queries, out)
-    return out
-
-
-def conditional_density_and_cdf(train: FloatArray, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return what `conditional_log_density` and `conditional_cdf` do, from one pass over the kernels.
-
-    Kernels without any say are left out, which is most of them where there are parents. So this is the
-    quickest way to both for single queries, up to some thousand kernels.
-    """
-    density, below = np.empty(queries.shape[1]), np.empty(queries.shape[1])
-    if train.shape[1] * queries.shape[1] < LEAST_PAIRS:
-        _density_and_cdf(0, queries.shape[1], frozen(train), frozen(queries), density, below)
-    else:
-        in_parts(_density_and_cdf, train, queries, density, below)
-    return density, below
-
-
-def choose_rows(train: FloatArray, queries: FloatArray, uniforms: FloatArray) -> IntArray:
-    """Draw a training row for every query, with its weight; one uniform number decides."""
-    out = np.empty(queries.shape[1], dtype=np.int64)
-    in_parts(_choose, train, queries, frozen(uniforms), out)
     return out
 
 
@@ -121,10 +100,184 @@ def in_parts(function: Callable[..., None], train: FloatArray, queries: FloatArr
     """Call a compiled loop for some queries at a time, so that threads share it and it can be interrupted."""
     arrays = (frozen(train), frozen(queries), *others)
     rows, asked = train.shape[1], queries.shape[1]
-    threads = available_threads()
-    share = min(PAIRS_A_CALL / max(1, rows), asked / (CALLS_A_THREAD * threads.count))
+    share = min(PAIRS_A_CALL / max(1, rows), asked / (CALLS_A_THREAD * thread_count()))
     step = math.ceil(max(LEAST_PAIRS / max(1, rows), share, 1.0))
-    threads.run(function, [(first, min(first + step, asked), *arrays) for first in range(0, asked, step)])
+    run_tasks(function, [(first, min(first + step, asked), *arrays) for first in range(0, asked, step)])
+
+
+class WhitenedKernels(ABC):
+    """Kernels on rows, in coordinates in which each is a standard normal.
+
+    The whitener is lower triangular, so the first few whitened coordinates belong to the first few
+    variables: to the parents, where the child comes last.
+    """
+
+    #: What is subtracted, so that large offsets cost no digits.
+    centre: FloatArray
+    #: The inverse Cholesky factor of the bandwidth matrix.
+    whitener: FloatArray
+    #: The training rows, centred and whitened: variables × rows.
+    coordinates: FloatArray
+    #: How sums are computed (see `spbn.kernels`).
+    engine: str
+
+    def whitened(self, queries: FloatArray) -> FloatArray:
+        """Put queries of the first few variables, or of all, into the coordinates of the rows."""
+        d = len(queries)
+        return np.ascontiguousarray(self.whitener[:d, :d] @ (queries - self.centre[:d]))
+
+    def log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of rows of the first few variables, or of all."""
+        return self._log_density(self.whitened(queries))
+
+    def conditional_log_density(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it."""
+        few = self._few_log_densities(queries)
+        if few is not None:
+            return few[0]
+        whitened = self.whitened(queries)
+        joint = self._log_density(whitened)
+        if len(queries) == 1:
+            return joint
+        return self._quotient(whitened, joint, self._log_density(whitened[:-1]))
+
+    def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
+        """Return the log-density of the last variable given those before it: scales × queries."""
+        few = self._few_log_densities(queries, by_scale=True)
+        if few is not None:
+            return few
+        whitened = self.whitened(queries)
+        joint = self._sums(kernels.log_density_by_scale, whitened)
+        if len(queries) == 1:
+            return joint
+        parents = self._sums(kernels.log_density_by_scale, whitened[:-1])
+        by_scale = zip(joint, parents, np.sqrt(SCALES).tolist(), strict=True)
+        return np.stack([self._quotient(whitened, *one) for one in by_scale])
+
+    def conditional_cdf(self, queries: FloatArray) -> FloatArray:
+        """Return P(last variable ≤ x | those before it)."""
+        out = np.empty(queries.shape[1])
+        in_parts(_cdf, self.coordinates, self.whitened(queries), out)
+        return out
+
+    def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the log-density of the last variable given those before it, and P(it ≤ x | those).
+
+        Up to some thousand kernels both come from one pass over them. Kernels without any say are left out,
+        which is most of them where there are parents: so this is the quickest way for single queries.
+        """
+        asked, pairs = queries.shape[1], self.coordinates.shape[1] * queries.shape[1]
+        if pairs > PAIRS_TOGETHER:
+            return self.conditional_log_density(queries), self.conditional_cdf(queries)
+        whitened, density, below = self.whitened(queries), np.empty(asked), np.empty(asked)
+        if pairs < LEAST_PAIRS:
+            _density_and_cdf(0, asked, frozen(self.coordinates), frozen(whitened), density, below)
+        else:
+            in_parts(_density_and_cdf, self.coordinates, whitened, density, below)
+        return density + math.log(self.whitener[-1, -1]), below
+
+    def choose_rows(self, parents: FloatArray, uniforms: FloatArray) -> IntArray:
+        """Draw a training row for every column of parents, weighted by its kernel there."""
+        queries = np.vstack([self.whitened(parents), np.zeros(parents.shape[1])])
+        out = np.empty(queries.shape[1], dtype=np.int64)
+        in_parts(_choose, self.coordinates, queries, frozen(uniforms), out)
+        return out
+
+    def choose_rows_between(
+        self, parents: FloatArray, low: float, high: float, uniforms: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Draw a training row for every column of parents, weighted by its kernel in an interval.
+
+        Also returns the log-probability of the interval.
+        """
+        lows, highs = self.whitened_ends(parents, low, high)
+        return choose_rows_between(
+            self.coordinates, np.vstack([self.whitened(parents), lows]), highs, uniforms
+        )
+
+    def whitened_ends(self, parents: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
+        """Put the ends of an interval of the last variable into the coordinates of the rows."""
+        *slopes, precision = self.whitener[-1]
+        shift = np.asarray(slopes) @ (parents - self.centre[:-1])
+        # Not by `whitened`: an infinite end times a zero of the whitener is not a number.
+        return precision * (low - self.centre[-1]) + shift, precision * (high - self.centre[-1]) + shift
+
+    def _few_log_densities(self, queries: FloatArray, *, by_scale: bool = False) -> FloatArray | None:
+        """Return conditional log-densities, scales × queries, if the queries are few and none is far out."""
+        (d, rows), asked = self.coordinates.shape, queries.shape[1]
+        few = asked <= TILE and asked * rows < FEWEST_PAIRS
+        if not few or (self.engine == "spectral" and d <= DIMENSIONS):
+            return None
+        # What to add to the logarithm of a quotient of sums, or of a sum if there are no parents.
+        offset = math.log(self.whitener[-1, -1]) - 0.5 * LOG_2PI - (math.log(rows) if d == 1 else 0.0)
+        if by_scale:
+            address, unit, offsets = scales_adder, _WIDE_TO_BASE_2, offset - 0.5 * np.log(SCALES)
+            least, checked = SPARSE * rows, SCALES.index(1.0)
+        else:
+            address, unit, offsets = adder, TO_BASE_2, np.array([offset])
+            least, checked = UNDERFLOW, 0
+        out = np.empty((len(offsets), asked))
+        below = max(1, d - 1)
+        work = (workspace(d, sums=len(out)), workspace(below, sums=len(out)))
+        rest = (frozen(queries), self._frame, self._frozen_rows, unit, least, checked, offsets, *work, out)
+        return out if _quotients(address(d), address(below), *rest) else None
+
+    def _quotient(
+        self, whitened: FloatArray, joint: FloatArray, parents: FloatArray, width: float = 1.0
+    ) -> FloatArray:
+        """Return the conditional log-density of kernels whose width is multiplied by some factor."""
+
+        def directly(far: BoolArray) -> FloatArray:
+            asked = np.ascontiguousarray(whitened[:, far] / width)
+            rows = conditional_log_density(self.coordinates / width, asked)
+            return rows + math.log(self.whitener[-1, -1] / width)
+
+        return quotient(joint, parents, directly)
+
+    def _log_density(self, whitened: FloatArray) -> FloatArray:
+        d = len(whitened)
+        if kernels.is_exact(d, whitened.shape[1], self.coordinates.shape[1], self.engine):
+            return log_density_of_whitened(self.coordinates[:d], whitened) + self._log_volumes[d - 1]
+        return self._sums(kernels.log_density, whitened)
+
+    def _sums(self, log_density: Callable[..., FloatArray], whitened: FloatArray) -> FloatArray:
+        """Return log-densities by the engine, for each scale or for one."""
+        d, rows = len(whitened), self.coordinates.shape[1]
+        points = np.concatenate([self.coordinates[:d], whitened], axis=1)
+        spans = Spans(np.array([[rows, points.shape[1], 0, rows, 0, 0]]))
+        found = log_density(points, np.arange(d)[None], np.eye(d)[None, None], spans, engine=self.engine)
+        return found[0, ..., rows:] + self._log_volumes[d - 1]
+
+    @cached_property
+    def _frame(self) -> FloatArray:
+        """Centre and whitener side by side."""
+        return frozen(np.hstack([self.centre, self.whitener]))
+
+    @cached_property
+    def _frozen_rows(self) -> FloatArray:
+        return frozen(self.coordinates)
+
+    @cached_property
+    def _log_volumes(self) -> list[float]:
+        """Log-determinants of the leading blocks of the whitener."""
+        return np.log(np.diagonal(self.whitener)).cumsum().tolist()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PreparedKernels(WhitenedKernels):
+    """Kernels on rows that have been whitened before."""
+
+    centre: FloatArray
+    whitener: FloatArray
+    coordinates: FloatArray
+    engine: str = "auto"
+
+    @classmethod
+    def of(cls, points: FloatArray, whitener: FloatArray, engine: str) -> PreparedKernels:
+        """Centre and whiten variables × rows."""
+        centre = centre_of(points)
+        return cls(centre, whitener, np.ascontiguousarray(whitener @ (points - centre)), engine)
 
 
 @compiled()
@@ -318,275 +471,6 @@ def _excess(train: FloatArray, queries: FloatArray, i: int, j: int, base: int) -
         a, b, x = train[k, j], train[k, base], queries[k, i]
         excess += (b - a) * ((x - a) + (x - b))
     return excess
-
-
-# ----------------------------------------------------------------------------------------------------
-# Sums of Gaussians with one bandwidth matrix, and what they say of the last variable given those before it.
-#
-# `Kernels` is what a density asks of them, whether they keep their rows (`WhitenedKernels`, of which a kernel
-# density estimate is one) or tables instead (`compressed`). Queries are variables × rows in data coordinates
-# parents first and the child last.
-
-
-PAIRS_TOGETHER = 1e7  # beyond which other engines make up for two passes over the kernels
-
-
-class Kernels(Protocol):
-    """The kernels of a conditional density, with their rows or without."""
-
-    @property
-    def rows(self) -> int:
-        """Number of kernels."""
-
-    @property
-    def bandwidth(self) -> FloatArray:
-        """The covariance matrix of a kernel."""
-
-    def conditional_log_density(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it."""
-
-    def conditional_cdf(self, queries: FloatArray) -> FloatArray:
-        """Return P(last variable ≤ x | those before it)."""
-
-    def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both."""
-
-    def log_mass(self, parents: FloatArray, low: float, high: float) -> FloatArray:
-        """Return the log-probability of an interval of the last variable, for every column of parents."""
-
-    def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value of the last variable for every column of parents."""
-
-    def draw_between(
-        self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
-    ) -> FloatArray:
-        """Draw a value of the last variable in an interval, for every column of parents."""
-
-    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe the kernels as plain data."""
-
-
-class ScaledKernels(Protocol):
-    """Kernels at several scales: with `SCALES` times one bandwidth matrix."""
-
-    def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it: scales × queries."""
-
-    def at_scale(self, k: int) -> Kernels:
-        """Return the kernels of one of the scales."""
-
-
-class WhitenedKernels(ABC):
-    """Kernels on rows, in coordinates in which each is a standard normal.
-
-    The whitener is lower triangular, so the first few whitened coordinates belong to the first few
-    variables: to the parents, where the child comes last.
-    """
-
-    #: What is subtracted, so that large offsets cost no digits.
-    centre: FloatArray
-    #: The inverse Cholesky factor of the bandwidth matrix.
-    whitener: FloatArray
-    #: The training rows, centred and whitened: variables × rows.
-    coordinates: FloatArray
-    #: How sums are computed (see `spbn.kernels`).
-    engine: str
-
-    def whitened(self, queries: FloatArray) -> FloatArray:
-        """Put queries of the first few variables, or of all, into the coordinates of the rows."""
-        d = len(queries)
-        return np.ascontiguousarray(self.whitener[:d, :d] @ (queries - self.centre[:d]))
-
-    def log_density(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of rows of the first few variables, or of all."""
-        return self._log_density(self.whitened(queries))
-
-    def conditional_log_density(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it."""
-        if is_few(self.coordinates.shape, queries.shape[1], self.engine):
-            found = few_log_densities(self._frame, self._frozen_rows, queries)
-            if found is not None:
-                return found
-        whitened = self.whitened(queries)
-        joint = self._log_density(whitened)
-        if len(queries) == 1:
-            return joint
-
-        def directly(far: BoolArray) -> FloatArray:
-            rows = conditional_log_density(self.coordinates, np.ascontiguousarray(whitened[:, far]))
-            return rows + math.log(self.whitener[-1, -1])
-
-        return quotient(joint, self._log_density(whitened[:-1]), directly)
-
-    def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it: scales × queries."""
-        if is_few(self.coordinates.shape, queries.shape[1], self.engine):
-            found = few_log_densities_by_scale(self._frame, self._frozen_rows, queries)
-            if found is not None:
-                return found
-        whitened = self.whitened(queries)
-        joint = self._log_density_by_scale(whitened)
-        if len(queries) == 1:
-            return joint
-        parents = self._log_density_by_scale(whitened[:-1])
-        out = np.empty_like(joint)
-        for k, scale in enumerate(SCALES):
-            width = math.sqrt(scale)
-
-            def directly(far: BoolArray, width: float = width) -> FloatArray:
-                asked = np.ascontiguousarray(whitened[:, far] / width)
-                rows = conditional_log_density(self.coordinates / width, asked)
-                return rows + math.log(self.whitener[-1, -1] / width)
-
-            out[k] = quotient(joint[k], parents[k], directly)
-        return out
-
-    def _log_density_by_scale(self, whitened: FloatArray) -> FloatArray:
-        d, rows = len(whitened), self.coordinates.shape[1]
-        points = np.concatenate([self.coordinates[:d], whitened], axis=1)
-        span = Spans(np.array([[rows, points.shape[1], 0, rows, 0, 0]]))
-        columns, whiteners = np.arange(d)[None], np.eye(d)[None, None]
-        density = kernels.log_density_by_scale(points, columns, whiteners, span, engine=self.engine)
-        return density[0, :, rows:] + self._log_volumes[d - 1]
-
-    def conditional_cdf(self, queries: FloatArray) -> FloatArray:
-        """Return P(last variable ≤ x | those before it)."""
-        return conditional_cdf(self.coordinates, self.whitened(queries))
-
-    def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the log-density of the last variable given those before it, and P(it ≤ x | those)."""
-        whitened = self.whitened(queries)
-        if self.coordinates.shape[1] * queries.shape[1] > PAIRS_TOGETHER:
-            return self.conditional_log_density(queries), conditional_cdf(self.coordinates, whitened)
-        density, below = conditional_density_and_cdf(self.coordinates, whitened)
-        return density + math.log(self.whitener[-1, -1]), below
-
-    def choose_rows(self, parents: FloatArray, uniforms: FloatArray) -> IntArray:
-        """Draw a training row for every column of parents, weighted by its kernel there."""
-        queries = np.vstack([self.whitened(parents), np.zeros(parents.shape[1])])
-        return choose_rows(self.coordinates, queries, uniforms)
-
-    def choose_rows_between(
-        self, parents: FloatArray, low: float, high: float, uniforms: FloatArray
-    ) -> tuple[IntArray, FloatArray]:
-        """Draw a training row for every column of parents, weighted by its kernel in an interval.
-
-        Also returns the log-probability of the interval.
-        """
-        lows, highs = self.whitened_ends(parents, low, high)
-        return choose_rows_between(
-            self.coordinates, np.vstack([self.whitened(parents), lows]), highs, uniforms
-        )
-
-    def whitened_ends(self, parents: FloatArray, low: float, high: float) -> tuple[FloatArray, FloatArray]:
-        """Put the ends of an interval of the last variable into the coordinates of the rows."""
-        *slopes, precision = self.whitener[-1]
-        shift = np.asarray(slopes) @ (parents - self.centre[:-1])
-        # Not by `whitened`: an infinite end times a zero of the whitener is not a number.
-        return precision * (low - self.centre[-1]) + shift, precision * (high - self.centre[-1]) + shift
-
-    def _log_density(self, whitened: FloatArray) -> FloatArray:
-        d, rows = len(whitened), self.coordinates.shape[1]
-        log_volume = self._log_volumes[d - 1]
-        if kernels.is_exact(d, whitened.shape[1], rows, self.engine):
-            return log_density_of_whitened(self.coordinates[:d], whitened) + log_volume
-        points = np.concatenate([self.coordinates[:d], whitened], axis=1)
-        spans = Spans(np.array([[rows, points.shape[1], 0, rows, 0, 0]]))
-        density = kernels.log_density(
-            points, np.arange(d)[None], np.eye(d)[None, None], spans, engine=self.engine
-        )
-        return density[0, rows:] + log_volume
-
-    @cached_property
-    def _frame(self) -> FloatArray:
-        """Centre and whitener side by side."""
-        return frozen(np.hstack([self.centre, self.whitener]))
-
-    @cached_property
-    def _frozen_rows(self) -> FloatArray:
-        return frozen(self.coordinates)
-
-    @cached_property
-    def _log_volumes(self) -> list[float]:
-        """Log-determinants of the leading blocks of the whitener."""
-        return np.log(np.diagonal(self.whitener)).cumsum().tolist()
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class PreparedKernels(WhitenedKernels):
-    """Kernels on rows that have been whitened before."""
-
-    centre: FloatArray
-    whitener: FloatArray
-    coordinates: FloatArray
-    engine: str = "auto"
-
-    @classmethod
-    def of(cls, points: FloatArray, whitener: FloatArray, engine: str) -> PreparedKernels:
-        """Centre and whiten variables × rows."""
-        centre = centre_of(points)
-        return cls(centre, whitener, np.ascontiguousarray(whitener @ (points - centre)), engine)
-
-
-# ----------------------------------------------------------------------------------------------------
-# A few queries of prepared kernels: the log-density of a child given its parents, in one compiled call.
-#
-# Where rows are scored one by one, the sums are the least of the work: most of it would be calls and small
-# arrays. Here whitening, the sums of all variables, those of the parents and their quotient are one call. The
-# loop over pairs is that of `adding`, so the sums are those of `exact` and `multiscale`.
-
-
-_WIDE_TO_BASE_2 = 0.5 * TO_BASE_2  # for the widest scale
-
-
-def is_few(shape: tuple[int, ...], asked: int, engine: str) -> bool:
-    """Tell whether queries of kernels, variables × rows, are few enough for this, and an engine allows it."""
-    d, rows = shape
-    return asked <= TILE and asked * rows < FEWEST_PAIRS and (engine != "spectral" or d > DIMENSIONS)
-
-
-def few_log_densities(frame: FloatArray, train: FloatArray, queries: FloatArray) -> FloatArray | None:
-    """Return the log-density of the last variable given those before it; None if a query is too far out.
-
-    Parameters
-    ----------
-    frame
-        Variables × (centre and a row of the whitener), of the training rows' coordinates; frozen.
-    train
-        Whitened training rows, variables × rows; frozen.
-    queries
-        Variables × queries, in the coordinates of the data.
-    """
-    d, rows = train.shape
-    offsets = np.array([_offset(frame, rows)])
-    out = np.empty((1, queries.shape[1]))
-    adders = (adder(d), adder(max(1, d - 1)))
-    work = (workspace(d), workspace(max(1, d - 1)))
-    near = _quotients(*adders, frozen(queries), frame, train, TO_BASE_2, UNDERFLOW, 0, offsets, *work, out)
-    return out[0] if near else None
-
-
-def few_log_densities_by_scale(
-    frame: FloatArray, train: FloatArray, queries: FloatArray
-) -> FloatArray | None:
-    """Do the same at every scale: scales × queries."""
-    d, rows = train.shape
-    offsets = _offset(frame, rows) - 0.5 * np.log(SCALES)
-    out = np.empty((len(SCALES), queries.shape[1]))
-    adders = (scales_adder(d), scales_adder(max(1, d - 1)))
-    work = (workspace(d, sums=len(SCALES)), workspace(max(1, d - 1), sums=len(SCALES)))
-    least = SPARSE * rows
-    near = _quotients(
-        *adders, frozen(queries), frame, train, _WIDE_TO_BASE_2, least, SCALES.index(1.0), offsets, *work, out
-    )
-    return out if near else None
-
-
-def _offset(frame: FloatArray, rows: int) -> float:
-    """Return what to add to the logarithm of a quotient of sums, or of a sum if there are no parents."""
-    log_rows = math.log(rows) if len(frame) == 1 else 0.0
-    return math.log(frame[-1, -1]) - 0.5 * LOG_2PI - log_rows
 
 
 @compiled()

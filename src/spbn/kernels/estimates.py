@@ -11,10 +11,9 @@ covariance Σ̂ by a factor that depends only on the number of rows N and the di
 The rule ``cv`` multiplies Scott's matrix by the one of `multiscale.SCALES` that predicts rows best which the
 kernels are not made of, for each family.
 
-A function takes an array, rows × d, with the child in the first column and
-its parents after it, and returns a d × d matrix. Scores pass it centred rows, with
-the parents in the order of the data's columns. A matrix that is not positive
-definite means that there is no bandwidth for these rows.
+A function takes an array, rows × d, with the child in the first column and its parents after it, and returns
+a d × d matrix. Scores pass it centred rows, with the parents in the order of the data's columns. A matrix
+that is not positive definite means that there is no bandwidth for these rows.
 """
 
 from __future__ import annotations
@@ -74,13 +73,8 @@ def family_matrix(rule: BandwidthRule, columns: FloatArray) -> FloatArray:
 class Spans:
     """Ranges of rows to query, each with the two ranges of rows that its estimate is made of.
 
-    A fold is queried against the rows before and after it.
-
-    Attributes
-    ----------
-    array
-        Spans × 6: (first, end) of the query rows, and (first, end) twice of the training rows. This is what
-        compiled code takes.
+    A fold is queried against the rows before and after it. Compiled code takes the array, spans × 6: (first,
+    end) of the query rows, and (first, end) twice of the training rows.
     """
 
     array: IntArray
@@ -125,17 +119,14 @@ class Spans:
 class Estimate:
     """A density to evaluate."""
 
-    #: Number of the set and of the span.
-    number: int
+    number: int  # of the set
     span: int
-    #: Inverse Cholesky factor of the bandwidth matrix.
-    whitener: FloatArray
+    whitener: FloatArray  # the inverse Cholesky factor of the bandwidth matrix
 
     @property
     def log_peak(self) -> float:
         """Log-density at the peak if all training rows lie at one place."""
-        diagonal = np.diag(self.whitener)
-        return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * LOG_2PI)
+        return log_peak(self.whitener)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,8 +135,7 @@ class Group:
 
     estimates: list[Estimate]
     whitener: FloatArray
-    #: The bandwidth matrix of every estimate in these coordinates.
-    covariances: list[FloatArray]
+    covariances: list[FloatArray]  # the bandwidth matrices in these coordinates
     widest: float
 
 
@@ -174,6 +164,12 @@ def grouped(estimates: list[Estimate], alike: float = ALIKE) -> list[Group]:
         )
         for group, (narrow, wide) in zip(members, ranges, strict=True)
     ]
+
+
+def log_peak(whitener: FloatArray) -> float:
+    """Return the greatest log-density of a kernel, given the inverse Cholesky factor of its bandwidth."""
+    diagonal = np.diag(whitener)
+    return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * LOG_2PI)
 
 
 def whitened(rows: FloatArray, whitener: FloatArray) -> FloatArray:

@@ -1,9 +1,8 @@
 """Direct Gaussian sums: every pair of a query row and a training row, at the speed of the machine.
 
-A tile of query rows meets the training rows in blocks that stay in the L1
-cache. Each block is whitened on the fly with the tile's own bandwidth, so
-nothing of the size of the data is ever stored and every fold may have a
-bandwidth of its own. The loop over pairs is that of `adding`.
+A tile of query rows meets the training rows in blocks that stay in the L1 cache. Each block is whitened on
+the fly with the tile's own bandwidth, so nothing of the size of the data is ever stored and every fold may
+have a bandwidth of its own. The loop over pairs is that of `inner_loop`.
 
 A row's sum is made by one thread in a fixed order: results do not depend on
 the number of threads. A sum that underflows is computed again with its
@@ -13,14 +12,13 @@ smallest distance factored out, so far outliers get correct finite values.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
-from spbn._base.jit import CONTRACT, available_threads, compiled
+from spbn._base.jit import CONTRACT, compiled, run_tasks, thread_count
 from spbn.kernels.estimates import Estimate, Spans
 from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, workspace
 
@@ -41,8 +39,7 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     columns
         Sets × d: the variables of every set.
     whiteners
-        Sets × spans × d × d: the inverse Cholesky factor of the bandwidth matrix of
-        every set on every span.
+        Sets × spans × d × d: the inverse Cholesky factor of the bandwidth matrix of every set on every span.
     spans
         The query rows and the training rows of every estimate.
 
@@ -53,15 +50,9 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     out = np.full((len(columns), points.shape[1]), np.nan)
     d = columns.shape[1]
     peaks = np.log(np.diagonal(whiteners, axis1=2, axis2=3)).sum(axis=2) - 0.5 * d * LOG_2PI
-    rows = frozen(points)
-    sums = _Sums(
-        rows,
-        rows,
-        frozen(whiteners.reshape(-1, d, d) * TO_BASE_2),
-        (peaks - np.log(np.maximum(spans.training_counts, 1))).ravel(),
-        _tiles(columns, spans),
-    )
-    sums.write_to(out)
+    offsets = (peaks - np.log(np.maximum(spans.training_counts, 1))).ravel()
+    rows, scaled = frozen(points), frozen(whiteners.reshape(-1, d, d) * TO_BASE_2)
+    _write_sums(rows, rows, scaled, offsets, _tiles(columns, spans), out)
     return out
 
 
@@ -78,7 +69,7 @@ def log_density_of_whitened(train: FloatArray, queries: FloatArray) -> FloatArra
     else:
         tiles = _tiles(np.arange(d)[None], Spans(np.array([[0, asked, 0, rows, 0, 0]])))
     offset = np.array([-0.5 * d * LOG_2PI - math.log(rows)])
-    _Sums(frozen(train), frozen(queries), _identity(d), offset, tiles).write_to(out)
+    _write_sums(frozen(train), frozen(queries), _identity(d), offset, tiles, out)
     return out[0]
 
 
@@ -87,10 +78,7 @@ def exact_rows(
 ) -> list[FloatArray]:
     """Return the exact log-densities of the rows with these numbers, for every estimate.
 
-    Parameters
-    ----------
-    rows
-        The variables of the estimates × rows.
+    `rows` are the variables of the estimates × rows.
     """
     first = rows.shape[1]
     points = np.concatenate([rows, *(rows[:, numbers] for numbers in wanted)], axis=1)
@@ -114,11 +102,9 @@ def _identity(d: int) -> FloatArray:
 
 
 def _tiles(columns: IntArray, spans: Spans) -> IntArray:
-    """Cut the work into tiles.
+    """Cut the work into tiles, with a row for each.
 
-    Returns
-    -------
-    A row for each: set, estimate (a set on a span), (first, end) of the query rows, (first, end) twice of the
+    That is: set, estimate (a set on a span), (first, end) of the query rows, (first, end) twice of the
     training rows, and the variables.
     """
     tiles = [
@@ -137,47 +123,35 @@ def _tiles(columns: IntArray, spans: Spans) -> IntArray:
     return out.reshape(-1, out.shape[2])
 
 
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """Sums to compute: everything that the compiled loops need to know.
+def _write_sums(
+    train: FloatArray,
+    queries: FloatArray,
+    whiteners: FloatArray,
+    offsets: FloatArray,
+    tiles: IntArray,
+    out: FloatArray,
+) -> None:
+    """Put the log-densities of tiles (see `_tiles`) into sets × rows.
 
-    Attributes
-    ----------
-    train, queries
-        Variables × rows.
-    whiteners
-        Estimates × d × d, scaled so that a kernel is 2 to the power of minus a squared distance.
-    offsets
-        Estimates: what to add to the logarithm of a sum.
-    tiles
-        See `_tiles`.
+    The whiteners of the estimates are scaled so that a kernel is 2 to the power of minus a squared distance,
+    and their offsets are added to the logarithms of sums.
     """
+    d = whiteners.shape[1]
 
-    train: FloatArray
-    queries: FloatArray
-    whiteners: FloatArray
-    offsets: FloatArray
-    tiles: IntArray
-
-    def write_to(self, out: FloatArray) -> None:
-        """Put the log-densities into sets × rows."""
-        tiles = self.tiles
-        pairs = (tiles[:, 3] - tiles[:, 2]) * (tiles[:, 5] - tiles[:, 4] + tiles[:, 7] - tiles[:, 6])
-        total = float(pairs.sum())
-        if total < 2.0 * FEWEST_PAIRS:
-            self._add_up(0, len(tiles), out)
-            return
-        threads = available_threads()
-        at_a_time = max(FEWEST_PAIRS, min(PAIRS_A_CALL, total / (CALLS_A_THREAD * threads.count)))
-        share = (np.cumsum(pairs) - pairs) // at_a_time
-        cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(tiles)]
-        threads.run(self._add_up, [(a, b, out) for a, b in pairwise(cuts)])
-
-    def _add_up(self, first: int, end: int, out: FloatArray) -> None:
-        d = self.whiteners.shape[1]
-        arguments = (self.train, self.queries, self.whiteners, self.offsets, self.tiles, first, end)
+    def add_up(first: int, end: int) -> None:
+        arguments = (train, queries, whiteners, offsets, tiles, first, end)
         if _add_up(adder(d), *arguments, workspace(d), out):
             _add_up_far(*arguments, out)
+
+    pairs = (tiles[:, 3] - tiles[:, 2]) * (tiles[:, 5] - tiles[:, 4] + tiles[:, 7] - tiles[:, 6])
+    total = float(pairs.sum())
+    if total < 2.0 * FEWEST_PAIRS:
+        add_up(0, len(tiles))
+        return
+    at_a_time = max(FEWEST_PAIRS, min(PAIRS_A_CALL, total / (CALLS_A_THREAD * thread_count())))
+    share = (np.cumsum(pairs) - pairs) // at_a_time
+    cuts = [0, *(np.flatnonzero(np.diff(share)) + 1).tolist(), len(tiles)]
+    run_tasks(add_up, list(pairwise(cuts)))
 
 
 @compiled()

@@ -203,10 +203,9 @@ def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
 #
 #     2^-q = 2^n · 2^r,    n = round(-q),    r = -q - n in [-1/2, 1/2].
 #
-# Adding 1.5 · 2^52 rounds to an integer, which is then in the lowest bits of
-# the sum; shifted by 52 it is added to the exponent of the polynomial for 2^r.
-# In base 2 the reduction is exact, and the kernels get there at no cost because
-# they scale their coordinates by √(log2(e)/2) when they whiten them.
+# Adding 1.5 · 2^52 rounds to an integer, which is then in the lowest bits of the sum; shifted by 52 it is
+# added to the exponent of the polynomial for 2^r. In base 2 the reduction is exact, and the kernels get there
+# at no cost because they scale their coordinates by √(log2(e)/2) when they whiten them.
 
 
 #: Results below 2^-LIMIT come out as 2^-LIMIT: callers must treat sums that small as underflow.

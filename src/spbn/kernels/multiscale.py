@@ -1,7 +1,7 @@
 """Direct Gaussian sums at several scales at once: the bandwidths c·H for c = 1/16, 1/4, 1 and 4.
 
 With q the squared distance of two rows under H and t = exp(-q/8), the kernels of the four scales are
-t⁶⁴, t¹⁶, t⁴ and t: one exponential and six multiplications (`adding`). There t is raised to 2^-15.9
+t⁶⁴, t¹⁶, t⁴ and t: one exponential and six multiplications (`inner_loop`). There t is raised to 2^-15.9
 before its powers are taken, because numbers too small to be normal would slow the processor down. That
 adds at most 2^-63.6 per training row at scale 1, and nothing in comparison at the narrower ones: too
 little to matter if a row's sum at scale 1 exceeds 2^-20 per training row.
@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
-from spbn._base.jit import CONTRACT, REORDER, available_threads, compiled
+from spbn._base.jit import CONTRACT, REORDER, compiled, run_tasks
 from spbn.kernels.estimates import Spans
 from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, add_block, exp2_negative, scales_adder, workspace
 
@@ -41,34 +41,24 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     out = np.full((len(columns), len(SCALES), points.shape[1]), np.nan)
     points, columns, whiteners, bounds = map(frozen, (points, columns, whiteners, spans.array))
     adder = scales_adder(columns.shape[1])
+
+    def add_up(s: int, span: int, start: int, stop: int) -> None:
+        arguments = (points, columns[s], whiteners[s, span], bounds[span], start, stop)
+        work = workspace(columns.shape[1], sums=len(SCALES))
+        logarithms = np.empty((len(SCALES), stop - start))
+        if _add_pairs(adder, *arguments, work, logarithms):
+            _add_isolated(*arguments, work, logarithms)
+        _normalise(whiteners[s, span], bounds[span], logarithms)
+        out[s, :, start:stop] = logarithms
+
     tasks = [
-        (adder, points, columns[s], whiteners[s, span], bounds[span], start, min(start + TILE, stop), out[s])
+        (s, span, start, min(start + TILE, stop))
         for s in range(len(columns))
         for span, (first, stop) in enumerate(spans.queries.tolist())
         for start in range(first, stop, TILE)
     ]
-    threads = available_threads()
-    threads.run(_add_up, tasks)
+    run_tasks(add_up, tasks)
     return out
-
-
-def _add_up(
-    adder: int,
-    points: FloatArray,
-    columns: IntArray,
-    whitener: FloatArray,
-    span: IntArray,
-    start: int,
-    stop: int,
-    out: FloatArray,
-) -> None:
-    """Put the log-densities of a tile of rows: scales × rows."""
-    work = workspace(len(columns), sums=len(SCALES))
-    logarithms = np.empty((len(SCALES), stop - start))
-    if _add_pairs(adder, points, columns, whitener, span, start, stop, work, logarithms):
-        _add_isolated(points, columns, whitener, span, start, stop, work, logarithms)
-    _normalise(whitener, span, logarithms)
-    out[:, start:stop] = logarithms
 
 
 @compiled()

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spbn._base.arrays import LOG_2, BoolArray, FloatArray, IntArray, frozen
-from spbn._base.jit import REORDER, available_threads, compiled
+from spbn._base.jit import REORDER, compiled, run_tasks
 from spbn.kernels.estimates import whitened
 from spbn.kernels.inner_loop import BLOCK, TO_BASE_2, add_block, adder, exp2_negative, workspace
 from spbn.kernels.pruned import sorted_into_leaves
@@ -39,18 +39,13 @@ _NOTHING = 1e300  # the squared distance of the nearest of no rows
 class Leaves:
     """The rows that kernels sit on, in coordinates in which a kernel is 2^-|distance|².
 
-    Attributes
-    ----------
-    rows
-        Leaves × variables × rows. All leaves are full, so that loops over them have no ends to be done one by
-        one: what is lacking is far away.
-    boxes, branches
-        Around every leaf and every `LEAVES` of them: (low, high) × variables × boxes.
+    All leaves are full, so that loops over them have no ends to be done one by one: what is lacking is far
+    away.
     """
 
-    rows: FloatArray
-    boxes: FloatArray
-    branches: FloatArray
+    rows: FloatArray  # leaves × variables × rows
+    boxes: FloatArray  # around every leaf: (low, high) × variables × boxes
+    branches: FloatArray  # around every `LEAVES` of them
 
     @classmethod
     def of(cls, points: FloatArray, kept: BoolArray, whitener: FloatArray) -> Leaves:
@@ -68,13 +63,9 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums at some queries, to be added to.
+    """Sums at some queries, to be added to: 2^-nearest · total.
 
-    Attributes
-    ----------
-    nearest, totals
-        A sum is 2^-nearest · total. Where there are rows near by, `nearest` is 0; elsewhere it is the squared
-        distance of the nearest row so far.
+    Where there are rows near by, `nearest` is 0; elsewhere it is the squared distance of the nearest so far.
     """
 
     nearest: FloatArray
@@ -96,32 +87,19 @@ class Sums:
         if not len(leaves.rows):
             return
         queries = frozen(whitened(points, whitener * TO_BASE_2))
-        groups = -(-queries.shape[1] // QUERIES)
-        arrays = (queries, leaves.rows, leaves.boxes, leaves.branches, self.nearest, self.totals)
-        cuts = range(0, groups, GROUPS_A_TASK)
-        threads = available_threads()
-        threads.run(_add_groups, [(g, min(g + GROUPS_A_TASK, groups), *arrays) for g in cuts])
+        d, groups = len(queries), -(-queries.shape[1] // QUERIES)
+        arrays = (queries, leaves.rows, leaves.boxes, leaves.branches)
+
+        def add_groups(first: int) -> None:
+            end = min(first + GROUPS_A_TASK, groups)
+            _add_some_groups(adder(d), first, end, *arrays, workspace(d), self.nearest, self.totals)
+
+        run_tasks(add_groups, [(first,) for first in range(0, groups, GROUPS_A_TASK)])
 
 
 def arranged(points: FloatArray, whitener: FloatArray, size: int) -> IntArray:
     """Return an order in which every `size` of some points lie close together."""
     return sorted_into_leaves(whitened(points, whitener), np.arange(points.shape[1]), size)
-
-
-def _add_groups(
-    first: int,
-    end: int,
-    queries: FloatArray,
-    rows: FloatArray,
-    boxes: FloatArray,
-    branches: FloatArray,
-    nearest: FloatArray,
-    totals: FloatArray,
-) -> None:
-    """Add leaves to the sums of some groups of queries."""
-    d = len(queries)
-    arrays = (queries, rows, boxes, branches, workspace(d), nearest, totals)
-    _add_some_groups(adder(d), first, end, *arrays)
 
 
 @compiled()

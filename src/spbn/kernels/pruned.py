@@ -1,19 +1,16 @@
 """Gaussian sums that leave out pairs of rows too far apart to matter: four and five dimensions, many rows.
 
-Rows are sorted into leaves of rows that lie close together, by splitting them at
-the median again and again. Queries go in groups that lie close together too. Of
-a leaf at least a distance r away from a group, in widths of the Gaussian, no row
-contributes more than exp(-r²/2) to any sum of the group. The nearest leaves are
-added up first; then it is known which others need not be, because all their rows
-together contribute less than `TOLERANCE` of the least sum of the group. Their rows
-are taken to be at the centre of the leaf, which cannot be more wrong than that.
+Rows are sorted into leaves of rows that lie close together, by splitting them at the median again and again.
+Queries go in groups that lie close together too. Of a leaf at least a distance r away from a group, in widths
+of the Gaussian, no row contributes more than exp(-r²/2) to any sum of the group. The nearest leaves are added
+up first; then it is known which others need not be, because all their rows together contribute less than
+`TOLERANCE` of the least sum of the group. Their rows are taken to be at the centre of the leaf, which cannot
+be more wrong than that.
 
-So every log-density is within 5e-7 of the exact one, and in practice within 1e-9.
-Queries with no row near them are left to the exact kernel: they would make their group
-search far and wide.
+So every log-density is within 5e-7 of the exact one, and in practice within 1e-9. Queries with no row near
+them are left to the exact kernel: they would make their group search far and wide.
 
-A row's sum is made by one thread in a fixed order: results do not depend on the
-number of threads.
+A row's sum is made by one thread in a fixed order: results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ import math
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.jit import CONTRACT, REORDER, Threads, available_threads, compiled
+from spbn._base.jit import CONTRACT, REORDER, compiled, run_tasks
 from spbn.kernels.estimates import Estimate, Group, Spans, grouped, whitened
 from spbn.kernels.exact import exact_rows
 from spbn.kernels.inner_loop import BLOCK, TO_BASE_2, add_block, adder, exp2_negative, workspace
@@ -49,16 +46,15 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     The arrays are those of `exact.log_density`, with at most five variables to a set.
     """
     out = np.full((len(columns), points.shape[1]), np.nan)
-    threads = available_threads()
     for number, variables in enumerate(columns):
         rows = np.ascontiguousarray(points[variables])
         estimates = [Estimate(number, span, whiteners[number, span]) for span in spans.queried]
         for group in grouped(estimates):
-            _evaluate(rows, spans, group, out[number], threads)
+            _evaluate(rows, spans, group, out[number])
     return out
 
 
-def _evaluate(rows: FloatArray, spans: Spans, group: Group, out: FloatArray, threads: Threads) -> None:
+def _evaluate(rows: FloatArray, spans: Spans, group: Group, out: FloatArray) -> None:
     """Put the log-densities of a group's estimates into `out`."""
     coordinates = whitened(rows, group.whitener)
     used = np.zeros(rows.shape[1], dtype=bool)
@@ -75,18 +71,30 @@ def _evaluate(rows: FloatArray, spans: Spans, group: Group, out: FloatArray, thr
         sources[0, ~trained] = _FAR_AWAY
         targets = whitened(rows[:, queries], estimate.whitener * TO_BASE_2)
         nearness = 1.0 / float(np.linalg.eigvalsh(covariance).max())
-        sums = np.empty(len(queries))
         boxes = _boxes(coordinates[:, queries], QUERIES)
-        arguments = (targets, boxes, sources, leaves, centres, nearness, sums)
-        groups = -(-len(queries) // QUERIES)
-        cuts = range(0, groups, GROUPS_A_TASK)
-        threads.run(_add_groups, [(g, min(g + GROUPS_A_TASK, groups), *arguments) for g in cuts])
+        sums = _sums(targets, boxes, sources, leaves, centres, nearness)
         alone = sums < SPARSE
         isolated.append(queries[alone])
         heights = sums[~alone] / spans.training_counts[estimate.span]
         out[queries[~alone]] = np.log(heights) + estimate.log_peak
     for numbers, values in zip(isolated, exact_rows(rows, spans, group.estimates, isolated), strict=True):
         out[numbers] = values
+
+
+def _sums(
+    targets: FloatArray, boxes: Boxes, sources: FloatArray, leaves: Boxes, centres: Centres, nearness: float
+) -> FloatArray:
+    """Return the sums of Gaussians at all queries."""
+    d, queries = targets.shape
+    groups, sums = -(-queries // QUERIES), np.empty(queries)
+
+    def add_groups(first: int) -> None:
+        end, squares = min(first + GROUPS_A_TASK, groups), np.empty(leaves[0].shape[1])
+        arrays = (targets, boxes, sources, leaves, centres, nearness, squares, workspace(d), sums)
+        _add_some_groups(adder(d), first, end, *arrays)
+
+    run_tasks(add_groups, [(first,) for first in range(0, groups, GROUPS_A_TASK)])
+    return sums
 
 
 def _trains_on(training: IntArray, rows: IntArray) -> BoolArray:
@@ -125,24 +133,6 @@ def _centres(sources: FloatArray, trained: BoolArray) -> Centres:
     starts = np.arange(0, len(trained), LEAF)
     counts = np.add.reduceat(trained.astype(np.float64), starts)
     return np.add.reduceat(sources * trained, starts, axis=1) / np.maximum(counts, 1.0), counts
-
-
-def _add_groups(
-    first: int,
-    end: int,
-    targets: FloatArray,
-    groups: Boxes,
-    sources: FloatArray,
-    leaves: Boxes,
-    centres: Centres,
-    nearness: float,
-    sums: FloatArray,
-) -> None:
-    """Add up the Gaussians for some groups of queries."""
-    d, squares = len(targets), np.empty(leaves[0].shape[1])
-    work = workspace(d)
-    arguments = (targets, groups, sources, leaves, centres, nearness, squares, work, sums)
-    _add_some_groups(adder(d), first, end, *arguments)
 
 
 @compiled()

@@ -31,7 +31,7 @@ from typing import NamedTuple, cast
 from spbn._base.display import search_progress
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
-from spbn.io.checkpoint import Checkpoint, Notes, describe_work, resume
+from spbn.io.checkpoint import Checkpoint, describe_work, resume
 from spbn.learning.settings import takes
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
@@ -235,7 +235,7 @@ def learn_network(
     completions: Sequence[Table] = (),
     inputs: Sequence[str] = (),
     split: Split | None = None,
-    notes: Callable[[], Notes] | None = None,
+    notes: Callable[[], Checkpoint] | None = None,
 ) -> BayesianNetwork:
     """Learn a network with settings that have been checked.
 
@@ -418,12 +418,12 @@ class Found(NamedTuple):
     type_search: SearchResult | None = None
 
 
-def search(task: Task, notes: Callable[[], Notes] | None = None) -> Found:
+def search(task: Task, notes: Callable[[], Checkpoint] | None = None) -> Found:
     """Search for a structure."""
     return _search_by_score(task, notes) if task.settings.algorithm == "hc" else _search_by_tests(task)
 
 
-def _search_by_score(task: Task, notes: Callable[[], Notes] | None) -> Found:
+def _search_by_score(task: Task, notes: Callable[[], Checkpoint] | None) -> Found:
     """Climb to the arcs, and to the node types if there is a choice, that a score prefers."""
     settings = task.settings
     scores = [_make_score_anywhere(rows, task.scoring) for rows in (task.scored, *task.completions)]

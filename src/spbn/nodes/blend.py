@@ -26,7 +26,6 @@ from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refus
 from spbn.errors import FitError, quoted
 from spbn.kernels.compressed import CompactKernels, CompactScales
 from spbn.kernels.compression import compact_scales
-from spbn.kernels.conditional import ScaledKernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable, Region
@@ -82,7 +81,7 @@ class Blend(CPD):
     node: str
     parents: tuple[str, ...]
     line: LinearGaussian | None
-    kernels: ScaledKernels | None
+    kernels: KDE | CompactScales | None
     mixture: tuple[float, ...]
 
     @classmethod

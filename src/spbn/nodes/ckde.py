@@ -18,7 +18,6 @@ from spbn.errors import FitError, ModelFileError, SpbnError, quoted
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.compression import compact_kernels
-from spbn.kernels.conditional import Kernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.kernels.multiscale import SCALES
 from spbn.kernels.spectral import DIMENSIONS, THRESHOLD
@@ -72,7 +71,7 @@ class CKDE(CPD):
 
     node: str
     parents: tuple[str, ...]
-    kernels: Kernels
+    kernels: KDE | CompactKernels
 
     @classmethod
     def fit(

@@ -16,8 +16,7 @@ sum to one. It is concave, so Newton's method with a line search finds it in abo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,36 +58,13 @@ def mixing_weights(log_densities: FloatArray) -> tuple[FloatArray, float]:
     return weights, float(total + peaks.sum())
 
 
-def mixing_sums(log_densities: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """Return what rows add to the log-likelihood of a mixture, its gradient, and minus its curvature.
-
-    For those who have only some of the rows, and add up. All weights are positive, and all of components ×
-    rows are finite.
-    """
-    peaks = log_densities.max(axis=0)
-    densities = np.exp(log_densities - peaks)
-    components, rows = densities.shape
-    gradient, curvature = np.empty(components), np.empty((components, components))
-    total = _log_likelihood(densities, weights) + float(peaks.sum())
-    _derivatives(densities, weights, 0.0, gradient, curvature)
-    return total, gradient + (rows + 1.0), np.tril(curvature) + np.tril(curvature, -1).T
-
-
 class MixtureSums(NamedTuple):
-    """Sums over rows at some weights of a mixture: of its log-likelihood and of what Newton's method needs.
-
-    Attributes
-    ----------
-    curvature
-        Minus the second derivatives.
-    usable
-        Which components are finite in all rows; if not all are, the sums mean nothing.
-    """
+    """Sums over rows at some weights of a mixture: its log-likelihood, and what Newton's method needs."""
 
     total: float
     gradient: FloatArray
-    curvature: FloatArray
-    usable: BoolArray
+    curvature: FloatArray  # minus the second derivatives
+    usable: BoolArray  # the components that are finite in all rows; if not all are, the sums mean nothing
 
     @classmethod
     def none(cls, components: int) -> MixtureSums:
@@ -98,11 +74,18 @@ class MixtureSums(NamedTuple):
 
     @classmethod
     def of(cls, log_densities: FloatArray, weights: FloatArray) -> MixtureSums:
-        """Return the sums over components × rows."""
+        """Return the sums over components × rows; all weights are positive."""
+        components, rows = log_densities.shape
         usable: BoolArray = np.isfinite(log_densities).min(axis=1, initial=True)
-        if not usable.all() or not log_densities.shape[1]:
+        if not usable.all() or not rows:
             return cls.none(len(weights))._replace(usable=usable)
-        return cls(*mixing_sums(log_densities, weights), usable)
+        peaks = log_densities.max(axis=0)
+        densities = np.exp(log_densities - peaks)
+        gradient, curvature = np.empty(components), np.empty((components, components))
+        total = _log_likelihood(densities, weights) + float(peaks.sum())
+        _derivatives(densities, weights, 0.0, gradient, curvature)
+        symmetric = np.tril(curvature) + np.tril(curvature, -1).T
+        return cls(total, gradient + (rows + 1.0), symmetric, usable)
 
     @classmethod
     def add(cls, parts: Sequence[MixtureSums]) -> MixtureSums:
@@ -115,7 +98,6 @@ class MixtureSums(NamedTuple):
         )
 
 
-@dataclass
 class WeightSearch:
     """Newton's method for those who get the sums in parts: `trial` says where the next ones are needed.
 
@@ -127,51 +109,54 @@ class WeightSearch:
         The log-likelihood of all rows under the best weights, once `is_done`.
     """
 
-    rows: int
-    trial: FloatArray
-    at: FloatArray = field(default_factory=lambda: np.empty(0))
-    step: FloatArray = field(default_factory=lambda: np.empty(0))
-    value: float = -math.inf
-    decrement: float = math.inf
-    size: float = 1.0
-    total: float = math.nan
-    is_done: bool = False
-
-    @classmethod
-    def of(cls, components: int, rows: int) -> WeightSearch:
-        """Begin with equal weights."""
-        return cls(rows, np.full(components, 1.0 / components))
+    def __init__(self, components: int, rows: int) -> None:
+        self._steps = _newton_steps(components, rows)
+        self.trial = next(self._steps)
+        self.total = math.nan
+        self.is_done = False
 
     def update(self, found: MixtureSums) -> None:
         """Take note of the sums at the trial, and choose the next one."""
-        prior = 1.0 / len(self.trial)
-        value = found.total + prior * float(np.log(self.trial).sum()) - (self.rows + 1.0) * self.trial.sum()
-        is_better = value >= self.value + 1e-4 * self.size * self.decrement
-        if self.value > -math.inf and not is_better and self.size > 1e-10:
-            self.size *= 0.5
-            self.trial = self.at + self.size * self.step
-            return
-        self.at, self.value = self.trial, value
-        gradient = found.gradient + prior / self.at - (self.rows + 1.0)
-        bent = found.curvature + np.diag(prior / self.at**2)
-        self.step = np.linalg.solve(bent, gradient).astype(np.float64)
-        self.decrement = float(self.step @ gradient)
-        if len(self.at) == 1 or self.decrement < NEARLY_THERE * self.rows:
-            self._finish(found)
-            return
-        shrinking = self.step < 0.0
-        room = -0.99 * self.at[shrinking] / self.step[shrinking]
-        self.size = float(min(1.0, room.min(initial=1.0)))
-        self.trial = self.at + self.size * self.step
+        try:
+            self.trial = self._steps.send(found)
+        except StopIteration as end:
+            self.trial, self.total = end.value
+            self.is_done = True
 
-    def _finish(self, found: MixtureSums) -> None:
-        """Take the last step, of which the sums are known well enough from those before it."""
-        last = np.maximum(self.at + self.step, 0.01 * self.at) - self.at
-        total = found.total + found.gradient @ last - 0.5 * last @ found.curvature @ last
-        weights = self.at + last
-        self.trial = weights / weights.sum()
-        self.total = float(total - self.rows * math.log(weights.sum()))
-        self.is_done = True
+
+def _newton_steps(components: int, rows: int) -> Generator[FloatArray, MixtureSums, tuple[FloatArray, float]]:
+    """Yield weights to try, from equal ones on, and take the sums there; return the best, and their total."""
+    prior = 1.0 / components
+
+    def objective(found: MixtureSums, weights: FloatArray) -> float:
+        return float(found.total + prior * float(np.log(weights).sum()) - (rows + 1.0) * weights.sum())
+
+    at = np.full(components, 1.0 / components)
+    found = yield at
+    value = objective(found, at)
+    while True:
+        gradient = found.gradient + prior / at - (rows + 1.0)
+        bent = found.curvature + np.diag(prior / at**2)
+        step = np.linalg.solve(bent, gradient).astype(np.float64)
+        decrement = float(step @ gradient)
+        if components == 1 or decrement < NEARLY_THERE * rows:
+            break
+        shrinking = step < 0.0
+        room = -0.99 * at[shrinking] / step[shrinking]
+        size = float(min(1.0, room.min(initial=1.0)))
+        while True:
+            trial = at + size * step
+            found = yield trial
+            candidate = objective(found, trial)
+            if candidate >= value + 1e-4 * size * decrement or size <= 1e-10:
+                break
+            size *= 0.5
+        at, value = trial, candidate
+    # The last step, of which the sums are known well enough from those before it.
+    last = np.maximum(at + step, 0.01 * at) - at
+    total = found.total + found.gradient @ last - 0.5 * last @ found.curvature @ last
+    weights = at + last
+    return weights / weights.sum(), float(total - rows * math.log(weights.sum()))
 
 
 def log_mixture(log_densities: FloatArray, weights: FloatArray) -> FloatArray:

@@ -1,12 +1,11 @@
-"""Counts, means and scatter of rows, fold by fold: one pass over the data.
+"""Counts, means and scatter of rows, fold by fold, in one pass over the data; and regressions from them.
 
-Every linear Gaussian score, BIC, BGe, partial correlation and bandwidth matrix
-is a function of these alone, and costs the same for a thousand rows as for a
-million.
+Every linear Gaussian score, BIC, BGe, partial correlation and bandwidth matrix is a function of moments, and
+costs the same for a thousand rows as for a million: parameters are fitted to the moments of training rows,
+and of the rows whose log-likelihood is wanted only the moments are used as well.
 
-The moments of "all folds but one" are pooled from the others. Subtracting the
-fold from the total would be shorter, but loses every digit when that fold
-holds an outlier that outweighs the rest.
+The moments of "all folds but one" are pooled from the others. Subtracting the fold from the total would be
+shorter, but loses every digit when that fold holds an outlier that outweighs the rest.
 """
 
 from __future__ import annotations
@@ -15,12 +14,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.jit import compiled
 from spbn.numerics import gaussian
+
+#: If less than this share of a variable's variance is left unexplained, sums of squares have
+#: lost too many digits, and the rows themselves have to be used.
+ILL_CONDITIONED = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,21 +186,7 @@ def centre_of(columns: FloatArray) -> FloatArray:
     return np.median(columns, axis=1)[:, None]
 
 
-# ----------------------------------------------------------------------------------------------------
-# Linear regressions of many families at once, from moments alone.
-#
-# Parameters are fitted to the moments of training rows, and the log-likelihood
-# is that of other rows, of which only the moments are used as well: the cost
-# does not depend on the number of rows.
-
-
-#: If less than this share of a variable's variance is left unexplained, sums of squares have
-#: lost too many digits, and the rows themselves have to be used.
-ILL_CONDITIONED = 1e-7
-
-
-@dataclass(frozen=True, eq=False)
-class MomentStack:
+class MomentStack(NamedTuple):
     """The moments of several groups of rows, as arrays."""
 
     counts: IntArray
@@ -228,18 +218,7 @@ def log_likelihoods(
     the least share of variance that any regression left unexplained, in training or test rows.
     """
     out, shares = np.empty(len(members)), np.empty(len(members))
-    _log_likelihoods(
-        train.counts,
-        train.means,
-        train.scatters,
-        test.counts,
-        test.means,
-        test.scatters,
-        members,
-        sizes,
-        out,
-        shares,
-    )
+    _log_likelihoods(*train, *test, members, sizes, out, shares)
     return out, shares
 
 

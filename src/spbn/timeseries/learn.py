@@ -15,7 +15,7 @@ from spbn._base.arrays import BoolArray, IntArray
 from spbn._base.checks import is_whole, whole
 from spbn.errors import ArgumentError, DataError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import Arc
-from spbn.io.checkpoint import Checkpoint, Notes, describe_work
+from spbn.io.checkpoint import Checkpoint, describe_work
 from spbn.learning.learn import LearningInterrupted, learn_network
 from spbn.learning.settings import LearnSettings, shows_options
 from spbn.network import BayesianNetwork
@@ -102,7 +102,7 @@ def learn_dynamic(
     settings = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
 
     @cache
-    def opened() -> tuple[Notes, ...]:
+    def opened() -> tuple[Checkpoint, ...]:
         """Open the checkpoint of both searches, once the first of them is known to be possible."""
         known = settings.affecting_result() | {"lags": lags, "series": series, "time": time}
         beginnings = lagged_table(table, first, range(lags)).digest
@@ -254,7 +254,7 @@ def _learn(
     settings: LearnSettings,
     windows: IntArray,
     inputs: Sequence[str],
-    notes: Callable[[], Notes],
+    notes: Callable[[], Checkpoint],
 ) -> BayesianNetwork:
     """Learn one of the two networks, with blocks of time as folds."""
     split = None
@@ -277,7 +277,7 @@ def _learn(
 
 
 def _learn_static(
-    table: Table, windows: IntArray, lags: int, settings: LearnSettings, notes: Callable[[], Notes]
+    table: Table, windows: IntArray, lags: int, settings: LearnSettings, notes: Callable[[], Checkpoint]
 ) -> BayesianNetwork:
     """Learn the network of the first rows: from all rows, as wherever a series begins."""
     rows = lagged_table(table, windows, range(lags))

@@ -1,4 +1,49 @@
-"""Sums of Gaussians through Fourier space; see `engine`."""
+"""Gaussian sums through Fourier space, in one to three dimensions: time N log N instead of N².
+
+A sum of Gaussians is a convolution, and smooth. So the training rows are spread on
+a regular grid (`gridding`), the grid is multiplied in Fourier space by
+the Gaussian's transform, and the result is read off at the query rows:
+
+- Coordinates are whitened once for all spans (folds) whose bandwidths are alike.
+  There the bandwidth of span m is a matrix A_m near the identity, and its filter
+  exp(-ωᵀ A_m ω / 2). Spans with very different bandwidths, such as the one fold
+  whose queries hold the outlier that widens all others, get a grid of their own.
+- Every row is spread once into the grid of all rows. The training rows of a span are
+  that grid minus the rows that it does not train on (`boxes.Field`). Sets of the same
+  variables with similar bandwidths share all of this: in the scores' terms, J and M.
+- The grid covers a box that leaves out long tails, chosen by cost (`boxes`). Rows outside
+  the box go to the exact kernel. As training rows they matter in the box only if
+  they are within reach of it, and then they are on the grid too.
+
+What is promised
+----------------
+Log-densities within 1e-6 of the exact kernel's, row by row. Let S be the sum of
+a row's n Gaussians, each of height 1, and G(r) = exp(-r²/2). There are three errors:
+
+1. *Aliasing.* A source at distance r contributes G(r) with an error of at most
+   1.7e-7 · max(G(r), 1e-7), the constants of `gridding`. Over all sources that is at most
+   1.7e-7 · (S + 1e-7 n).
+2. *Reach.* Sources farther away than `REACH` = 8.03 widths may be lost or may be seen
+   around the end of the grid: at most n G(8.03) = 1e-14 n.
+3. *Rounding* in the transforms: a few 1e-16 of the greatest sum, so below 1e-15 n.
+
+They are absolute, so a row is good if its sum is not too small: with S ≥ `THRESHOLD` · n, THRESHOLD = 1e-7,
+they are below (3.4e-7 + 1e-7 + 1e-8) S in the very worst case, that all sources lie at the worst distance. In
+data neighbours at all distances contribute, and errors are some 1e-10. Rows below the threshold are isolated,
+hence few: 300 in a million of a three-dimensional normal sample. They go to the exact kernel.
+
+The bound leaves out what rounding does to the rows themselves when they are whitened, which is harmless
+unless the bandwidth matrix is nearly singular. So the engine checks itself (`complete`) on about a hundred
+rows, including the least dense ones above the threshold, and raises the threshold or gives all rows to the
+exact kernel if it does not keep its promise.
+
+Results do not depend on the number of threads: cells are summed in a fixed order
+(`gridding`), and the transforms treat every line of the grid alike.
+
+Why not a library for non-uniform FFTs? FINUFFT computes every Fourier mode to the same precision, from
+complex numbers; see `gridding` for what a Gaussian filter allows instead. That is what makes three dimensions
+affordable, and errors are smaller (`benchmarks/nonuniform.py`; the table is in docs/large-data.md).
+"""
 
 from __future__ import annotations
 
@@ -7,65 +52,12 @@ import math
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
-from spbn._base.jit import Threads, available_threads
 from spbn.kernels.estimates import ALIKE, Estimate, Group, Spans, grouped, whitened
 from spbn.kernels.exact import exact_rows
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.gridding import Field, Grid
 
 __all__ = ["DIMENSIONS", "REACH", "THRESHOLD", "log_density"]
-
-
-# ----------------------------------------------------------------------------------------------------
-# Gaussian sums through Fourier space, in one to three dimensions: time N log N instead of N².
-#
-# A sum of Gaussians is a convolution, and smooth. So the training rows are spread on
-# a regular grid (`gridding`), the grid is multiplied in Fourier space by
-# the Gaussian's transform, and the result is read off at the query rows:
-#
-# - Coordinates are whitened once for all spans (folds) whose bandwidths are alike.
-#   There the bandwidth of span m is a matrix A_m near the identity, and its filter
-#   exp(-ωᵀ A_m ω / 2). Spans with very different bandwidths, such as the one fold
-#   whose queries hold the outlier that widens all others, get a grid of their own.
-# - Every row is spread once into the grid of all rows. The training rows of a span are
-#   that grid minus the rows that it does not train on (`boxes.Field`). Sets of the same
-#   variables with similar bandwidths share all of this: in the scores' terms, J and M.
-# - The grid covers a box that leaves out long tails, chosen by cost (`boxes`). Rows outside
-#   the box go to the exact kernel. As training rows they matter in the box only if
-#   they are within reach of it, and then they are on the grid too.
-#
-# What is promised
-# ----------------
-# Log-densities within 1e-6 of the exact kernel's, row by row. Let S be the sum of
-# a row's n Gaussians, each of height 1, and G(r) = exp(-r²/2). There are three errors:
-#
-# 1. *Aliasing.* A source at distance r contributes G(r) with an error of at most
-#    1.7e-7 · max(G(r), 1e-7), the constants of `gridding`. Over all sources that is at most
-#    1.7e-7 · (S + 1e-7 n).
-# 2. *Reach.* Sources farther away than `REACH` = 8.03 widths may be lost or may be seen
-#    around the end of the grid: at most n G(8.03) = 1e-14 n.
-# 3. *Rounding* in the transforms: a few 1e-16 of the greatest sum, so below 1e-15 n.
-#
-# They are absolute, so a row is good if its sum is not too small: with S ≥ `THRESHOLD` · n,
-# THRESHOLD = 1e-7, they are below (3.4e-7 + 1e-7 + 1e-8) S in the very worst case, that all
-# sources lie at the worst distance. In data neighbours at all distances contribute,
-# and errors are some 1e-10. Rows below the threshold are isolated, hence few: 300 in a
-# million of a three-dimensional normal sample. They go to the exact kernel.
-#
-# The bound leaves out what rounding does to the rows themselves when they are
-# whitened, which is harmless unless the bandwidth matrix is nearly singular. So the
-# engine checks itself (`complete`) on about a hundred rows, including the least dense ones
-# above the threshold, and raises the threshold or gives all rows to the exact
-# kernel if it does not keep its promise.
-#
-# Results do not depend on the number of threads: cells are summed in a fixed order
-# (`gridding`), and the transforms treat every line of the grid alike.
-#
-# Why not a library for non-uniform FFTs? FINUFFT computes every Fourier mode to the same
-# precision, from complex numbers; see `gridding` for what a Gaussian filter allows instead.
-# That is what makes three dimensions affordable, and errors are smaller
-# (`benchmarks/nonuniform.py`; the table is in docs/large-data.md).
-
 
 DIMENSIONS = 3  # at most: a grid of four would not fit in memory
 THRESHOLD = 1e-7  # of a row's sum to the number of its training rows
@@ -92,9 +84,8 @@ def log_density(
 ) -> FloatArray:
     """Return the log-density of rows under kernel density estimates made of other rows.
 
-    The arrays are those of `exact.log_density`, with at most three variables to a
-    set. Sets of the same variables share most of the work if their bandwidths are
-    similar.
+    The arrays are those of `exact.log_density`, with at most three variables to a set. Sets of the same
+    variables share most of the work if their bandwidths are similar.
 
     Parameters
     ----------
@@ -108,7 +99,6 @@ def log_density(
     Sets × rows. Rows that no span queries are NaN.
     """
     out = np.full((len(columns), points.shape[1]), np.nan)
-    threads = available_threads()
     for variables in np.unique(columns, axis=0):
         rows = np.ascontiguousarray(points[variables])
         estimates = [
@@ -117,21 +107,19 @@ def log_density(
             for span in spans.queried
         ]
         for group in grouped(estimates, alike):
-            heights = _heights(rows, spans, group, thrifty, threads)
+            heights = _heights(rows, spans, group, thrifty)
             complete(rows, spans, group.estimates, heights, THRESHOLD, out)
     return out
 
 
-def _heights(
-    rows: FloatArray, spans: Spans, group: Group, thrifty: bool, threads: Threads
-) -> list[FloatArray]:
+def _heights(rows: FloatArray, spans: Spans, group: Group, thrifty: bool) -> list[FloatArray]:
     """Return S / n for the query rows of every estimate; zero where the grid cannot tell."""
     coordinates = whitened(rows, group.whitener)
     grid = _grid(coordinates, spans, group, thrifty)
     if grid is None:
         return [np.zeros(spans.query_counts[estimate.span]) for estimate in group.estimates]
     outside = ~grid.covers(coordinates)
-    field = Field.of(coordinates, spans.only([estimate.span for estimate in group.estimates]), grid, threads)
+    field = Field.of(coordinates, spans.only([estimate.span for estimate in group.estimates]), grid)
     heights: dict[int, FloatArray] = {}
     for span in sorted({estimate.span for estimate in group.estimates}):
         first, end = spans.queries[span]
@@ -173,18 +161,9 @@ def complete(
 ) -> None:
     """Turn heights into log-densities, with exact values for rows below the threshold, and check.
 
-    Parameters
-    ----------
-    rows
-        The variables of the estimates × rows.
-    heights
-        For every estimate, the density of its query rows divided by that where all
-        training rows lie at one place.
-    threshold
-        Least height that is precise enough. It is raised if rows that are checked
-        turn out not to be.
-    out
-        Sets × rows, to be filled in.
+    The heights of an estimate are the density of its query rows divided by that where all training rows lie
+    at one place. The threshold is the least that is precise enough; it is raised if rows that are checked
+    turn out not to be.
     """
     for estimate, found in zip(estimates, heights, strict=True):
         values = np.maximum(found, np.finfo(float).tiny)  # the rest is below the threshold

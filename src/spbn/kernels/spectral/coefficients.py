@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, equal_fields, frozen
 from spbn.errors import ArgumentError
 from spbn.kernels.spectral.gridding import ComplexArray, Grid
 from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity, readable
@@ -29,39 +29,21 @@ from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity, reada
 LEAST_CUTOFF, GREATEST_CUTOFF = 4.0, 16.0
 STEP = 0.05  # between cutoffs that are tried
 DEVIATIONS = 7.0  # of an error that is a sum of many
-LEFT_OUT = (
-    0.2  # share of the error that is due to coefficients beyond the cutoff; the rest is due to rounding
-)
+LEFT_OUT = 0.2  # share of the error due to coefficients beyond the cutoff; the rest is due to rounding
 MOST = 2.0**62  # steps in a number
 
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
-    """A sum of standard normal kernels, each of height 1, that is right in a box.
-
-    Attributes
-    ----------
-    low, high
-        The box.
-    rows
-        How many kernels there are.
-    cutoff
-        The greatest frequency that is kept.
-    numbers
-        Real and imaginary part of every coefficient in turn, in the order of a real transform.
-    step
-        What all numbers are multiples of.
-    threshold
-        The least sum that is precise enough.
-    """
+    """A sum of standard normal kernels, each of height 1, that is right in a box."""
 
     low: FloatArray
     high: FloatArray
-    rows: int
-    cutoff: float
-    numbers: FloatArray
-    step: float
-    threshold: float
+    rows: int  # how many kernels there are
+    cutoff: float  # the greatest frequency that is kept
+    numbers: FloatArray  # both parts of every coefficient in turn, in the order of a real transform
+    step: float  # what all numbers are multiples of
+    threshold: float  # the least sum that is precise enough
 
     def __post_init__(self) -> None:
         if not LEAST_CUTOFF <= self.cutoff <= GREATEST_CUTOFF:
@@ -74,15 +56,7 @@ class Coefficients:
 
     @classmethod
     def of(cls, table: RowTable, threshold: float, error: float) -> Coefficients:
-        """Keep what matters of a table.
-
-        Parameters
-        ----------
-        threshold
-            The least sum that has to be right.
-        error
-            What such a sum may be wrong by, relative to itself.
-        """
+        """Keep what matters of a table where sums reach a threshold, with this error relative to them."""
         lattice, error = table.lattice, error * threshold
         spectrum = table.spectrum(lattice.whitener)
         cutoff = Rings.of(spectrum, lattice.grid).cutoff(LEFT_OUT * error)
@@ -119,8 +93,7 @@ class Coefficients:
     @cached_property
     def lattice(self) -> Lattice:
         """The lattice of the box."""
-        d = len(self.low)
-        return Lattice(np.zeros(d), np.eye(d), self.low, self.high)
+        return Lattice.whitened(self.low, self.high)
 
     @cached_property
     def density(self) -> TabledDensity:
@@ -143,16 +116,7 @@ class Coefficients:
     def _kept(self) -> BoolArray:
         return _within(self.lattice.grid, self.cutoff)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Coefficients)
-            and (self.rows, self.cutoff, self.step) == (other.rows, other.cutoff, other.step)
-            and self.threshold == other.threshold
-            and np.array_equal(self.low, other.low)
-            and np.array_equal(self.high, other.high)
-            and np.array_equal(self.numbers, other.numbers)
-        )
-
+    __eq__ = equal_fields
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
 
@@ -169,20 +133,12 @@ def _within(grid: Grid, cutoff: float) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class Rings:
-    """How large the coefficients of a transform are, by the length of their frequency.
+    """How large the coefficients of a transform are, by the length of their frequency in `STEP`s."""
 
-    Attributes
-    ----------
-    d, cells
-        Of the grid.
-    counts, powers
-        How many coefficients have a frequency of a given number of `STEP`s, and the sum of their squares.
-    """
-
-    d: int
+    d: int  # of the grid
     cells: int
-    counts: FloatArray
-    powers: FloatArray
+    counts: FloatArray  # of coefficients
+    powers: FloatArray  # the sums of their squares
 
     @classmethod
     def of(cls, spectrum: ComplexArray, grid: Grid) -> Rings:
@@ -202,12 +158,9 @@ class Rings:
         return float(np.clip(cutoff, LEAST_CUTOFF, GREATEST_CUTOFF))
 
     def bytes(self, error: float, share: float) -> float:
-        """Return about how many bytes `Coefficients` take in a file.
+        """Return about how many bytes `Coefficients` take in a file, if made for this share of the grid.
 
-        Parameters
-        ----------
-        share
-            Of the grid that they are made for. Waves that are nowhere else are as large on a smaller one.
+        Waves that are nowhere else are as large on a smaller one.
         """
         places = math.ceil(self.cutoff(LEFT_OUT * error) / STEP)
         counts, powers = self.counts[:places], self.powers[:places]

@@ -1,25 +1,30 @@
-"""Rows to a regular grid and back, in one to three dimensions: the loops of the spectral engine.
+"""The grid of the spectral engine in one to three dimensions: where it lies, rows to it and back.
 
-Grids have three axes; one that is not needed has one cell. A row reaches `WIDTH`
-cells along every other axis, with the weights of a window.
-
-Rows are sorted into tiles of the grid, so that neighbours meet the same cells in
-the cache. To spread them, the planes of the grid are divided among threads. Each
-thread goes through the rows that reach its planes, in their order, and adds what
-falls on them: every cell is summed in the order of the rows, whatever the number
-of threads.
-
-The window that carries rows to a regular grid and back: a Kaiser-Bessel bump, `WIDTH` cells wide.
+Grids have three axes; one that is not needed has one cell. A row reaches `WIDTH` cells along every other
+axis, with the weights of a window: a Kaiser-Bessel bump,
 
     ψ(z) = I₀(β √(1 - (2z/w)²)) / I₀(β),    |z| ≤ w/2,    z in cells of the grid.
 
-Rows are spread with ψ, the grid is filtered in Fourier space, and the result is
-read off through ψ again. Dividing the spectrum by the transform of ψ twice takes
-the window out, except for aliases: a grid of spacing Δ cannot tell a frequency ω
-from ω + 2πm/Δ. Here the filter is a Gaussian, which damps high frequencies
-afterwards and their aliases with them. So the spacing can be about twice that of
-a non-uniform FFT, which has to be right at every frequency: in three dimensions
-an eighth of the cells.
+Rows are spread with ψ, the grid is filtered in Fourier space, and the result is read off through ψ again.
+Dividing the spectrum by the transform of ψ twice takes the window out, except for aliases: a grid of spacing
+Δ cannot tell a frequency ω from ω + 2πm/Δ. Here the filter is a Gaussian, which damps high frequencies
+afterwards and their aliases with them. So the spacing can be about twice that of a non-uniform FFT, which has
+to be right at every frequency: in three dimensions an eighth of the cells.
+
+Rows are sorted into tiles of the grid, so that neighbours meet the same cells in the cache. To spread them,
+the planes of the grid are divided among threads. Each thread goes through the rows that reach its planes, in
+their order, and adds what falls on them: every cell is summed in the order of the rows, whatever the number
+of threads.
+
+A grid over all rows is wasteful when tails are long: a few distant rows would make it cover mostly empty
+space. So the box of rows that are looked up in the grid may cut off rows at each of its faces; those are
+computed directly, one by one. The box is chosen so that the grid and the rows cut off cost least together.
+Around the box the grid has a rim as wide as a Gaussian reaches. Rows in the rim are spread on the grid, rows
+beyond it cannot matter inside the box, and nothing reaches the box around the periodic end of the grid.
+
+A `Field` is prepared once, and asked for the sums over many ranges of rows and bandwidths. Every row is
+spread once into the grid of all training rows. The grid of some of them is that of all, minus the others: in
+cross-validation, minus one fold.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn._base.jit import REORDER, Threads, compiled
+from spbn._base.jit import REORDER, compiled, run_tasks, shares, thread_count
 from spbn.kernels.estimates import Spans
 from spbn.kernels.inner_loop import exp2_negative
 
@@ -51,6 +56,11 @@ _HALF_IN_BASE_2 = 0.5 / math.log(2.0)  # exp(-q/2) = 2^(-q · _HALF_IN_BASE_2)
 #: exceeds 1e-7, and the error is below 1.7e-14 farther out (a test measures it). Wider Gaussians fare better.
 SPACING = 0.35
 SHAPE = 31.8
+
+SECONDS_A_RANK = 40e-9  # to find the order statistics, per point and axis
+GRAIN = 0.25  # to which boxes that are kept are rounded, in widths of a Gaussian
+MAX_CELLS = 16_000_000  # some 700 MB, with all that comes with a cell
+ROWS_A_SEGMENT = 1 << 18  # at most, so that no loop keeps an interrupt waiting for long
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,49 +79,21 @@ def bin_rows(rows: IntArray, positions: FloatArray, shape: Shape) -> Binned:
     return Binned(rows[order], np.ascontiguousarray(positions[:, order]), starts)
 
 
-def spread(
-    binned: Binned, coefficients: FloatArray, grid: FloatArray, threads: Threads, *, weight: float = 1.0
-) -> None:
+def spread(binned: Binned, grid: FloatArray, *, weight: float = 1.0) -> None:
     """Add the windows of all rows to the grid, each times `weight`."""
     tiles = _tiles(grid.shape)
     rows_before = binned.starts[:: tiles[1] * tiles[2]]
-    layers = np.searchsorted(rows_before, threads.shares(len(binned.rows))[1:-1])
-    cuts = np.unique([0, *layers, tiles[0]])
-    threads.run(
-        _spread_on_layers,
-        [
-            (binned.positions, rows_before, first, end, coefficients, weight, grid)
-            for first, end in pairwise(cuts)
-        ],
-    )
+    layers = np.searchsorted(rows_before, shares(len(binned.rows))[1:-1])
+    cuts = pairwise(np.unique([0, *layers, tiles[0]]))
+    tasks = [(binned.positions, rows_before, *cut, coefficients(), weight, grid) for cut in cuts]
+    run_tasks(_spread_on_layers, tasks)
 
 
-def interpolate(binned: Binned, coefficients: FloatArray, grid: FloatArray, threads: Threads) -> FloatArray:
+def interpolate(binned: Binned, grid: FloatArray) -> FloatArray:
     """Read the grid through the rows' windows, in their binned order."""
     out = np.empty(len(binned.rows))
-    cuts = threads.shares(len(out))
-    threads.run(
-        interpolate_at,
-        [(binned.positions, first, end, coefficients, grid, out) for first, end in pairwise(cuts)],
-    )
-    return out
-
-
-def filtered(
-    spectrum: ComplexArray,
-    frequencies: Sequence[FloatArray],
-    gains: Sequence[FloatArray],
-    covariance: FloatArray,
-    threads: Threads,
-) -> ComplexArray:
-    """Multiply a spectrum by exp(-ωᵀ A ω / 2), and by a gain along every axis."""
-    out = np.empty_like(spectrum)
-    cuts = threads.shares(len(spectrum))
-    exponent = covariance * _HALF_IN_BASE_2
-    threads.run(
-        _filter,
-        [(spectrum, first, end, *frequencies, *gains, exponent, out) for first, end in pairwise(cuts)],
-    )
+    cuts = pairwise(shares(len(out)))
+    run_tasks(interpolate_at, [(binned.positions, *cut, coefficients(), grid, out) for cut in cuts])
     return out
 
 
@@ -308,29 +290,6 @@ def transform(angles: FloatArray) -> FloatArray:
     return transformed
 
 
-# ----------------------------------------------------------------------------------------------------
-# Where the grid of the spectral engine lies, and the rows on it.
-#
-# A grid over all rows is wasteful when tails are long: a few distant rows would make
-# it cover mostly empty space. So the box of rows that are looked up in the grid
-# may cut off rows at each of its faces; those are computed directly, one by one.
-# The box is chosen so that the grid and the rows cut off cost least together.
-#
-# Around the box the grid has a rim as wide as a Gaussian reaches. Rows in the rim
-# are spread on the grid, rows beyond it cannot matter inside the box, and
-# nothing reaches the box around the periodic end of the grid either.
-#
-# A `Field` is prepared once, and asked for the sums over many ranges of rows and bandwidths. Every row is
-# spread once into the grid of all training rows. The grid of some of
-# them is that of all, minus the others: in cross-validation, minus one fold.
-
-
-SECONDS_A_RANK = 40e-9  # to find the order statistics, per point and axis
-GRAIN = 0.25  # to which boxes that are kept are rounded, in widths of a Gaussian
-MAX_CELLS = 16_000_000  # some 700 MB, with all that comes with a cell
-ROWS_A_SEGMENT = 1 << 18  # at most, so that no loop keeps an interrupt waiting for long
-
-
 @dataclass(frozen=True, eq=False)
 class Grid:
     """A periodic grid over a box, in coordinates where the narrowest Gaussian has width 1."""
@@ -374,6 +333,23 @@ class Grid:
         offset = (self.reach - self.low) / SPACING - WIDTH / 2
         placed[self.axes] = coordinates / SPACING + offset[:, None]
         return placed
+
+    def bin(self, coordinates: FloatArray, first: int = 0, *, rim: bool = True) -> Binned:
+        """Sort points in the box, or in its rim too, into tiles; `first` is the number of the first point."""
+        near = np.flatnonzero(self.covers(coordinates, rim=rim))
+        return bin_rows(first + near, self.positions(coordinates[:, near]), self.shape)
+
+    def filter(
+        self, spectrum: ComplexArray, covariance: FloatArray, gains: Sequence[FloatArray]
+    ) -> ComplexArray:
+        """Multiply a spectrum by exp(-ωᵀ A ω / 2), and by a gain along every axis."""
+        exponent, out = np.zeros((3, 3)), np.empty_like(spectrum)
+        exponent[np.ix_(self.axes, self.axes)] = covariance
+        exponent *= _HALF_IN_BASE_2
+        cuts = pairwise(shares(len(spectrum)))
+        tasks = [(spectrum, *cut, *self.frequencies, *gains, exponent, out) for cut in cuts]
+        run_tasks(_filter, tasks)
+        return out
 
     @cached_property
     def frequencies(self) -> list[FloatArray]:
@@ -479,24 +455,21 @@ class Field:
     #: Those that any span trains on, and their windows added up.
     training: list[Segment]
     total: FloatArray
-    threads: Threads
 
     @classmethod
-    def of(cls, coordinates: FloatArray, spans: Spans, grid: Grid, threads: Threads) -> Field:
+    def of(cls, coordinates: FloatArray, spans: Spans, grid: Grid) -> Field:
         """Put rows on a grid that some spans train on or query."""
         pieces = [
             (start, min(start + ROWS_A_SEGMENT, end))
             for first, end in pairwise(np.unique(spans.array).tolist())
             for start in range(first, end, ROWS_A_SEGMENT)
         ]
-        segments = [
-            Segment(first, end, _binned(coordinates[:, first:end], first, grid)) for first, end in pieces
-        ]
+        segments = [Segment(*piece, grid.bin(coordinates[:, slice(*piece)], piece[0])) for piece in pieces]
         training = [segment for segment in segments if segment.lies_in(spans.training.ravel())]
         total = np.zeros(grid.shape)
         for segment in training:
-            spread(segment.binned, coefficients(), total, threads)
-        return cls(grid, segments, training, total, threads)
+            spread(segment.binned, total)
+        return cls(grid, segments, training, total)
 
     def spectrum(self, ranges: IntArray) -> ComplexArray:
         """Return the transform of the grid of the training rows in these ranges."""
@@ -505,29 +478,20 @@ class Field:
         grid = self.total.copy()
         for segment in self.training:
             if not segment.lies_in(ranges):
-                spread(segment.binned, coefficients(), grid, self.threads, weight=-1.0)
-        spectrum: ComplexArray = rfftn(grid, workers=self.threads.count, overwrite_x=True)
+                spread(segment.binned, grid, weight=-1.0)
+        spectrum: ComplexArray = rfftn(grid, workers=thread_count(), overwrite_x=True)
         return spectrum
 
     def sums(self, queries: IntArray, spectrum: ComplexArray, covariance: FloatArray) -> FloatArray:
         """Return the sums of Gaussians of height 1 at the rows of a range; zero if a row is off the grid."""
         from scipy.fft import irfftn
 
-        matrix = np.zeros((3, 3))
-        matrix[np.ix_(self.grid.axes, self.grid.axes)] = covariance
-        product = filtered(spectrum, self.grid.frequencies, self.grid.gains, matrix, self.threads)
-        field = irfftn(product, self.grid.shape, workers=self.threads.count, overwrite_x=True)
+        product = self.grid.filter(spectrum, covariance, self.grid.gains)
+        field = irfftn(product, self.grid.shape, workers=thread_count(), overwrite_x=True)
         first, end = queries
         out = np.zeros(end - first)
         for segment in self.segments:
             if segment.lies_in(queries):
-                values = interpolate(segment.binned, coefficients(), field, self.threads)
-                out[segment.binned.rows - first] = values
+                out[segment.binned.rows - first] = interpolate(segment.binned, field)
         out *= math.sqrt(np.linalg.det(covariance))  # of the Gaussian's transform
         return out
-
-
-def _binned(coordinates: FloatArray, first: int, grid: Grid) -> Binned:
-    """Bin those rows that lie on the grid."""
-    near = np.flatnonzero(grid.covers(coordinates, rim=True))
-    return bin_rows(first + near, grid.positions(coordinates[:, near]), grid.shape)

@@ -15,10 +15,9 @@ is at least `engine.THRESHOLD` times the number of rows, and mostly some 1e-10.
 >>> import numpy as np
 >>> from spbn.kernels.spectral.tables import Lattice, RowTable
 >>> rows = np.random.default_rng(0).normal(size=(2, 1000))
->>> lattice = Lattice.around(rows, whitener=5.0 * np.eye(2))
+>>> lattice = Lattice.whitened(rows.min(axis=1), rows.max(axis=1))
 >>> table = RowTable.of(rows[:, :300], lattice) + RowTable.of(rows[:, 300:], lattice)
->>> values, answered = table.density(5.0 * np.eye(2)).log_density(rows)
->>> bool(answered.all())
+>>> bool((table.density(np.eye(2)).heights(rows) > 1e-7).all())
 True
 
 Integrals of a tabled sum along its last variable: what distribution functions and draws are made of.
@@ -31,20 +30,20 @@ window is made of polynomials, and so is its integral.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property, reduce
+from typing import Any
 
 import numpy as np
 
-from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, frozen
-from spbn._base.jit import REORDER, available_threads, compiled
+from spbn._base.arrays import FloatArray, equal_fields, frozen
+from spbn._base.jit import REORDER, compiled, run_tasks, thread_count
 from spbn.errors import ArgumentError
 from spbn.kernels import spectral
-from spbn.kernels.estimates import whitened
+from spbn.kernels.estimates import log_peak, whitened
 from spbn.kernels.spectral import gridding
 from spbn.kernels.spectral.gridding import DEGREE, WIDTH, ComplexArray, Grid, stencil, wrapped
-from spbn.numerics.moments import centre_of
 
 ROWS_AT_A_TIME = 1 << 18  # so that no loop keeps an interrupt waiting for long
 ROUNDING = 1e-9  # by how much a bandwidth may be narrower than the narrowest that a lattice is made for
@@ -54,25 +53,13 @@ BISECTIONS = 50
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Where rows are put: coordinates in which the narrowest kernel is a standard normal, and a grid in them.
+    """Where rows are put: coordinates in which the narrowest kernel is a standard normal, and their grid."""
 
-    Attributes
-    ----------
-    centre
-        What is subtracted from the variables, so that large offsets cost no digits.
-    whitener
-        The inverse Cholesky factor of the narrowest bandwidth matrix.
-    low, high
-        The box, in the lattice's coordinates, in which queries can be answered.
-    widest
-        How much wider than the narrowest the kernels may be, in any direction.
-    """
-
-    centre: FloatArray
-    whitener: FloatArray
-    low: FloatArray
+    centre: FloatArray  # what is subtracted from the variables, so that large offsets cost no digits
+    whitener: FloatArray  # the inverse Cholesky factor of the narrowest bandwidth matrix
+    low: FloatArray  # the box, in the lattice's coordinates, in which queries can be answered
     high: FloatArray
-    widest: float = 1.0
+    widest: float = 1.0  # how much wider than the narrowest the kernels may be, in any direction
 
     def __post_init__(self) -> None:
         d = len(self.whitener)
@@ -85,11 +72,9 @@ class Lattice:
             )
 
     @classmethod
-    def around(cls, points: FloatArray, whitener: FloatArray, *, widest: float = 1.0) -> Lattice:
-        """Make a lattice whose box holds all points (variables × rows)."""
-        centre = centre_of(points)[:, 0]
-        low, high = extent(points, centre, whitener)
-        return cls(centre, whitener, low, high, widest)
+    def whitened(cls, low: FloatArray, high: FloatArray) -> Lattice:
+        """Make a lattice over a box for rows that are whitened already."""
+        return cls(np.zeros(len(low)), np.eye(len(low)), low, high)
 
     @cached_property
     def grid(self) -> Grid:
@@ -103,75 +88,37 @@ class Lattice:
 
     @property
     def nodes(self) -> list[FloatArray]:
-        """Coordinates of the grid's nodes along its three axes; those that are not needed have one, at 0."""
-        nodes = [np.zeros(1), np.zeros(1), np.zeros(1)]
-        for axis, low in zip(self.grid.axes, self.low - self.grid.reach, strict=True):
-            nodes[axis] = low + gridding.SPACING * np.arange(self.grid.shape[axis])
-        return nodes
+        """Coordinates of the grid's nodes along every variable."""
+        axes = zip(self.grid.axes, self.low - self.grid.reach, strict=True)
+        return [low + gridding.SPACING * np.arange(self.grid.shape[axis]) for axis, low in axes]
 
     def coordinates(self, points: FloatArray) -> FloatArray:
         """Put variables × rows into the coordinates of the lattice."""
         return whitened(points - self.centre.reshape(-1, 1), self.whitener)
 
-    def covers(self, points: FloatArray) -> BoolArray:
-        """Tell which of variables × rows lie in the box."""
-        return self.grid.covers(self.coordinates(points))
+    def spread(self, points: FloatArray, windows: FloatArray) -> None:
+        """Add the windows of variables × rows to those on the grid."""
+        gridding.spread(self.grid.bin(self.coordinates(points)), windows)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Lattice)
-            and self.widest == other.widest
-            and all(
-                np.array_equal(mine, others)
-                for mine, others in (
-                    (self.centre, other.centre),
-                    (self.whitener, other.whitener),
-                    (self.low, other.low),
-                    (self.high, other.high),
-                )
-            )
-        )
-
+    __eq__ = equal_fields
     __hash__ = None  # type: ignore[assignment]  # arrays have no hash
-
-
-def extent(points: FloatArray, centre: FloatArray, whitener: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the box of variables × rows in a lattice's coordinates: what `Lattice` takes as low and high.
-
-    Boxes of parts of the rows combine by `np.minimum` and `np.maximum`.
-    """
-    coordinates = whitened(points - np.reshape(centre, (-1, 1)), whitener)
-    return coordinates.min(axis=1), coordinates.max(axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class RowTable:
-    """What some rows leave on a lattice. Tables on the same lattice can be added and subtracted.
-
-    Attributes
-    ----------
-    rows
-        How many there are, those included that lie too far from the box to matter in it.
-    windows
-        The rows' windows, added up, cell by cell.
-    """
+    """What some rows leave on a lattice. Tables on the same lattice can be added and subtracted."""
 
     lattice: Lattice
-    rows: int
-    windows: FloatArray
+    rows: int  # how many there are, those included that lie too far from the box to matter in it
+    windows: FloatArray  # of the rows, added up, cell by cell
 
     @classmethod
     def of(cls, points: FloatArray, lattice: Lattice) -> RowTable:
         """Put variables × rows on a lattice."""
-        grid, rows = lattice.grid, points.shape[1]
-        windows = np.zeros(grid.shape)
-        threads = available_threads()
-        for first in range(0, rows, ROWS_AT_A_TIME):
-            coordinates = lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
-            near = coordinates[:, grid.covers(coordinates, rim=True)]
-            binned = gridding.bin_rows(np.arange(near.shape[1]), grid.positions(near), grid.shape)
-            gridding.spread(binned, gridding.coefficients(), windows, threads)
-        return cls(lattice, rows, windows)
+        windows = np.zeros(lattice.grid.shape)
+        for first in range(0, points.shape[1], ROWS_AT_A_TIME):
+            lattice.spread(points[:, first : first + ROWS_AT_A_TIME], windows)
+        return cls(lattice, points.shape[1], windows)
 
     @classmethod
     def total(cls, tables: Iterable[RowTable]) -> RowTable:
@@ -180,13 +127,11 @@ class RowTable:
 
     def __add__(self, other: RowTable) -> RowTable:
         """Return the table of the rows of both."""
-        self._require_same_lattice(other)
-        return RowTable(self.lattice, self.rows + other.rows, self.windows + other.windows)
+        return self._combined(other, np.add)
 
     def __sub__(self, other: RowTable) -> RowTable:
         """Return the table without the rows of another, which must be among its own."""
-        self._require_same_lattice(other)
-        return RowTable(self.lattice, self.rows - other.rows, self.windows - other.windows)
+        return self._combined(other, np.subtract)
 
     def density(self, whitener: FloatArray) -> TabledDensity:
         """Return the density of kernels on the rows, given the inverse Cholesky factor of their bandwidth."""
@@ -202,11 +147,8 @@ class RowTable:
         from scipy.fft import rfftn  # takes a while to import
 
         grid, covariance = self.lattice.grid, self._covariance(whitener)
-        matrix = np.zeros((3, 3))
-        matrix[np.ix_(grid.axes, grid.axes)] = covariance
-        threads = available_threads()
-        transformed: ComplexArray = rfftn(self.windows, workers=threads.count)
-        out = gridding.filtered(transformed, grid.frequencies, grid.gains_at_nodes, matrix, threads)
+        transformed: ComplexArray = rfftn(self.windows, workers=thread_count())
+        out = grid.filter(transformed, covariance, grid.gains_at_nodes)
         out *= math.sqrt(np.linalg.det(covariance))  # of the Gaussian's transform
         return out
 
@@ -222,9 +164,11 @@ class RowTable:
         product: FloatArray = relative @ relative.T
         return product
 
-    def _require_same_lattice(self, other: RowTable) -> None:
+    def _combined(self, other: RowTable, operation: Callable[[Any, Any], Any]) -> RowTable:
         if self.lattice != other.lattice:
             raise ArgumentError("tables can be added or subtracted only if they are on the same lattice.")
+        rows, windows = int(operation(self.rows, other.rows)), operation(self.windows, other.windows)
+        return RowTable(self.lattice, rows, windows)
 
 
 def readable(spectrum: ComplexArray, grid: Grid) -> FloatArray:
@@ -236,75 +180,36 @@ def readable(spectrum: ComplexArray, grid: Grid) -> FloatArray:
 def _back(spectrum: ComplexArray, grid: Grid) -> FloatArray:
     from scipy.fft import irfftn
 
-    threads = available_threads()
-    field: FloatArray = irfftn(spectrum, grid.shape, workers=threads.count)
+    field: FloatArray = irfftn(spectrum, grid.shape, workers=thread_count())
     return field
 
 
 @dataclass(frozen=True, eq=False)
 class TabledDensity:
-    """The density of kernels on rows that are not there any more: prepared once, asked many times.
-
-    Attributes
-    ----------
-    lattice
-        Where the rows were put.
-    whitener
-        The inverse Cholesky factor of the kernels' bandwidth matrix.
-    rows
-        How many there were.
-    field
-        The sums of kernels of height 1, in a form to be read through windows.
-    """
+    """The density of kernels on rows that are not there any more: prepared once, asked many times."""
 
     lattice: Lattice
-    whitener: FloatArray
+    whitener: FloatArray  # the inverse Cholesky factor of the kernels' bandwidth matrix
     rows: int
-    field: FloatArray
+    field: FloatArray  # the sums of kernels of height 1, in a form to be read through windows
 
     @property
     def log_peak(self) -> float:
         """Log-density at the peak if all rows lie at one place."""
-        diagonal = np.diag(self.whitener)
-        return float(np.log(diagonal).sum() - 0.5 * len(diagonal) * LOG_2PI)
+        return log_peak(self.whitener)
 
     def heights(self, points: FloatArray) -> FloatArray:
         """Return the density of variables × rows divided by its peak if all rows lie at one place.
 
-        It is 0 outside the box.
+        It is 0 outside the box, and keeps the promise of the engine from `spectral.THRESHOLD` on.
         """
-        grid, rows = self.lattice.grid, points.shape[1]
-        out = np.zeros(rows)
-        threads = available_threads()
-        for first in range(0, rows, ROWS_AT_A_TIME):
+        out = np.zeros(points.shape[1])
+        for first in range(0, len(out), ROWS_AT_A_TIME):
             coordinates = self.lattice.coordinates(points[:, first : first + ROWS_AT_A_TIME])
-            inside = np.flatnonzero(grid.covers(coordinates))
-            places = grid.positions(coordinates[:, inside])
-            binned = gridding.bin_rows(first + inside, places, grid.shape)
-            read = gridding.interpolate(binned, gridding.coefficients(), self.field, threads)
-            out[binned.rows] = read
+            binned = self.lattice.grid.bin(coordinates, first, rim=False)
+            out[binned.rows] = gridding.interpolate(binned, self.field)
         out /= max(1, self.rows)
         return out
-
-    def log_density(
-        self, points: FloatArray, *, threshold: float = spectral.THRESHOLD
-    ) -> tuple[FloatArray, BoolArray]:
-        """Return the log-density of variables × rows, and which of them keep the promise.
-
-        Parameters
-        ----------
-        threshold
-            Least height (see `heights`) that is precise enough.
-
-        Returns
-        -------
-        Log-densities, -inf where there is no answer; and whether there is one.
-        """
-        heights = self.heights(points)
-        answered = heights >= threshold
-        values = np.full(len(heights), -np.inf)
-        values[answered] = np.log(heights[answered]) + self.log_peak
-        return values, answered
 
 
 def integrals(density: TabledDensity, given: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -315,9 +220,7 @@ def integrals(density: TabledDensity, given: FloatArray, low: FloatArray, high: 
     given
         The other variables × queries, in the box.
     """
-    out = np.empty(len(low))
-    field, places, ends = _prepared(density, given, low, high)
-    _run(_integrate, field, places, ends, out)
+    out, _ = _along_lines(_integrate, density, given, low, high)
     out *= gridding.SPACING
     return out
 
@@ -326,36 +229,28 @@ def inverses(
     density: TabledDensity, given: FloatArray, low: FloatArray, high: FloatArray, wanted: FloatArray
 ) -> FloatArray:
     """Return the values between low and high up to which the integral from low is what is wanted."""
-    out = np.empty(len(low))
-    field, places, ends = _prepared(density, given, low, high)
-    _run(_invert, field, places, ends, frozen(wanted / gridding.SPACING), out)
-    return low + (out - ends[0]) * gridding.SPACING
+    out, starts = _along_lines(_invert, density, given, low, high, frozen(wanted / gridding.SPACING))
+    return low + (out - starts) * gridding.SPACING
 
 
-def _prepared(
-    density: TabledDensity, given: FloatArray, low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the field, the last variable on its last axis, and where others and both ends are in it."""
-    grid, field = density.lattice.grid, density.field
-    places = [grid.positions(np.vstack([given, ends])) for ends in (low, high)]
-    last = grid.axes[-1]
-    ends = np.stack([place[last] for place in places])
-    others = np.delete(places[0], last, axis=0)
-    return frozen(np.moveaxis(field, last, 2)), frozen(others), frozen(ends)
-
-
-def _run(
-    function: object, field: FloatArray, places: FloatArray, ends: FloatArray, *arrays: FloatArray
-) -> None:
-    queries = ends.shape[1]
-    threads = available_threads()
-    threads.run(
-        function,  # type: ignore[arg-type]
-        [
-            (first, min(first + LINES_A_CALL, queries), field, places, ends, *_polynomials(), *arrays)
-            for first in range(0, queries, LINES_A_CALL)
-        ],
-    )
+def _along_lines(
+    loop: Callable[..., None],
+    density: TabledDensity,
+    given: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    *others: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Run a loop over queries; return what it finds, and where the low ends are, both in cells."""
+    grid, field, out = density.lattice.grid, density.field, np.empty(len(low))
+    places = [grid.positions(np.vstack([given, end])) for end in (low, high)]
+    last = grid.axes[-1]  # the loops have the last variable on the last axis
+    ends = frozen(np.stack([place[last] for place in places]))
+    beside = frozen(np.delete(places[0], last, axis=0))
+    shared = (frozen(np.moveaxis(field, last, 2)), beside, ends, *_polynomials(), *others, out)
+    cuts = range(0, len(out), LINES_A_CALL)
+    run_tasks(loop, [(first, min(first + LINES_A_CALL, len(out)), *shared) for first in cuts])
+    return out, ends[0]
 
 
 @cache
