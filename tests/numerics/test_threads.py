@@ -15,12 +15,6 @@ def use_threads(monkeypatch):
     return lambda count: monkeypatch.setattr(jit, "thread_count", lambda: count)
 
 
-@pytest.fixture
-def use_threads(monkeypatch):
-    """Sets how many threads may work at the same time."""
-    return lambda count: monkeypatch.setattr(jit, "thread_count", lambda: count)
-
-
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("items", [0, 1, 5, 1000])
 def test_shares_cover_all_items(use_threads, count, items):
