@@ -42,7 +42,7 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def equal_fields(self: Any, other: object) -> bool:
     """Compare two values field by field: the `__eq__` of dataclasses that hold arrays."""
-    pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))  # lazily
+    pairs = ((getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
     return type(other) is type(self) and all(
         np.array_equal(mine, others) if isinstance(mine, np.ndarray) else mine == others
         for mine, others in pairs
