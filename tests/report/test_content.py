@@ -161,7 +161,7 @@ def test_a_few_rows_far_away_do_not_squeeze_the_histogram():
 def test_without_data_the_rows_of_ckde_nodes_are_used(plain_network, plain_frame):
     evidence = gather_rows(plain_network, None)
     assert evidence.source is Source.TRAINING
-    assert evidence.absent == ("c",)
+    assert not evidence.covers(["c"])
     np.testing.assert_array_equal(evidence.table.column("b"), plain_frame["b"])
     content = describe(plain_network)
     assert set(content.checks) == {"a", "b"}

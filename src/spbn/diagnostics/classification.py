@@ -65,35 +65,28 @@ class Assessment:
 
 def assess(probabilities: FloatArray, truth: IntArray) -> Assessment:
     """Compare probabilities (rows × classes) with the true classes, given by their numbers."""
-    rows, classes = probabilities.shape
+    from sklearn.metrics import confusion_matrix
+
     predicted = probabilities.argmax(axis=1)
-    confusion = np.zeros((classes, classes), dtype=np.int64)
-    np.add.at(confusion, (truth, predicted), 1)
+    right = predicted == truth
+    given = np.arange(len(truth))
     clipped = np.maximum(probabilities, LEAST_PROBABILITY)
-    clipped = clipped / clipped.sum(axis=1, keepdims=True)
-    given = np.arange(rows)
-    errors = probabilities.copy()
-    errors[given, truth] -= 1.0
+    errors = probabilities - np.eye(probabilities.shape[1])[truth]
+    certainty = probabilities[given, predicted]
+    places = np.minimum((certainty * BINS).astype(np.int64), BINS - 1)
+    ranges = [places == place for place in range(BINS)]
     return Assessment(
-        confusion=confusion,
-        accuracy=float(np.mean(predicted == truth)),
-        log_loss=float(-np.log(clipped[given, truth]).mean()),
+        confusion=confusion_matrix(truth, predicted, labels=np.arange(probabilities.shape[1])),
+        accuracy=float(np.mean(right)),
+        log_loss=float(-np.log(clipped[given, truth] / clipped.sum(axis=1)).mean()),
         brier=float((errors**2).sum(axis=1).mean()),
-        reliability=_reliability(probabilities[given, predicted], predicted == truth),
-    )
-
-
-def _reliability(probability: FloatArray, correct: BoolArray) -> tuple[Bin | None, ...]:
-    places = np.minimum((probability * BINS).astype(np.int64), BINS - 1)
-    found: list[Bin | None] = []
-    for place in range(BINS):
-        rows = places == place
-        found.append(
-            Bin(int(rows.sum()), float(probability[rows].mean()), float(correct[rows].mean()))
+        reliability=tuple(
+            Bin(int(rows.sum()), float(certainty[rows].mean()), float(right[rows].mean()))
             if rows.any()
             else None
-        )
-    return tuple(found)
+            for rows in ranges
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -201,21 +201,11 @@ def _column(variable: Variable, values: FloatArray, there: BoolArray, found: lis
         most = max(rows, key=lambda place: rows[place], default=None)
         commonest = None if most is None else (variable.levels[most], rows[most] / len(known))
         return ColumnCheck(variable.name, "levels", missing, len(distinct), None, commonest, tuple(notes))
-    extent = None
-    is_whole = len(known) > 0 and bool((known == np.rint(known)).all())
-    if len(known):
-        extent = (float(known.min()), float(np.median(known)), float(known.max()))
-        share = counts.max() / len(known)
-        if share >= SPIKE and len(known) >= FEWEST_ROWS and len(distinct) > len(known) ** 0.5:
-            notes.append(
-                f"{share:.0%} of the rows are exactly {distinct[counts.argmax()]:g}".replace("%", " %")
-            )
-    return ColumnCheck(
-        variable.name,
-        "whole numbers" if is_whole else "numbers",
-        missing,
-        len(distinct),
-        extent,
-        None,
-        tuple(notes),
-    )
+    if not len(known):
+        return ColumnCheck(variable.name, "numbers", missing, 0, None, None, tuple(notes))
+    share = counts.max() / len(known)
+    if share >= SPIKE and len(known) >= FEWEST_ROWS and len(distinct) > len(known) ** 0.5:
+        notes.append(f"{100 * share:.0f} % of the rows are exactly {distinct[counts.argmax()]:g}")
+    read_as = "whole numbers" if (known == np.rint(known)).all() else "numbers"
+    extent = (float(known.min()), float(np.median(known)), float(known.max()))
+    return ColumnCheck(variable.name, read_as, missing, len(distinct), extent, None, tuple(notes))

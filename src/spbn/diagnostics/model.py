@@ -1,11 +1,20 @@
-"""Which arcs and node types matter, and which arcs to believe.
+"""What rows say about a network: which arcs and types matter, whether it fits, and what the search missed.
 
 `measure_importance` says how much score is lost without an arc, or with another type; `Strengths`, how often
 replicates of the search have an arc: from a `Confidence`, or from the table of arcs that was saved.
+
+A node's density fits if the probability integral transform of its values is uniform (`check_fit`). The
+distribution function of a discrete node has steps: a random point on the step of every row is uniform again,
+if the probabilities are right.
+
+A search keeps the structure with the best validation score. The density of a CKDE falls like that of a normal
+distribution, so a few validation rows that are far from all others can lose more log-likelihood with an arc
+than all other rows win. The search then ends early, sometimes without a single arc (`early_stop`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,32 +22,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spbn._base.arrays import FloatArray, same_uniforms
-from spbn.diagnostics.rows import Evidence, settings_of
-from spbn.errors import DataError, SpbnError, quoted
+from spbn.diagnostics.rows import Evidence, reasons, settings_of
+from spbn.errors import ArgumentError, DataError, Naming, SpbnError, in_python, quoted, render, setting
 from spbn.graphs.dag import Arc
+from spbn.learning.settings import MODELS, LearnSettings
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import CPD, NodeType
+from spbn.nodes.base import NodeType
 from spbn.nodes.families import Family
 from spbn.rows.store import FitSettings
 from spbn.scores import CVLikelihood
-
-if TYPE_CHECKING:
-    import pandas as pd
-import math
-from math import sqrt
-
-from spbn.diagnostics.rows import reasons
-from spbn.errors import ArgumentError, Naming, in_python, render, setting
-from spbn.learning.settings import MODELS, LearnSettings
 from spbn.search import SearchResult
 from spbn.search.hill_climbing import NO_IMPROVEMENT, OUT_OF_PATIENCE
 from spbn.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SCORED_ROWS = 5_000
 FEWEST_ROWS = 20  # for a score
 FOLDS = 10
 COLUMNS = ("source", "target", "strength", "direction")
+CHECKED_ROWS = 2_000  # for the fit
+GOOD = 0.05  # distance up to which a fit is good, whatever the number of rows; up to twice that it is fair
+LEAST_GAIN = 0.1  # of score, for each row, that the validation rows did not confirm
+FAR = 20.0  # times the drop that 19 of 20 rows stay below
+SHOWN = 3
+FEW_ARCS = 0.1  # per node: fewer are hardly a network
 
 
 @dataclass(frozen=True)
@@ -109,15 +119,8 @@ def measure_importance(network: BayesianNetwork, evidence: Evidence) -> Importan
         return f"{table.rows} rows are too few for a cross-validated score; {FEWEST_ROWS} are needed."
     settings = settings_of(network) or FitSettings()
     try:
-        rows = network.transformed(table)
-        score = CVLikelihood(
-            rows,
-            folds=FOLDS,
-            seed=0,
-            bandwidth=settings.bandwidth,
-            engine=settings.engine,
-            smoothing=settings.smoothing,
-        )
+        fit = {"bandwidth": settings.bandwidth, "engine": settings.engine, "smoothing": settings.smoothing}
+        score = CVLikelihood(network.transformed(table), folds=FOLDS, seed=0, **fit)
     except SpbnError as error:
         return f"Scores cannot be computed from these rows: {error}"
     scores: dict[str, float] = {}
@@ -143,6 +146,66 @@ def _loss(before: FloatArray, after: FloatArray) -> Loss:
     difference = before - after
     error = float(difference.std(ddof=1) * np.sqrt(len(difference)))
     return Loss(float(difference.sum()), error, len(difference))
+
+
+@dataclass(frozen=True)
+class FitCheck:
+    """The histogram of P(X ≤ x | parents) over rows, and how far it is from uniform.
+
+    `distance` is that of Kolmogorov and Smirnov: the greatest difference of the
+    two distribution functions.
+    """
+
+    counts: tuple[int, ...]
+    distance: float
+    rows: int
+
+    @property
+    def chance(self) -> float:
+        """The distance that 1 in 20 samples of a correct model would exceed."""
+        return 1.358 / math.sqrt(self.rows)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Up to which distance a fit is good, and up to which it is fair, to three decimals.
+
+        Few rows allow for more: a distance that is likely by chance says nothing against a model.
+        """
+        good = round(max(GOOD, self.chance), 3)
+        return good, 2.0 * good
+
+    @property
+    def verdict(self) -> str:
+        """One word for the distance: it agrees with the limits as they are written."""
+        good, fair = self.limits
+        distance = round(self.distance, 3)
+        return "good" if distance <= good else "fair" if distance <= fair else "poor"
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """The counts between which 19 of 20 bars of a correct model lie."""
+        share = 1.0 / len(self.counts)
+        spread = 1.96 * math.sqrt(self.rows * share * (1.0 - share))
+        return max(0.0, self.rows * share - spread), self.rows * share + spread
+
+
+def check_fit(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitCheck]:
+    """Check every node that has values, for itself and for its parents."""
+    table = evidence.thinned(CHECKED_ROWS)
+    if table is None:
+        return {}
+    checks = {}
+    rows, transformed = table.rows, network.transformed(table)
+    for node, cpd in network.cpds.items():
+        if evidence.covers((node, *cpd.parents)):
+            # P(X ≤ x | parents) of every row; a point on its step, always the same one, if X has steps.
+            transform = cpd.randomised_cdf(transformed, same_uniforms(rows))
+            uniform = np.sort(np.clip(transform, 0.0, 1.0))
+            steps = np.arange(rows + 1) / rows
+            distance = max(np.max(steps[1:] - uniform), np.max(uniform - steps[:-1]))
+            counts = np.histogram(uniform, bins=20 if rows >= 400 else 10, range=(0.0, 1.0))[0]
+            checks[node] = FitCheck(tuple(counts.tolist()), float(distance), rows)
+    return checks
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,20 +278,6 @@ class Strengths:
         strengths = frame["strength"].to_numpy()
         threshold = strengths[strengths <= 0.5].max(initial=0.0)  # by the rule of `l1_threshold`
         return cls(tuple(nodes), frame, float(threshold))
-
-
-# ----------------------------------------------------------------------------------------------------
-# Searches that end with less than they could have found: what happened, and what to try.
-#
-# A search keeps the structure with the best validation score. The density of a CKDE falls like that of a normal
-# distribution, so a few validation rows that are far from all others can lose more log-likelihood with an arc
-# than all other rows win. The search then ends early, sometimes without a single arc.
-
-
-LEAST_GAIN = 0.1  # of score, for each row, that the validation rows did not confirm
-FAR = 20.0  # times the drop that 19 of 20 rows stay below
-SHOWN = 3
-FEW_ARCS = 0.1  # per node: fewer are hardly a network
 
 
 @dataclass(frozen=True)
@@ -309,7 +358,8 @@ def early_stop(
     if not {*last.nodes, *last.used_inputs} <= set(table.names):
         return None
     tried = {**LearnSettings().plain(), **(settings or {})}
-    few = _has_few_arcs(search) and tried["max_parents"] != 0
+    nodes, arcs = len(search.structure.nodes), len(search.structure.arcs)
+    few = nodes > 1 and arcs <= FEW_ARCS * nodes and tried["max_parents"] != 0
     if not search.steps:
         if not few or search.stop_reason != NO_IMPROVEMENT:
             return None
@@ -334,11 +384,6 @@ def explain_early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlySto
         return None
     rows = network.transformed(evidence.table)
     return early_stop(network.search, rows, settings=network.record.settings, labels=evidence.labels)
-
-
-def _has_few_arcs(search: SearchResult) -> bool:
-    nodes, arcs = search.structure.nodes, search.structure.arcs
-    return len(nodes) > 1 and len(arcs) <= FEW_ARCS * len(nodes)
 
 
 def _what(search: SearchResult, gain: float, *, few: bool) -> str:
@@ -385,25 +430,25 @@ def _far_rows(
 
 def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
     """Return what to try that was not tried."""
+
+    def both(name: str, value: object) -> str:
+        """Write a setting for Python and for the command line, of which a caller needs one."""
+        return in_python(f"{name}={value!r}, --{name} {value}", setting(name, value))
+
     advice = []
     other = _other_start(tried)
     if other is not None:
-        advice.append(f"start from {other.appearance.label} nodes ({_both('start', other.name)})")
+        advice.append(f"start from {other.appearance.label} nodes ({both('start', other.name)})")
     if search.stop_reason == OUT_OF_PATIENCE:
         patience = max(20, 2 * int(tried["patience"]))
-        advice.append(f"more patience ({_both('patience', patience)})")
+        advice.append(f"more patience ({both('patience', patience)})")
     score = tried["score"] or ("bic" if tried["model"] == "gbn" else "cv")
     if score == "cv" and isinstance(tried["seed"], int) and isinstance(tried["validation"], float):
         seed = tried["seed"] + 1
-        advice.append(f"other validation rows ({_both('seed', seed)})")
+        advice.append(f"other validation rows ({both('seed', seed)})")
     if tried["model"] != "gbn":
-        advice.append(f"a Gaussian network, which needs no validation rows ({_both('model', 'gbn')})")
+        advice.append(f"a Gaussian network, which needs no validation rows ({both('model', 'gbn')})")
     return advice
-
-
-def _both(name: str, value: object) -> str:
-    """Write a setting for Python and for the command line, of which a caller needs one."""
-    return in_python(f"{name}={value!r}, --{name} {value}", setting(name, value))
 
 
 def _other_start(tried: Mapping[str, Any]) -> NodeType | None:
@@ -417,72 +462,3 @@ def _other_start(tried: Mapping[str, Any]) -> NodeType | None:
     except (ArgumentError, KeyError, TypeError):
         return None
     return other if other in choices and len(choices) > 1 else None
-
-
-CHECKED_ROWS = 2_000  # for the fit
-
-
-GOOD = 0.05  # distance up to which a fit is good, whatever the number of rows; up to twice that it is fair
-
-
-@dataclass(frozen=True)
-class FitCheck:
-    """The histogram of P(X ≤ x | parents) over rows, and how far it is from uniform.
-
-    `distance` is that of Kolmogorov and Smirnov: the greatest difference of the
-    two distribution functions.
-    """
-
-    counts: tuple[int, ...]
-    distance: float
-    rows: int
-
-    @property
-    def chance(self) -> float:
-        """The distance that 1 in 20 samples of a correct model would exceed."""
-        return 1.358 / sqrt(self.rows)
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """Up to which distance a fit is good, and up to which it is fair, to three decimals.
-
-        Few rows allow for more: a distance that is likely by chance says nothing against a model.
-        """
-        good = round(max(GOOD, self.chance), 3)
-        return good, 2.0 * good
-
-    @property
-    def verdict(self) -> str:
-        """One word for the distance: it agrees with the limits as they are written."""
-        good, fair = self.limits
-        distance = round(self.distance, 3)
-        return "good" if distance <= good else "fair" if distance <= fair else "poor"
-
-    @property
-    def band(self) -> tuple[float, float]:
-        """The counts between which 19 of 20 bars of a correct model lie."""
-        share = 1.0 / len(self.counts)
-        spread = 1.96 * sqrt(self.rows * share * (1.0 - share))
-        return max(0.0, self.rows * share - spread), self.rows * share + spread
-
-
-def check_fit(network: BayesianNetwork, evidence: Evidence) -> dict[str, FitCheck]:
-    """Check every node that has values, for itself and for its parents."""
-    table = evidence.thinned(CHECKED_ROWS)
-    if table is None:
-        return {}
-    checks = {}
-    for node, cpd in network.cpds.items():
-        if evidence.covers((node, *cpd.parents)):
-            uniform = np.sort(np.clip(_transform(cpd, network.transformed(table)), 0.0, 1.0))
-            rows = len(uniform)
-            steps = np.arange(rows + 1) / rows
-            distance = max(np.max(steps[1:] - uniform), np.max(uniform - steps[:-1]))
-            counts = np.histogram(uniform, bins=20 if rows >= 400 else 10, range=(0.0, 1.0))[0]
-            checks[node] = FitCheck(tuple(counts.tolist()), float(distance), rows)
-    return checks
-
-
-def _transform(cpd: CPD, table: Table) -> FloatArray:
-    """Return P(X ≤ x | parents) of every row; a point on its step, always the same one, if X has steps."""
-    return cpd.randomised_cdf(table, same_uniforms(table.rows))

@@ -1,17 +1,16 @@
-"""What rows say about a network: which rows there are, how likely each is without itself, whether nodes fit.
+"""Rows that a network is asked about: how likely each is, and which nodes make the least likely ones so.
 
 A row that a network was fitted to sits on a kernel of its own, so the network finds it more likely than it
 would find a new row like it. Left out of the fit (`leave_one_out`, `out_of_fold`), it is judged like any
 other.
 
-A node's density fits if the probability integral transform of its values is uniform (`check_fit`). The
-distribution function of a discrete node has steps: a random point on the step of every row is uniform again,
-if the probabilities are right.
+A node is to blame for a row as far as its log-density there lies below what is typical of it. That is its
+median over training rows, so that a row has the same reasons in whatever table it comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -38,6 +37,12 @@ from spbn.timeseries.network import DynamicNetwork
 
 FOLDS = 10
 FEWEST_ROWS = 3  # of which one can be left out
+SHOWN_ROWS = 10
+SHOWN_NODES = 3
+LEAST_DROP = 1.0  # nats: a value e times less likely than a typical one
+LEAST_SHARE = 0.1  # of the greatest drop: a node that adds less explains nothing
+SAMPLED_ROWS = 1_000  # that tell what is typical of a network without a record
+ONE_BY_ONE = 1_000  # training rows up to which each is left out alone; beyond, a tenth at a time
 
 
 class Source(Enum):
@@ -55,7 +60,6 @@ class Evidence:
     source: Source
     table: Table | None
     labels: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()  #: nodes without values
 
     @property
     def rows(self) -> int:
@@ -78,15 +82,13 @@ def gather_rows(network: BayesianNetwork, data: Any) -> Evidence:
     if data is not None:
         table = as_table(data, variables=network.variables)
         index = frame_index(data)
-        return Evidence(
-            Source.GIVEN, table, tuple(map(str, range(table.rows) if index is None else index.tolist()))
-        )
+        labels = range(table.rows) if index is None else index.tolist()
+        return Evidence(Source.GIVEN, table, tuple(map(str, labels)))
     columns = _training_columns(network)
-    absent = tuple(node for node in network.nodes if node not in columns)
     if not columns:
-        return Evidence(Source.NONE, None, absent=absent)
+        return Evidence(Source.NONE, None)
     names = tuple(variable.name for variable in network.variables if variable.name in columns)
-    return Evidence(Source.TRAINING, Table(names, np.stack([columns[name] for name in names])), absent=absent)
+    return Evidence(Source.TRAINING, Table(names, np.stack([columns[name] for name in names])))
 
 
 def _training_columns(network: BayesianNetwork) -> dict[str, FloatArray]:
@@ -169,12 +171,8 @@ def leave_one_out(
         return np.empty((0, len(network.nodes)))
     distinct, places = np.unique(asked.astype(np.int64), return_inverse=True)
     transformed = network.transformed(table)
-    by_node = np.stack(
-        [
-            _family_without(network, family, transformed, distinct, settings)
-            for family in network.structure.families()
-        ]
-    )
+    families = network.structure.families()
+    by_node = np.stack([_family_without(network, f, transformed, distinct, settings) for f in families])
     return (by_node + network.log_slopes(table.take(distinct), network.nodes))[:, places].T
 
 
@@ -225,21 +223,6 @@ def _family_without(
 def _scored(partition: Partition, family: Family, settings: FitSettings) -> FloatArray:
     batch = named_batch(partition.table.names, [family])
     return FamilyScorer(MemoryRows(partition, settings)).rows(batch)[0]
-
-
-# ----------------------------------------------------------------------------------------------------
-# The rows that a network finds least likely, and the nodes that make them so.
-#
-# A node is to blame for a row as far as its log-density there lies below what is typical of it. That is its
-# median over training rows, so that a row has the same reasons in whatever table it comes.
-
-
-SHOWN_ROWS = 10
-SHOWN_NODES = 3
-LEAST_DROP = 1.0  # nats: a value e times less likely than a typical one
-LEAST_SHARE = 0.1  # of the greatest drop: a node that adds less explains nothing
-SAMPLED_ROWS = 1_000  # that tell what is typical of a network without a record
-ONE_BY_ONE = 1_000  # training rows up to which each is left out alone; beyond, a tenth at a time
 
 
 class Scoring(Enum):
@@ -402,20 +385,20 @@ def unusual_rows(network: BayesianNetwork, data: Any, *, top: int = SHOWN_ROWS) 
 
 def find_unusual(network: BayesianNetwork, evidence: Evidence, *, top: int = SHOWN_ROWS) -> UnusualRows:
     """Do what `unusual_rows` says for rows that have been read already."""
-    require_top(top)
+    whole("top", top)
     table = evidence.table
     if table is None or table.names != tuple(variable.name for variable in network.variables):
         raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
     scoring = _scoring(network, table)
-    # A square that overflows is -inf: finite numbers can be added and compared.
-    contributions = finite_log_density(_contributions(network, table, scoring))
+    left_out = {Scoring.LEFT_OUT_ALONE: leave_one_out, Scoring.LEFT_OUT_BY_FOLD: out_of_fold}
+    with np.errstate(over="ignore"):
+        # A square that overflows is -inf: finite numbers can be added and compared.
+        contributions = finite_log_density(
+            left_out[scoring](network, table) if scoring in left_out else network.contributions(table)
+        )
     usual = typical(network)
-    rows = []
-    for i, total in _least_likely(contributions, top):
-        label = evidence.labels[i] if evidence.labels else str(i)
-        by_node = dict(zip(network.nodes, contributions[i].tolist(), strict=True))
-        rows.append(UnusualRow(i, label, total, reasons(_values(table, i), by_node, usual)))
-    return UnusualRows(tuple(rows), network.nodes, contributions, usual, scoring)
+    rows = _least_likely(table, network.nodes, contributions, top, evidence.labels, lambda row: usual)
+    return UnusualRows(rows, network.nodes, contributions, usual, scoring)
 
 
 def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS) -> UnusualRows:
@@ -424,42 +407,43 @@ def unusual_in_time(network: DynamicNetwork, data: Any, *, top: int = SHOWN_ROWS
     Rows that the network was fitted to are left out of the fit when they are scored, as by `unusual_rows`;
     but for the first ones of a series, which the static network scores as it is.
     """
-    require_top(top)
+    whole("top", top)
     table, runs = network.read(data)
     contributions = finite_log_density(network.contributions(data))
     found = find_unusual(network.transition, gather_rows(network.transition, network.lagged(data)), top=0)
-    windows = runs.windows(network.lags + 1)
-    contributions[windows[:, 0]] = found.contributions
+    contributions[runs.windows(network.lags + 1)[:, 0]] = found.contributions
     place_in_run = np.empty(table.rows, dtype=np.int64)
     for start, end in zip(runs.starts, runs.ends, strict=True):
         place_in_run[runs.order[start:end]] = np.arange(end - start)
     first = typical(network.static)
+
+    def usual(row: int) -> Mapping[str, float]:
+        lag = network.lags - 1 - int(place_in_run[row])
+        return found.typical if lag < 0 else {node: first[lag_name(node, lag)] for node in network.nodes}
+
     index = frame_index(data)
-    rows = []
-    for i, total in _least_likely(contributions, top):
-        usual = dict(found.typical)
-        if (place := int(place_in_run[i])) < network.lags:
-            usual = {node: first[lag_name(node, network.lags - 1 - place)] for node in network.nodes}
-        label = str(i if index is None else index[i])
-        by_node = dict(zip(network.nodes, contributions[i].tolist(), strict=True))
-        rows.append(UnusualRow(i, label, total, reasons(_values(table, i), by_node, usual)))
-    return UnusualRows(tuple(rows), network.nodes, contributions, found.typical, found.scoring)
+    labels = () if index is None else index
+    rows = _least_likely(table, network.nodes, contributions, top, labels, usual)
+    return UnusualRows(rows, network.nodes, contributions, found.typical, found.scoring)
 
 
-def _least_likely(contributions: FloatArray, top: int) -> list[tuple[int, float]]:
-    """Return the numbers and log-densities of the least likely rows, the most unusual first."""
+def _least_likely(
+    table: Table,
+    nodes: Sequence[str],
+    contributions: FloatArray,
+    top: int,
+    labels: Sequence[Any],
+    usual: Callable[[int], Mapping[str, float]],
+) -> tuple[UnusualRow, ...]:
+    """Return the least likely rows, the most unusual first; `usual` says what is typical of a row's nodes."""
     total = contributions.sum(axis=1)
-    rows = np.argsort(total, kind="stable")[:top]
-    return list(zip(rows.tolist(), total[rows].tolist(), strict=True))
-
-
-def _values(table: Table, row: int) -> dict[str, float | str]:
-    return {v.name: value_of(v, x) for v, x in zip(table.variables, table.columns[:, row], strict=True)}
-
-
-def require_top(top: object) -> None:
-    """Refuse anything that is not a number of rows."""
-    whole("top", top)
+    rows = []
+    for i in np.argsort(total, kind="stable")[:top].tolist():
+        values = {v.name: value_of(v, x) for v, x in zip(table.variables, table.columns[:, i], strict=True)}
+        by_node = dict(zip(nodes, contributions[i].tolist(), strict=True))
+        label = str(labels[i]) if len(labels) else str(i)
+        rows.append(UnusualRow(i, label, float(total[i]), reasons(values, by_node, usual(i))))
+    return tuple(rows)
 
 
 def reasons(
@@ -504,28 +488,20 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
             f"what is typical of {quoted(absent)} is not recorded, and rows cannot be drawn without values "
             f"of the inputs: learn the network from data."
         )
-    drawn = _drawn(network) if absent else None
-    return {
-        node: float(known[node]) if drawn is None or node in known else _median(network, node, drawn)
-        for node in network.nodes
-    }
-
-
-def _drawn(network: BayesianNetwork) -> Table:
-    """Return rows of a network, always the same ones."""
-    columns = network.draw(SAMPLED_ROWS, seed=0)
-    levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
-    in_units = [network.in_data_units(node, columns[node]) for node in network.nodes]
-    return Table(network.nodes, np.stack(in_units), levels)
+    drawn = {}
+    if absent:  # always the same rows
+        columns = network.draw(SAMPLED_ROWS, seed=0)
+        levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
+        in_units = [network.in_data_units(node, columns[node]) for node in network.nodes]
+        rows = Table(network.nodes, np.stack(in_units), levels)
+        medians = {node: np.asarray(np.median(network.node_logpdf(node, rows))) for node in absent}
+        drawn = {node: float(finite_log_density(median)) for node, median in medians.items()}
+    return {node: drawn[node] if node in drawn else float(known[node]) for node in network.nodes}
 
 
 def value_of(variable: Variable, number: float) -> float | str:
     """Return a value as it is in data."""
     return variable.levels[int(number)] if variable.is_discrete else float(number)
-
-
-def _median(network: BayesianNetwork, node: str, rows: Any) -> float:
-    return float(finite_log_density(np.asarray(np.median(network.node_logpdf(node, rows)))))
 
 
 def _scoring(network: BayesianNetwork, table: Table) -> Scoring:
@@ -538,12 +514,3 @@ def _scoring(network: BayesianNetwork, table: Table) -> Scoring:
     if not is_training_table or settings_of(network) is None:
         return Scoring.AS_GIVEN
     return Scoring.LEFT_OUT_ALONE if table.rows <= ONE_BY_ONE else Scoring.LEFT_OUT_BY_FOLD
-
-
-def _contributions(network: BayesianNetwork, table: Table, scoring: Scoring) -> FloatArray:
-    if scoring is Scoring.LEFT_OUT_ALONE:
-        return leave_one_out(network, table)
-    if scoring is Scoring.LEFT_OUT_BY_FOLD:
-        return out_of_fold(network, table)
-    with np.errstate(over="ignore"):
-        return network.contributions(table)

@@ -11,10 +11,21 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray
-from spbn.errors import ArgumentError, quoted, require_plot_packages
+from spbn.errors import require_plot_packages
 from spbn.inference.query import Posterior
 from spbn.network import BayesianNetwork
-from spbn.plots.pictures import FILL, INK, LINES, LONGEST_TITLE, new_axes, save_figure, short_title, shortened
+from spbn.plots.pictures import (
+    FILL,
+    INK,
+    LINES,
+    LONGEST_TITLE,
+    chosen_variables,
+    draw_legend,
+    new_axes,
+    save_figure,
+    short_title,
+    shortened,
+)
 from spbn.tables.columns import as_text
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
@@ -71,10 +82,12 @@ def plot_cpd(
     """
     network.structure.type(node)  # refuses what is not a node
     parents = network.structure.parents(node)
-    columns = columns_to_show(network, node, data)
+    kinds = {v.name: v for v in network.variables if v.name in (node, *parents)}
+    rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
+    table = as_table(rows, variables=list(kinds.values()))
+    columns = dict(zip(table.names, table.columns, strict=True))
     if ax is None:
         ax = new_axes(4.6, 3.4)
-    kinds = {variable.name: variable for variable in network.variables}
     if kinds[node].is_discrete:
         draw_bars(ax, network, kinds[node], columns, with_rows=data is not None)
     elif not parents:
@@ -86,15 +99,6 @@ def plot_cpd(
         draw_slices(ax, network, node, parents, columns)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def columns_to_show(network: BayesianNetwork, node: str, data: Any) -> dict[str, FloatArray]:
-    """Return values of a node and its parents to show: the data, or rows drawn from the network."""
-    names = {node, *network.structure.parents(node)}
-    variables = [variable for variable in network.variables if variable.name in names]
-    rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
-    table = as_table(rows, variables=variables)
-    return dict(zip(table.names, table.columns, strict=True))
 
 
 def _shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
@@ -141,16 +145,12 @@ def draw_shading(
         density *= np.clip(2.0 - distance / FADING, 0.0, 1.0)
     # From transparent to blue, so that any background will do; a few peaks must not fade all the rest.
     shades = LinearSegmentedColormap.from_list("shades", [(LINES[0], 0.0), (LINES[0], 0.9)])
-    ax.imshow(
-        density,
-        cmap=shades,
-        vmin=0.0,
-        vmax=_greatest_shade(density),
-        extent=(parents[0], parents[-1], xs[0], xs[-1]),
-        origin="lower",
-        aspect="auto",
-        interpolation="bilinear",
-    )
+    peaks = density.max(axis=0)
+    shown = peaks[peaks > 0.0]
+    scale = {"vmin": 0.0, "vmax": float(np.quantile(shown, 0.9)) if len(shown) else 1.0}
+    frame = (parents[0], parents[-1], xs[0], xs[-1])
+    style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "interpolation": "bilinear"}
+    ax.imshow(density, cmap=shades, extent=frame, **scale, **style)
     if len(columns[node]) > 1:
         step = -(-len(columns[node]) // points)
         ax.plot(columns[parent][::step], columns[node][::step], ".", color=INK, markersize=1.5, alpha=0.35)
@@ -169,12 +169,6 @@ def _distances(points: FloatArray, values: FloatArray) -> FloatArray:
     return nearest
 
 
-def _greatest_shade(density: FloatArray) -> float:
-    peaks = density.max(axis=0)
-    shown = peaks[peaks > 0.0]
-    return float(np.quantile(shown, 0.9)) if len(shown) else 1.0
-
-
 def draw_slices(
     ax: Axes,
     network: BayesianNetwork,
@@ -190,12 +184,9 @@ def draw_slices(
     common = {parent: _most_common(columns[parent]) for parent in parents if parent in levels}
     usual = {p: float(common[p][0] if p in common else np.median(columns[p])) for p in parents}
     values = {
-        parent: np.sort(common[parent][: len(LINES)])
-        if parent in common
-        else np.quantile(columns[parent], SLICES)
-        for parent in parents
+        p: np.sort(common[p][: len(LINES)]) if p in common else np.quantile(columns[p], SLICES)
+        for p in parents
     }
-
     xs = _shown_range(columns[node])
 
     def slices(parent: str, xs: FloatArray) -> FloatArray:
@@ -240,9 +231,8 @@ def draw_bars(
     if with_rows:
         shares = np.bincount(columns[variable.name].astype(np.int64), minlength=len(variable.levels))
         ax.barh(places, shares[shown] / len(columns[variable.name]), color=FILL, height=0.8)
-    found = np.exp(
-        network.node_logpdf(variable.name, _as_rows(network, {variable.name: shown.astype(float)}))
-    )
+    rows = _as_rows(network, {variable.name: shown.astype(float)})
+    found = np.exp(network.node_logpdf(variable.name, rows))
     ax.barh(places, found, color=LINES[0], height=0.35)
     ax.set_yticks(places, [short_title(variable.levels[k], LONGEST_LEVEL) for k in shown], parse_math=False)
     ax.set_xlabel("probability")
@@ -282,20 +272,9 @@ def _draw_stacks(
 
 
 def _legend_above(ax: Axes, title: str, columns: int) -> None:
-    legend = ax.legend(
-        title=short_title(title),
-        frameon=False,
-        fontsize="small",
-        title_fontsize="small",
-        ncols=columns,
-        handlelength=1.2,
-        columnspacing=1.2,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-    )
-    legend.get_title().set_parse_math(False)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    small: dict[str, Any] = {"fontsize": "small", "title_fontsize": "small"}
+    spacing: dict[str, Any] = {"handlelength": 1.2, "columnspacing": 1.2}
+    draw_legend(ax, "lower center", (0.5, 1.0), columns, title=short_title(title), **small, **spacing)
 
 
 def _most_common(codes: FloatArray, levels: int = 0) -> IntArray:
@@ -321,10 +300,7 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
     from matplotlib import pyplot as plt
 
     network = posterior.network
-    chosen = list(network.nodes) if variables is None else list(variables)
-    unknown = [name for name in chosen if name not in network.nodes]
-    if unknown or not chosen:
-        raise ArgumentError(f"variables must name nodes of the network. Got {quoted(unknown) or 'none'}.")
+    chosen = chosen_variables(variables, network.nodes, "nodes of the network")
     prior = posterior.prior
     columns = min(COLUMNS, len(chosen))
     rows = math.ceil(len(chosen) / columns)
@@ -383,13 +359,8 @@ def _draw_levels(ax: Axes, posterior: Posterior, variable: Variable, before: Any
     places = np.arange(len(levels))
     ax.bar(places, shares, 0.8, color=BEFORE)
     if variable.name in posterior.draws:
-        ax.bar(
-            places,
-            posterior.probabilities(variable.name).to_numpy()[: len(levels)],
-            0.5,
-            color=AFTER,
-            alpha=0.75,
-        )
+        after = posterior.probabilities(variable.name).to_numpy()[: len(levels)]
+        ax.bar(places, after, 0.5, color=AFTER, alpha=0.75)
     else:
         one = next(iter(mark)) if isinstance(mark, Collection) and not isinstance(mark, str) else mark
         place = variable.levels.index(as_text(one))

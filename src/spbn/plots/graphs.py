@@ -1,9 +1,9 @@
-"""Where the nodes and arcs of a graph are drawn, and what all pictures share: colours, labels, new axes.
+"""Pictures of graphs: of a structure in layers, and of a dynamic network as rows of time side by side.
 
-Graphs are drawn in layers, from parents down to children. igraph's Sugiyama layout decides the layers, the
-order in each, and where a long arc passes the layers between. Places within a layer are then chosen so that
-arcs run as straight as the widths of the nodes allow: layer by layer, every item is drawn towards its
-neighbours above and below, in its order and at its distance from the next, which is an isotonic regression.
+Layers go from parents down to children. igraph's Sugiyama layout decides the layers, the order in each, and
+where a long arc passes the layers between. Places within a layer are then chosen so that arcs run as straight
+as the widths of the nodes allow: layer by layer, every item is drawn towards its neighbours above and below,
+in its order and at its distance from the next, which is an isotonic regression.
 
 Coordinates are in characters of the labels along x, and in layers along y, which grows downwards.
 """
@@ -11,28 +11,21 @@ Coordinates are in characters of the labels along x, and in layers along y, whic
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from spbn._base.arrays import FloatArray
-from spbn.errors import require_plot_packages
-from spbn.graphs.dag import DAG, Arc
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-from collections.abc import Collection, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from spbn._base import display
+from spbn._base.arrays import FloatArray
 from spbn._base.checks import is_whole
 from spbn._base.files import replacing
-from spbn.errors import ArgumentError, GraphError, argument
+from spbn.errors import ArgumentError, GraphError, argument, require_plot_packages
+from spbn.graphs.dag import DAG, Arc
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType
 from spbn.plots.pictures import (
@@ -43,6 +36,7 @@ from spbn.plots.pictures import (
     MISSING,
     REVERSED,
     draw_graph,
+    draw_legend,
     graph_inches,
     new_axes,
     require_picture_name,
@@ -52,11 +46,24 @@ from spbn.structure import Structure
 from spbn.tables.lags import lag_name
 from spbn.timeseries.network import DynamicNetwork
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
 Point = tuple[float, float]
+#: How a line is drawn, in the words of matplotlib.
+Line = Literal["-", "--"] | tuple[float, tuple[float, float]]
 
 GAP = 2.0  # characters between neighbours
 BEND = 1.0  # width of an arc that passes a layer
 SWEEPS = 24
+THIN, THICK = 0.6, 2.4  # widths of arcs, by their strength
+BESIDE = 2.4  # characters between an arc and its strength
+OPEN: Line = (0, (2.2, 1.6))  # dashes of arcs whose direction is open
+NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # least width of a graph, in characters
+SLICE_GAP = 9.0  # characters between slices of time
+ROW = 1.25  # layers between variables of a slice
+FADED = "#8a9099"
 
 
 @dataclass(frozen=True)
@@ -196,22 +203,6 @@ def _straightened(points: FloatArray, widths: FloatArray, chains: list[list[int]
     return xs
 
 
-# ----------------------------------------------------------------------------------------------------
-# Pictures of graphs: of a structure in layers, and of a dynamic network as rows of time side by side.
-
-
-#: How a line is drawn, in the words of matplotlib.
-Line = Literal["-", "--"] | tuple[float, tuple[float, float]]
-
-THIN, THICK = 0.6, 2.4  # widths of arcs, by their strength
-BESIDE = 2.4  # characters between an arc and its strength
-OPEN: Line = (0, (2.2, 1.6))  # dashes of arcs whose direction is open
-NARROWEST, NARROWEST_WITH_LEGEND = 27.0, 42.0  # least width of a graph, in characters
-SLICE_GAP = 9.0  # characters between slices of time
-ROW = 1.25  # layers between variables of a slice
-FADED = "#8a9099"
-
-
 @display.plot.register(Structure, BayesianNetwork)
 def plot_structure(
     structure: Structure | BayesianNetwork,
@@ -242,11 +233,10 @@ def plot_structure(
     if compare_to is not None and (strengths is not None or open_directions):
         raise ArgumentError("strengths and open_directions cannot be drawn together with compare_to.")
     found = structure.structure if isinstance(structure, BayesianNetwork) else structure
-    styles = (
-        {arc: (COMMON, OPEN if arc in open_directions else "-") for arc in found.arcs}
-        if compare_to is None
-        else arc_styles(found, compare_to)
-    )
+    if compare_to is None:
+        styles = {arc: (COMMON, OPEN if arc in open_directions else "-") for arc in found.arcs}
+    else:
+        styles = _compared(found, compare_to)
     labels = short_labels((*found.nodes, *found.used_inputs), LONGEST_LABEL)
     # Arcs of the structure itself come first: they decide the layers.
     arcs = sorted(styles, key=lambda arc: arc not in found.arcs)
@@ -257,25 +247,27 @@ def plot_structure(
         ax = new_axes(4.0, 3.0)
     for (a, b), (colour, line) in styles.items():
         strength = None if strengths is None else strengths.get((a, b))
-        draw_arc(ax, layout, (labels[a], labels[b]), colour, line, strength)
+        _draw_arc(ax, layout, (labels[a], labels[b]), colour, line, strength)
     for node, label in labels.items():
-        if node in found.inputs:
-            draw_input(ax, label, *layout.centres[label])
-            continue
-        other = compare_to is not None and compare_to.type(node) is not found.type(node)
-        draw_node(ax, label, *layout.centres[label], found.type(node), MISSING if other else INK)
-    legend_styles = legend_lines(compare_to, strengths, open_directions)
-    set_frame(ax, layout, NARROWEST_WITH_LEGEND if legend_styles else NARROWEST)
-    if legend_styles:
-        draw_legend(ax, legend_styles)
+        node_type = None if node in found.inputs else found.type(node)
+        other = node_type and compare_to is not None and compare_to.type(node) is not node_type
+        _draw_node(ax, label, layout.centres[label], node_type, marked=bool(other))
+    legend = _legend_lines(compare_to, strengths, open_directions)
+    # Room for a legend if the graph is narrow.
+    (left, top), (right, bottom) = layout.corners
+    aside = max(1.0, 0.5 * ((NARROWEST_WITH_LEGEND if legend else NARROWEST) - (right - left)))
+    ax.set_xlim(left - aside, right + aside)
+    ax.set_ylim(bottom + 0.5, top - 0.5)
+    ax.set_axis_off()
+    if legend:
+        draw_legend(ax, "upper center", (0.5, 0.0), 4, handles=legend)
     if made:
         width, height = graph_inches(ax)
-        legend = 0.3 if legend_styles else 0.0
-        ax.figure.set_size_inches(width, height + legend)  # type: ignore[union-attr]
+        ax.figure.set_size_inches(width, height + (0.3 if legend else 0.0))  # type: ignore[union-attr]
     return ax
 
 
-def arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]]:
+def _compared(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]]:
     """Return the colour and line of every arc of two structures, which say which of the two has it."""
     if set(found.nodes) != set(other.nodes) or set(found.inputs) != set(other.inputs):
         raise GraphError("structures can be compared only if they have the same nodes.")
@@ -288,67 +280,50 @@ def arc_styles(found: Structure, other: Structure) -> dict[Arc, tuple[str, Line]
     return styles
 
 
-def draw_node(ax: Axes, label: str, x: float, y: float, node_type: NodeType, outline: str) -> None:
-    """Draw a node as an ellipse in the colour of its type."""
+def _draw_node(
+    ax: Axes, label: str, centre: Point, node_type: NodeType | None, *, marked: bool = False
+) -> None:
+    """Draw a node as an ellipse in the colour of its type; an input, without a type, empty and dashed."""
     from matplotlib.patches import Ellipse
 
-    fill = node_type.appearance.colour
-    width = 2.0 if outline != INK else 1.0
-    ax.add_patch(
-        Ellipse((x, y), node_width(label), 0.5, facecolor=fill, edgecolor=outline, linewidth=width, zorder=3)
-    )
-    ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
+    style: dict[str, Any] = {"facecolor": "none", "edgecolor": INK, "linestyle": OPEN, "linewidth": 0.8}
+    if node_type is not None:
+        style = {"facecolor": node_type.appearance.colour, "edgecolor": MISSING if marked else INK}
+        style["linewidth"] = 2.0 if marked else 1.0
+    ax.add_patch(Ellipse(centre, node_width(label), 0.5, **style, zorder=3))
+    ax.text(*centre, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
 
 
-def draw_input(ax: Axes, label: str, x: float, y: float) -> None:
-    """Draw an input, which has no density, as an empty ellipse with a dashed outline."""
-    from matplotlib.patches import Ellipse
-
-    outline: dict[str, Any] = {"edgecolor": INK, "linestyle": OPEN, "linewidth": 0.8}
-    ax.add_patch(Ellipse((x, y), node_width(label), 0.5, facecolor="none", **outline, zorder=3))
-    ax.text(x, y, label, parse_math=False, ha="center", va="center", fontsize=9, color=INK, zorder=4)
-
-
-def draw_arc(
+def _draw_arc(
     ax: Axes, layout: Layout, arc: Arc, colour: str, line: Line, strength: float | None = None
 ) -> None:
     """Draw an arc along its route; the stronger, the wider, with the strength written beside it."""
-    from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
 
     route = layout.routes[arc]
-    start = on_ellipse(route[0], route[1], arc[0])
-    end = on_ellipse(route[-1], route[-2], arc[1])
+    start = _on_ellipse(route[0], route[1], arc[0])
+    end = _on_ellipse(route[-1], route[-2], arc[1])
     points = [start, *route[1:-1], end]
     path = Path(points) if len(points) == 2 else _smooth(points)
-    ax.add_patch(
-        FancyArrowPatch(
-            path=path,
-            arrowstyle="-|>",
-            mutation_scale=9 if strength is None else 9 + 4 * strength,
-            color=colour,
-            linestyle=line,
-            linewidth=1.0 if strength is None else THIN + (THICK - THIN) * strength,
-            zorder=2,
-        )
-    )
-    if strength is not None:
-        x, y = np.mean([start, end] if len(points) == 2 else points[len(points) // 2 :][:1], axis=0).tolist()
-        box = {"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-        ax.text(
-            x + BESIDE,
-            y,
-            f"{strength:.2f}",
-            fontsize=7,
-            ha="center",
-            va="center",
-            color=INK,
-            bbox=box,
-            zorder=2.5,
-        )
+    if strength is None:
+        _draw_arrow(ax, path, color=colour, linestyle=line)
+        return
+    width, head = THIN + (THICK - THIN) * strength, 9 + 4 * strength
+    _draw_arrow(ax, path, color=colour, linestyle=line, linewidth=width, mutation_scale=head)
+    x, y = np.mean([start, end] if len(points) == 2 else points[len(points) // 2 :][:1], axis=0).tolist()
+    box = {"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": INK, "bbox": box}
+    ax.text(x + BESIDE, y, f"{strength:.2f}", **style, zorder=2.5)
 
 
-def on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: str) -> tuple[float, float]:
+def _draw_arrow(ax: Axes, path: Any, **style: Any) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    usual = {"arrowstyle": "-|>", "mutation_scale": 9, "color": INK, "linewidth": 1.0}
+    ax.add_patch(FancyArrowPatch(path=path, zorder=2, **(usual | style)))
+
+
+def _on_ellipse(centre: Point, towards: Point, node: str) -> Point:
     """Return where the line from the centre of a node leaves its ellipse."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     a, b = 0.5 * node_width(node), 0.26
@@ -356,7 +331,7 @@ def on_ellipse(centre: tuple[float, float], towards: tuple[float, float], node: 
     return centre[0] + dx * scale, centre[1] + dy * scale
 
 
-def _smooth(points: list[tuple[float, float]]) -> Any:
+def _smooth(points: list[Point]) -> Any:
     """Return a curve through points that never swings beyond them: x is a monotone cubic in y."""
     from matplotlib.path import Path
     from scipy.interpolate import PchipInterpolator
@@ -367,37 +342,21 @@ def _smooth(points: list[tuple[float, float]]) -> Any:
     return Path(np.stack([PchipInterpolator(down * ys, xs)(down * fine), fine], axis=1))
 
 
-def set_frame(ax: Axes, layout: Layout, narrowest: float) -> None:
-    """Fit the axes around a graph, with room for a legend if it is narrow."""
-    (left, top), (right, bottom) = layout.corners
-    aside = max(1.0, 0.5 * (narrowest - (right - left)))
-    ax.set_xlim(left - aside, right + aside)
-    ax.set_ylim(bottom + 0.5, top - 0.5)
-    ax.set_axis_off()
-
-
-def legend_lines(
+def _legend_lines(
     compare_to: Structure | None, strengths: Mapping[Arc, float] | None, open_directions: Collection[Arc]
-) -> dict[str, tuple[str, Line, float]]:
-    """Return what lines mean: the colour, style and width of each."""
-    if compare_to is not None:
-        colours = {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED}
-        return {name: (colour, "--" if name == "missing" else "-", 1.5) for name, colour in colours.items()}
-    styles: dict[str, tuple[str, Line, float]] = {"wider: stronger": (INK, "-", THICK)} if strengths else {}
-    return styles | ({"dashed: direction open": (INK, OPEN, 1.5)} if open_directions else {})
-
-
-def draw_legend(ax: Axes, styles: dict[str, tuple[str, Line, float]]) -> None:
-    """Draw what `legend_lines` returned below the graph."""
+) -> list[Line2D]:
+    """Return lines, each with what it means."""
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], color=colour, linestyle=line, linewidth=width, label=name)
-        for name, (colour, line, width) in styles.items()
-    ]
-    ax.legend(
-        handles=handles, frameon=False, fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 0.0)
-    )
+    lines: list[tuple[str, str, Line, float]] = []
+    if compare_to is not None:
+        colours = {"both": COMMON, "missing": MISSING, "added": ADDED, "reversed": REVERSED}
+        lines = [(name, c, "--" if name == "missing" else "-", 1.5) for name, c in colours.items()]
+    if strengths:
+        lines.append(("wider: stronger", INK, "-", THICK))
+    if open_directions:
+        lines.append(("dashed: direction open", INK, OPEN, 1.5))
+    return [Line2D([], [], color=c, linestyle=line, linewidth=w, label=name) for name, c, line, w in lines]
 
 
 @display.plot.register(DynamicNetwork)
@@ -428,11 +387,9 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
         for line, node in enumerate(lines)
         for k in range(number)
     }
+    types = network.transition.structure.types
     for (node, k), place in places.items():
-        if k < network.lags:
-            draw_input(ax, labels[node], *place)
-        else:
-            draw_node(ax, labels[node], *place, network.transition.structure.type(node), INK)
+        _draw_node(ax, labels[node], place, None if k < network.lags else types[node])
     for k in range(network.lags, number):
         for source, lag, target in _arcs(network):
             ends = (labels[source], labels[target])
@@ -465,7 +422,6 @@ def _draw_arc_in_time(
     ax: Axes, source: Point, target: Point, labels: tuple[str, str], slices: int, width: float
 ) -> None:
     """Draw an arc over so many slices, around the nodes that it would cross."""
-    from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path as Curve
 
     (x, y), (end_x, end_y) = source, target
@@ -474,10 +430,8 @@ def _draw_arc_in_time(
         middle = (x + width + 5.0, middle[1])
     elif slices > 1 and any(_is_on_line(y + (end_y - y) * k / slices) for k in range(1, slices)):
         middle = (middle[0], middle[1] + 0.9)
-    start, end = on_ellipse(source, middle, labels[0]), on_ellipse(target, middle, labels[1])
-    curve = Curve([start, middle, end], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3])
-    style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "color": INK, "linewidth": 1.0}
-    ax.add_patch(FancyArrowPatch(path=curve, zorder=2, **style))
+    start, end = _on_ellipse(source, middle, labels[0]), _on_ellipse(target, middle, labels[1])
+    _draw_arrow(ax, Curve([start, middle, end], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3]))
 
 
 def _is_on_line(y: float) -> bool:

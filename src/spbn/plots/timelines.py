@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spbn._base import display
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import BoolArray, FloatArray
 from spbn.errors import ArgumentError, GraphError, quoted, require_plot_packages
 from spbn.plots.pictures import (
     INK,
@@ -17,7 +18,8 @@ from spbn.plots.pictures import (
     LONGEST_LABEL,
     LONGEST_TITLE,
     MISSING,
-    line_colours,
+    chosen_variables,
+    draw_legend,
     new_axes,
     save_figure,
     short_title,
@@ -80,14 +82,8 @@ def plot_search(search: SearchResult, ax: Axes | None = None) -> Axes:
         right.spines[["top"]].set_visible(False)
     if search.best:
         ax.axvline(search.best, color=INK, linewidth=0.8, linestyle=":")
-        ax.annotate(
-            "best",
-            (search.best, 1.0),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="bottom",
-            fontsize=8,
-        )
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+        ax.annotate("best", (search.best, 1.0), **place, fontsize=8)
     return ax
 
 
@@ -141,20 +137,13 @@ def plot_contributions(
         columns = quoted(map(str, contributions.columns))
         raise GraphError(f"contributions has no column {absent[0]!r}. Its columns are {columns}.")
     ax.plot(x, contributions.sum(axis=1), color=INK, linewidth=1.4, label="all nodes")
-    for node, colour in zip(nodes, line_colours(len(nodes)), strict=True):
+    for node, colour in zip(nodes, cycle(LINES)):
         ax.plot(x, contributions[node], color=colour, linewidth=0.9, label="node")
     ax.set_ylabel("log-density")
-    legend = ax.legend(
-        frameon=False,
-        fontsize=8,
-        ncols=min(6, len(nodes) + 1),
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.12),
-    )
+    legend = draw_legend(ax, "upper center", (0.5, -0.12), min(6, len(nodes) + 1))
     # Put in afterwards: matplotlib leaves out what begins with an underscore.
     for entry, node in zip(legend.get_texts()[1:], nodes, strict=True):
         entry.set_text(short_title(node))
-        entry.set_parse_math(False)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
@@ -172,13 +161,7 @@ def plot_forecast(
     from matplotlib import pyplot as plt
 
     known = {variable.name: variable for variable in forecast.variables}
-    chosen = list(known) if variables is None else list(variables)
-    unknown = [name for name in chosen if name not in known]
-    if unknown or not chosen:
-        raise ArgumentError(
-            f"variables must name variables of the forecast, {quoted(known)}. "
-            f"Got {quoted(unknown) or 'none'}."
-        )
+    chosen = chosen_variables(variables, list(known), f"variables of the forecast, {quoted(known)}")
     size = (7.2, 2.1 * len(chosen) + 0.5)
     figure, axes = plt.subplots(
         len(chosen), 1, figsize=size, sharex=True, squeeze=False, layout="constrained"
@@ -220,45 +203,26 @@ def _draw_fan(ax: Axes, before: FloatArray, paths: FloatArray, *, explained: boo
     ax.plot(steps, median, color=FAN, linewidth=1.6, label="median")
     ax.plot(np.arange(1 - len(before), 1), before, color=INK, linewidth=1.0, label="history")
     if explained:  # once is enough
-        ax.legend(
-            loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, fontsize=8, frameon=False, handlelength=1.4
-        )
+        draw_legend(ax, "lower right", (1.0, 1.0), 4, handlelength=1.4)
 
 
 def _draw_levels(ax: Axes, before: FloatArray, paths: FloatArray, levels: Sequence[str]) -> None:
     counts = np.stack([(paths == code).mean(axis=0) for code in range(len(levels))])
     past = np.stack([before == code for code in range(len(levels))]).astype(np.float64)
     shares = np.concatenate([past, counts], axis=1)
-    shown = shares[:MOST_LEVELS]
+    shown, names = list(shares[:MOST_LEVELS]), list(levels[:MOST_LEVELS])
     if len(levels) > MOST_LEVELS:
-        shown = np.concatenate([shown[:-1], shares[MOST_LEVELS - 1 :].sum(axis=0)[None]])
-    names = [*levels[: MOST_LEVELS - 1], "others"] if len(levels) > MOST_LEVELS else list(levels)
+        shown[-1], names[-1] = shares[MOST_LEVELS - 1 :].sum(axis=0), "others"
     steps = np.arange(1 - len(before), paths.shape[1] + 1)
-    colours = line_colours(len(shown))
-    alphas = [0.75 if k < len(LINES) else 0.4 for k in range(len(shown))]
-    bottom = np.zeros(shown.shape[1])
-    for share, name, colour, alpha in zip(shown, names, colours, alphas, strict=True):
-        ax.bar(
-            steps,
-            share,
-            1.0,
-            bottom=bottom,
-            color=colour,
-            alpha=alpha,
-            linewidth=0,
-            label=shortened(name, 18),
-        )
+    bottom = np.zeros(len(steps))
+    for k, (share, name) in enumerate(zip(shown, names, strict=True)):
+        alpha = 0.75 if k < len(LINES) else 0.4
+        style: dict[str, Any] = {"color": LINES[k % len(LINES)], "alpha": alpha, "linewidth": 0}
+        ax.bar(steps, share, 1.0, bottom=bottom, **style, label=shortened(name, 18))
         bottom += share
     ax.set_ylim(0, 1)
     ax.set_ylabel("probability", fontsize=8)
-    ax.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=MOST_LEVELS,
-        fontsize=8,
-        frameon=False,
-        handlelength=1,
-    )
+    draw_legend(ax, "lower right", (1.0, 1.0), MOST_LEVELS, handlelength=1)
 
 
 def plot_verdicts(
@@ -283,6 +247,8 @@ def plot_verdicts(
     >>> above, below = plot_verdicts(monitor.update(data), alarm=monitor.alarm)
     """
     require_plot_packages()
+    import pandas as pd
+
     found = found.rename(columns={"share": "p_value"})  # as the command line writes them
     absent = [name for name in COLUMNS if name not in found]
     if absent:
@@ -293,49 +259,36 @@ def plot_verdicts(
         _, pair = plt.subplots(2, figsize=(7.5, 4.2), layout="constrained", sharex=True, height_ratios=(3, 2))
         axes = (pair[0], pair[1])
     above, below = axes
-    places = _places(found)
+    index = found.index
+    is_measured = pd.api.types.is_numeric_dtype(index) or isinstance(index, pd.DatetimeIndex)
+    places = index.to_numpy() if is_measured else np.arange(len(found))
     shares = np.maximum(found["p_value"].to_numpy(), LOWEST_SHARE)
     unusual = found["alarm"].to_numpy(dtype=np.bool_)
     above.plot(places[~unusual], shares[~unusual], ".", color="#9aa0a8", markersize=2.5)
-    above.plot(places[unusual], shares[unusual], "o", color=MISSING, markersize=4)
+    _mark(above, places, shares, unusual, found["blame"])
     if alarm is not None:
         above.axhline(alarm, color=MISSING, linewidth=0.8, linestyle="--")
-    _name(above, places[unusual], shares[unusual], found.loc[unusual, "blame"])
-    above.set_yscale("log")
     above.set_ylabel("share as unusual")
-    below.plot(places, np.maximum(found["drift"].to_numpy(), LOWEST_DRIFT), color=LINES[0], linewidth=1.0)
+    drift = np.maximum(found["drift"].to_numpy(), LOWEST_DRIFT)
+    below.plot(places, drift, color=LINES[0], linewidth=1.0)
     below.axhline(1.0, color=MISSING, linewidth=0.8, linestyle="--")
-    drifting = found["drift_alarm"].to_numpy(dtype=np.bool_)
-    heights = np.maximum(found["drift"].to_numpy()[drifting], LOWEST_DRIFT)
-    below.plot(places[drifting], heights, "o", color=MISSING, markersize=4)
-    _name(below, places[drifting], heights, found.loc[drifting, "drift_blame"])
-    below.set_yscale("log")
+    _mark(below, places, drift, found["drift_alarm"].to_numpy(dtype=np.bool_), found["drift_blame"])
     below.set_ylabel("drift statistic")
     below.set_xlabel("row")
     for ax in axes:
+        ax.set_yscale("log")
         ax.spines[["top", "right"]].set_visible(False)
         ax.margins(x=0.01, y=0.15)
     return axes
 
 
-def _places(found: pd.DataFrame) -> Any:
-    """Return where rows are on the horizontal axis."""
-    import pandas as pd
-
-    index = found.index
-    if pd.api.types.is_numeric_dtype(index) or isinstance(index, pd.DatetimeIndex):
-        return index.to_numpy()
-    return np.arange(len(found))
-
-
-def _name(ax: Axes, places: Any, heights: Any, names: pd.Series[Any]) -> None:
-    """Write the variables to blame beside the first alarm that is blamed on them."""
+def _mark(ax: Axes, places: Any, heights: FloatArray, chosen: BoolArray, blame: pd.Series[Any]) -> None:
+    """Mark alarms, and write the variables to blame beside the first alarm that is blamed on them."""
+    ax.plot(places[chosen], heights[chosen], "o", color=MISSING, markersize=4)
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "color": INK, "parse_math": False}
     named: set[str] = set()
-    for place, height, text in zip(places, heights, names, strict=True):
+    for place, height, text in zip(places[chosen], heights[chosen], blame[chosen], strict=True):
         name = text.split(", ")[0]
-        if name in named or len(named) == NAMED:
-            continue
-        named.add(name)
-        ax.annotate(
-            name, (place, height), (5, 3), textcoords="offset points", fontsize=8, color=INK, parse_math=False
-        )
+        if name not in named and len(named) < NAMED:
+            named.add(name)
+            ax.annotate(name, (place, height), (5, 3), **style)

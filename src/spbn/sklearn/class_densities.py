@@ -23,7 +23,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -54,24 +54,6 @@ PRIOR_SPREAD, ROWS_IN_DOUBT = 1.0, 1.0
 STARTS = ((0.0, -3.0), (1.5, -3.0))
 
 
-class ClassDensities(Protocol):
-    """The densities of the features given each class, and how frequent the classes are."""
-
-    @property
-    def log_priors(self) -> FloatArray:
-        """Logarithms of the probabilities of the classes."""
-
-    @property
-    def by_class(self) -> tuple[BayesianNetwork, ...]:
-        """The network of every class; they may share one."""
-
-    def contributions(self, table: Table) -> FloatArray:
-        """Return what every feature contributes to the log-density: classes × features × rows."""
-
-    def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> ClassDensities:
-        """Return the same structures, fitted to other rows."""
-
-
 @dataclass(frozen=True, eq=False)
 class Multinet:
     """A network for every class."""
@@ -94,18 +76,19 @@ class Multinet:
 
     @classmethod
     def _of(
-        cls,
-        table: Table,
-        labels: IntArray,
-        structures: Sequence[Structure | None],
-        settings: LearnSettings,
+        cls, table: Table, labels: IntArray, structures: Sequence[Structure | None], settings: LearnSettings
     ) -> Multinet:
         margins = fit_margins(settings.margins, table)
-        networks = tuple(
-            _class_network(table.take(np.flatnonzero(labels == label)), table, margins, structure, settings)
-            for label, structure in enumerate(structures)
-        )
-        return cls(networks, log_priors(labels, len(structures), settings.fit_settings.smoothing))
+        rows = [table.take(np.flatnonzero(labels == label)) for label in range(len(structures))]
+        networks = [
+            _class_network(part, table, margins, structure, settings)
+            for part, structure in zip(rows, structures, strict=True)
+        ]
+        # `smoothing` rows are spread evenly over the classes.
+        smoothing, counts = settings.fit_settings.smoothing, np.array([part.rows for part in rows])
+        with np.errstate(divide="ignore"):  # without smoothing, a class that no row has is impossible
+            log_priors = np.log((counts + smoothing / len(rows)) / (table.rows + smoothing))
+        return cls(tuple(networks), log_priors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,51 +121,39 @@ class Augmented:
     @property
     def by_class(self) -> tuple[BayesianNetwork, ...]:
         """The one network, for every class."""
-        return (self.network,) * self._classes
+        return (self.network,) * len(self._levels)
 
     @property
     def log_priors(self) -> FloatArray:
         """Logarithms of the probabilities of the classes."""
-        every = Table(
-            (self.target,), np.arange(self._classes, dtype=np.float64)[None], {self.target: self._levels}
+        every = np.arange(len(self._levels), dtype=np.float64)[None]
+        return self.network.cpds[self.target].logpdf(
+            Table((self.target,), every, {self.target: self._levels})
         )
-        return self.network.cpds[self.target].logpdf(every)
 
     def contributions(self, table: Table) -> FloatArray:
         """Return what every feature contributes to the log-density: classes × features × rows."""
-        labels = np.empty(table.rows, dtype=np.int64)
-        found = []
-        for label in range(self._classes):
-            labels[:] = label
-            rows = _with_class(table, self.target, labels, self._classes)
-            found.append(self.network.contributions(rows).T[:-1])
-        return np.stack(found)
+        every = (self._with_class(table, np.full(table.rows, label)) for label in range(len(self._levels)))
+        return np.stack([self.network.contributions(rows).T[:-1] for rows in every])
 
     def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Augmented:
         """Return the same structure, fitted to other rows."""
-        rows = _with_class(table, self.target, labels, self._classes)
-        network = _fit(
-            _only(self.network.structure, rows.names), rows, fit_margins(settings.margins, rows), settings
-        )
+        rows = self._with_class(table, labels)
+        structure = _only(self.network.structure, rows.names)
+        network = _fit(structure, rows, fit_margins(settings.margins, rows), settings)
         return Augmented(network, self.target)
+
+    def _with_class(self, table: Table, labels: IntArray) -> Table:
+        return _with_class(table, self.target, labels, len(self._levels))
 
     @property
     def _levels(self) -> tuple[str, ...]:
         return self.network.variables[-1].levels
 
-    @property
-    def _classes(self) -> int:
-        return len(self._levels)
 
-
+#: Densities of the features given each class, and how frequent the classes are.
+ClassDensities = Multinet | Augmented
 STRUCTURES: dict[str, type[Multinet] | type[Augmented]] = {"multinet": Multinet, "augmented": Augmented}
-
-
-def log_priors(labels: IntArray, classes: int, smoothing: float) -> FloatArray:
-    """Return the logarithms of the classes' frequencies; `smoothing` rows are spread evenly over them."""
-    counts = np.bincount(labels, minlength=classes)
-    with np.errstate(divide="ignore"):  # without smoothing, a class that no row has is impossible
-        return np.log((counts + smoothing / classes) / (len(labels) + smoothing))
 
 
 def _with_class(table: Table, target: str, labels: IntArray, classes: int) -> Table:
@@ -207,7 +178,7 @@ def _class_network(
     margins
         Those of all rows, for columns without a network.
     """
-    names = _learnable(table)
+    names = informative(table, FEWEST_DIFFERENT) if table.rows >= FEWEST_ROWS else []
     if structure is not None:
         names = [name for name in names if name in structure.nodes]
     network = None
@@ -249,13 +220,6 @@ def _only(structure: Structure, names: Sequence[str]) -> Structure:
 
 def _among(names: Sequence[str], arcs: Any) -> list[Arc]:
     return [(source, target) for source, target in arcs if source in names and target in names]
-
-
-def _learnable(table: Table) -> list[str]:
-    """Return the columns that vary enough for a network, without copies of others."""
-    if table.rows < FEWEST_ROWS:
-        return []
-    return informative(table, FEWEST_DIFFERENT)
 
 
 def informative(table: Table, fewest_different: int = 1) -> list[str]:

@@ -1,42 +1,40 @@
-"""A density estimator for scikit-learn, and what all estimators share: the arguments of `learn`."""
+"""Estimators for scikit-learn: a density, a classifier, and what they share: the arguments of `learn`."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from spbn._base.arrays import FloatArray, Seed
+from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.checks import either
+from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.learning.learn import learn_network
 from spbn.learning.settings import OPTIONS, LearnSettings, require_known, write_docstring
 from spbn.network import BayesianNetwork
-from spbn.tables.reader import has_categories
+from spbn.sklearn.class_densities import STRUCTURES, Calibration, ClassDensities, informative, settings_for
+from spbn.tables.reader import as_table, frame_index, has_categories
+from spbn.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-from collections.abc import Sequence
-
-import narwhals as nw
-import numpy.typing as npt
-from sklearn.base import ClassifierMixin
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
-
-from spbn._base.arrays import IntArray, generator
-from spbn.errors import ArgumentError, DataError, argument, quoted
-from spbn.sklearn.class_densities import STRUCTURES, Calibration, ClassDensities, informative, settings_for
-from spbn.tables.columns import is_categorical
-from spbn.tables.reader import as_table, frame_index
-from spbn.tables.table import Table
 
 #: Arguments of `learn` whose names are methods here.
 RENAMED = {"score": "score_function"}
+CALIBRATION_FOLDS = 5
 
 
 class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
@@ -85,6 +83,11 @@ class NetworkEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the settings of `learn`, checked."""
         options = {name: getattr(self, RENAMED.get(name, name)) for name in self._options()}
         return LearnSettings.of(type(self).__name__, options)
+
+    def _columns(self, features: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return the columns of an array by the names of the features."""
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(features.shape[1])])
+        return dict(zip(names, features.T, strict=True))
 
 
 class SPBNDensity(DensityMixin, NetworkEstimator):  # type: ignore[misc]
@@ -157,15 +160,7 @@ class SPBNDensity(DensityMixin, NetworkEstimator):  # type: ignore[misc]
         if not reset and self.missing == "integrate":
             checks = {"ensure_all_finite": "allow-nan"}
         features = validate_data(self, X, dtype=np.float64, reset=reset, **checks)
-        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(features.shape[1])])
-        return dict(zip(names, features.T, strict=True))
-
-
-# ----------------------------------------------------------------------------------------------------
-# A classifier for scikit-learn: Bayes' rule with the densities of semiparametric Bayesian networks.
-
-
-CALIBRATION_FOLDS = 5
+        return self._columns(features)
 
 
 class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
@@ -332,42 +327,31 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         return self._calibration.log_probabilities(contributions.sum(axis=1) + log_priors, log_priors)
 
     def _training_table(self, X: Any, y: Any) -> tuple[Table, npt.NDArray[Any]]:
-        if not self._is_mixed(X):
+        if len(self.discrete) or has_categories(X):
+            validate_data(self, X, skip_check_array=True)
+            table = as_table(self._named(X), levels="infer", discrete=self.discrete, min_rows=2)
+            target = column_or_1d(y, warn=True)
+            assert_all_finite(target, estimator_name=type(self).__name__, input_name="y")
+            check_consistent_length(table.columns[0], target)
+        else:
             features, target = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-            check_classification_targets(target)
-            return Table(self._names(features.shape[1]), np.ascontiguousarray(features.T)), target
-        validate_data(self, X, skip_check_array=True)
-        table = as_table(self._named(X), levels="infer", discrete=self.discrete, min_rows=2)
-        target = column_or_1d(y, warn=True)
-        assert_all_finite(target, estimator_name=type(self).__name__, input_name="y")
-        check_consistent_length(table.columns[0], target)
+            table = self._numbers(features)
         check_classification_targets(target)
         return table, target
 
     def _table(self, X: Any) -> Table:
-        if not any(variable.is_discrete for variable in self._variables):
-            features = validate_data(self, X, dtype=np.float64, reset=False)
-            table = Table(self._names(features.shape[1]), np.ascontiguousarray(features.T))
-        else:
+        if any(variable.is_discrete for variable in self._variables):
             validate_data(self, X, skip_check_array=True, reset=False)
-            table = self._named(X)
-        return as_table(table, variables=self._variables)
+            return as_table(self._named(X), variables=self._variables)
+        numbers = self._numbers(validate_data(self, X, dtype=np.float64, reset=False))
+        return as_table(numbers, variables=self._variables)
 
-    def _is_mixed(self, X: Any) -> bool:
-        """Tell whether data is a frame with discrete columns."""
-        if len(self.discrete):
-            return True
-        frame = nw.from_native(X, pass_through=True, eager_only=True)
-        return isinstance(frame, nw.DataFrame) and any(map(is_categorical, frame.iter_columns()))
+    def _numbers(self, features: FloatArray) -> Table:
+        return Table(tuple(self._columns(features)), np.ascontiguousarray(features.T))
 
     def _named(self, X: Any) -> Any:
         """Return a frame as it is, and an array as columns with names."""
-        if not isinstance(X, np.ndarray) or X.ndim != 2:
-            return X
-        return dict(zip(self._names(X.shape[1]), X.T, strict=True))
-
-    def _names(self, features: int) -> tuple[str, ...]:
-        return tuple(getattr(self, "feature_names_in_", [f"x{i}" for i in range(features)]))
+        return self._columns(X) if isinstance(X, np.ndarray) and X.ndim == 2 else X
 
 
 def _require_features(settings: LearnSettings, table: Table) -> None:
