@@ -71,7 +71,8 @@ def new_axes(width: float, height: float) -> Axes:
 def draw_legend(ax: Axes, loc: str, anchor: tuple[float, float], columns: int, **options: Any) -> Legend:
     """Draw a legend without a frame, in small letters; text is no mathematics."""
     usual: dict[str, Any] = {"frameon": False, "fontsize": 8, "ncols": columns}
-    legend = ax.legend(**(usual | options), loc=loc, bbox_to_anchor=anchor)
+    place: dict[str, Any] = {"loc": loc, "bbox_to_anchor": anchor}
+    legend = ax.legend(**(usual | place | options))
     for text in (legend.get_title(), *legend.get_texts()):
         text.set_parse_math(False)
     return legend
