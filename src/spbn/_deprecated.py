@@ -19,46 +19,24 @@ from typing import ParamSpec, TypeVar, final
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-#: Attributes of `spbn`: the module that each is in now, and its name there if that is another one.
-NAMES = {
-    **dict.fromkeys(
-        (
-            "ArgumentError",
-            "CheckpointError",
-            "ClusterError",
-            "DataError",
-            "FitError",
-            "GraphError",
-            "KnowledgeError",
-            "ModelFileError",
-            "PackageError",
-        ),
-        "spbn.errors",
-    ),
-    **dict.fromkeys(
-        (
-            "Blend",
-            "ByConfiguration",
-            "CKDE",
-            "Family",
-            "KDE",
-            "LinearGaussian",
-            "ProbabilityTable",
-            "Variable",
-        ),
-        "spbn.nodes",
-    ),
+#: Attributes of `spbn`, by the module that they are in now.
+_MOVED = {
+    "spbn.errors": "ArgumentError CheckpointError ClusterError DataError FitError GraphError KnowledgeError "
+    "ModelFileError PackageError",
+    "spbn.nodes": "Blend ByConfiguration CKDE Family KDE LinearGaussian ProbabilityTable Variable",
+    "spbn.scores": "BGe BIC CVLikelihood HoldoutLikelihood ValidatedLikelihood",
+    "spbn.search": "PCResult hill_climb pc",
+    "spbn.independence": "CMIknn Oracle PartialCorrelation RCoT",
+    "spbn.graphs": "PDAG",
+    "spbn.learning": "Confidence LearningInterrupted",
+    "spbn.record": "Record",
+    "spbn.sklearn": "SPBNClassifier SPBNDensity",
+}
+
+#: ... and the module of each, with its name there if that is another one.
+NAMES = {name: module for module, names in _MOVED.items() for name in names.split()} | {
     "CompactBlend": "spbn.nodes:Blend",
     "CompactCKDE": "spbn.nodes:CKDE",
-    **dict.fromkeys(
-        ("BGe", "BIC", "CVLikelihood", "HoldoutLikelihood", "ValidatedLikelihood"), "spbn.scores"
-    ),
-    **dict.fromkeys(("PCResult", "hill_climb", "pc"), "spbn.search"),
-    **dict.fromkeys(("CMIknn", "Oracle", "PartialCorrelation", "RCoT"), "spbn.independence"),
-    "PDAG": "spbn.graphs",
-    **dict.fromkeys(("Confidence", "LearningInterrupted"), "spbn.learning"),
-    "Record": "spbn.record",
-    **dict.fromkeys(("SPBNClassifier", "SPBNDensity"), "spbn.sklearn"),
 }
 
 #: Modules that users of version 0.2 may import. What is inside a package moves with it.

@@ -14,7 +14,6 @@ from typing import Any
 
 from spbn.errors import ArgumentError, GraphError, PackageError, quoted, setting
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import Linear
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.structure import Structure
 
@@ -53,7 +52,10 @@ def to_pgmpy(network: BayesianNetwork) -> Any:
         raise ArgumentError(f"pgmpy has no inputs, and the network has {quoted(network.inputs)}.")
     model.add_nodes_from(network.nodes)
     model.add_edges_from(network.structure.arcs)
-    model.add_cpds(*(_to_pgmpy_cpd(pgmpy, line) for line in lines.values()))
+    for line in lines.values():
+        beta, deviation = [line.intercept, *line.coefficients], math.sqrt(line.variance)
+        cpd = pgmpy.CPD(variable=line.node, beta=beta, std=deviation, evidence=list(line.parents))
+        model.add_cpds(cpd)
     return model
 
 
@@ -77,29 +79,19 @@ def from_pgmpy(model: Any) -> BayesianNetwork:
         latents = quoted(sorted(map(str, model.latents)))
         raise ArgumentError(f"an spbn network has no latent variables, but the model has {latents}.")
     structure = Structure(model.nodes(), model.edges())
-    return BayesianNetwork(structure, {node: _from_pgmpy_cpd(model, node) for node in structure.nodes})
-
-
-def _to_pgmpy_cpd(pgmpy: SimpleNamespace, line: Linear) -> Any:
-    return pgmpy.CPD(
-        variable=line.node,
-        beta=[line.intercept, *line.coefficients],
-        std=math.sqrt(line.variance),
-        evidence=list(line.parents),
-    )
-
-
-def _from_pgmpy_cpd(model: Any, node: str) -> LinearGaussian:
-    cpd = model.get_cpds(node)
-    if cpd is None:
-        raise GraphError(f"the model has no CPD for {node!r}: fit it, or add one.")
-    if set(cpd.evidence) != set(model.get_parents(node)):
-        raise GraphError(
-            f"the CPD of {node!r} has the parents {quoted(cpd.evidence)}, "
-            f"but the graph says {quoted(model.get_parents(node))}."
-        )
-    intercept, *coefficients = (float(value) for value in cpd.beta)
-    return LinearGaussian(node, tuple(cpd.evidence), intercept, tuple(coefficients), float(cpd.std) ** 2)
+    lines = {}
+    for node in structure.nodes:
+        cpd = model.get_cpds(node)
+        if cpd is None:
+            raise GraphError(f"the model has no CPD for {node!r}: fit it, or add one.")
+        if set(cpd.evidence) != set(model.get_parents(node)):
+            raise GraphError(
+                f"the CPD of {node!r} has the parents {quoted(cpd.evidence)}, "
+                f"but the graph says {quoted(model.get_parents(node))}."
+            )
+        intercept, *slopes = (float(value) for value in cpd.beta)
+        lines[node] = LinearGaussian(node, tuple(cpd.evidence), intercept, tuple(slopes), float(cpd.std) ** 2)
+    return BayesianNetwork(structure, lines)
 
 
 def _pgmpy() -> SimpleNamespace:

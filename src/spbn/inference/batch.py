@@ -19,37 +19,28 @@ if they were lines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator, relative_weights
 from spbn._base.checks import choice, whole
 from spbn.errors import ArgumentError, DataError, quoted
-from spbn.inference import exact
-from spbn.inference.particles import (
-    Particles,
-    Target,
-    draw_rest,
-    resample,
-    sample_by_tempering,
-    sample_by_weighting,
-)
+from spbn.inference import exact, particles
+from spbn.inference.particles import Particles, Target
 from spbn.inference.problem import EvidenceRows, components
 from spbn.inference.query import log_constants
 from spbn.joint import Joint
+from spbn.nodes.base import CPD, Linear
 from spbn.tables.columns import named_by_text, values_like
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table, Variable
 
 if TYPE_CHECKING:
     import pandas as pd
-import math
-
-from spbn._base.arrays import relative_weights
-from spbn.nodes.base import CPD, Linear
 
 STATISTICS = ("mean", "median", "mode")
 PARTICLES = 500  # for a row
@@ -105,7 +96,7 @@ def impute_table(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0
         cases = evidence_of(others, table.take(rows))
         for part, answer in _answers(cases, max(PARTICLES // 5, 2 * draws), rng):
             _require_possible(answer.log_evidence, rows[part])
-            chosen = resample(answer.log_weights, draws, rng)
+            chosen = particles.resample(answer.log_weights, draws, rng)
             for case, row in enumerate(part):
                 values = answer.states[:, case][:, rng.permutation(chosen[case])]
                 for number, columns in enumerate(out):
@@ -248,16 +239,16 @@ def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.rando
 
 def _by_particles(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Particles:
     """Weigh forward samples of all cases, and temper those that are worth little."""
-    found = sample_by_weighting(Target.whole(cases), n, rng)
+    found = particles.sample_by_weighting(Target.whole(cases), n, rng)
     poor = np.flatnonzero(found.effective < ENOUGH * n)
     if len(poor):
-        better = sample_by_tempering(Target.whole(cases.only(poor)), found.states[:, poor], rng)
+        better = particles.sample_by_tempering(Target.whole(cases.only(poor)), found.states[:, poor], rng)
         reached = np.isfinite(better.log_evidence)
         chosen = poor[reached]
         found.states[:, chosen] = better.states[:, reached]
         found.log_weights[chosen] = better.log_weights[reached]
         found.log_evidence[chosen] = better.log_evidence[reached]
-    draw_rest(cases, found.states, rng)
+    particles.draw_rest(cases, found.states, rng)
     return found
 
 

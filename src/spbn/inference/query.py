@@ -392,9 +392,8 @@ def _sample(part: Target, n: int, rng: np.random.Generator, method: str) -> Part
     if method == "weighting" or (method != "smc" and worth >= ENOUGH):
         return found
     if method != "smc" and worth >= WORTH_MORE:
-        return particles.concatenate(
-            found, sample_by_weighting(part, math.ceil(MARGIN * ENOUGH / worth * n) - n, rng)
-        )
+        more = math.ceil(MARGIN * ENOUGH / worth * n) - n
+        return particles.concatenate(found, sample_by_weighting(part, more, rng))
     begun = part.with_references(found.states)
     start = sample_by_weighting(begun, n, rng) if begun.references else found
     return particles.sample_by_tempering(begun, start.states, rng, share=ENOUGH)

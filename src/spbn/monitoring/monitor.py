@@ -111,6 +111,19 @@ class Monitor:
     0   True     E
     """
 
+    #: The network.
+    network: Network
+    #: What is known of the reference rows.
+    reference: Reference
+    #: The share of rows in normal operation that may raise an alarm.
+    alarm: float
+    #: The rate of false drift alarms, per row.
+    drift: float
+    #: How many of the rows that have been seen raised an alarm.
+    alarms: int
+    #: How many drift alarms there were.
+    drift_alarms: int
+
     def __init__(
         self,
         network: Network,
@@ -125,26 +138,21 @@ class Monitor:
             raise ArgumentError(
                 f"network must be a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}."
             )
-        self._whole, self._network = network, network.row_network
-        self._alarm = float(fraction("alarm", alarm))
-        self._drift = float(fraction("drift", drift))
+        self.network, self._network = network, network.row_network
+        self.alarm = float(fraction("alarm", alarm))
+        self.drift = float(fraction("drift", drift))
         self._rng = np.random.default_rng(whole("seed", seed))
         self._buffer = network.row_buffer()
         if not isinstance(reference, Reference):
             reference = score_reference(
                 self._network, self._buffer.history(reference), trained=trained, by_node=network.is_dynamic
             )
-            _warn_if_too_rare(reference, self._alarm)
-        self._reference = reference
+            _warn_if_too_rare(reference, self.alarm)
+        self.reference = reference
         self._scorer = ReferenceScorer(self._network, reference)
-        self._test = DriftTest(reference.pit_counts, self._drift)
+        self._test = DriftTest(reference.pit_counts, self.drift)
         self._recent = np.empty((len(self._network.variables), 0))
-        self._alarms = self._drift_alarms = 0
-
-    @property
-    def network(self) -> Network:
-        """The network."""
-        return self._whole
+        self.alarms = self.drift_alarms = 0
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -157,39 +165,14 @@ class Monitor:
         return self._buffer.keys
 
     @property
-    def alarm(self) -> float:
-        """The share of rows in normal operation that may raise an alarm."""
-        return self._alarm
-
-    @property
-    def drift(self) -> float:
-        """The rate of false drift alarms, per row."""
-        return self._drift
-
-    @property
     def rows(self) -> int:
         """How many rows have been seen."""
         return self._test.rows
 
     @property
-    def alarms(self) -> int:
-        """How many of them raised an alarm."""
-        return self._alarms
-
-    @property
-    def drift_alarms(self) -> int:
-        """How many drift alarms there were."""
-        return self._drift_alarms
-
-    @property
-    def reference(self) -> Reference:
-        """What is known of the reference rows."""
-        return self._reference
-
-    @property
     def reference_rows(self) -> int:
         """How many rows new ones are compared with."""
-        return self._reference.rows
+        return self.reference.rows
 
     def update(self, rows: Any) -> pd.DataFrame:
         """Take new rows, in order, and judge each.
@@ -248,11 +231,11 @@ class Monitor:
             raise DataError(f"explain takes one row. Got {table.rows}.")
         unknown = np.full((len(self._network.nodes), 1), np.nan)
         if not self.network.is_dynamic and np.isnan(table.columns).any():
-            return explain_row(self._network, self._reference, table, unknown)
+            return explain_row(self._network, self.reference, table, unknown)
         found = self._scorer.score(table, np.full(unknown.shape, 0.5))
         if np.isnan(found.rows[0]):
             return ()
-        return explain_row(self._network, self._reference, table, found.contributions)
+        return explain_row(self._network, self.reference, table, found.contributions)
 
     def read(self, rows: Any) -> Table:
         """Read new rows, which come after all that were read before, for `check`."""
@@ -277,18 +260,18 @@ class Monitor:
             raise
         known = ~np.isnan(scores)
         p_values = np.full(rows, np.nan)
-        p_values[known] = self._reference.tail.p_values(scores[known])
-        alarms: BoolArray = p_values <= self._alarm
+        p_values[known] = self.reference.tail.p_values(scores[known])
+        alarms: BoolArray = p_values <= self.alarm
         drift, changes = self._test.update(pit, uniforms[1])
         recent = np.concatenate([self._recent, table.columns], axis=1)
         reasons = {
-            k: explain_row(self._network, self._reference, table.take([k]), contributions[:, [k]])
+            k: explain_row(self._network, self.reference, table.take([k]), contributions[:, [k]])
             for k in np.flatnonzero(alarms).tolist()
         }
         drifts = {
             k: explain_drift(
                 self._network,
-                self._reference,
+                self.reference,
                 change,
                 table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]),
                 first + k,
@@ -296,23 +279,23 @@ class Monitor:
             for k, change in changes.items()
         }
         self._recent = recent[:, -WINDOW:].copy()
-        self._alarms += int(alarms.sum())
-        self._drift_alarms += len(drifts)
+        self.alarms += int(alarms.sum())
+        self.drift_alarms += len(drifts)
         return MonitorResult(first, p_values, alarms, drift, reasons, drifts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file; after `load`, the monitor continues as if nothing had happened."""
-        reference, test = self._reference, self._test
+        reference, test = self.reference, self._test
         document = {
             "format": FORMAT,
             "version": VERSION,
             "nodes": list(self.network.nodes),
             "past": self._buffer.to_record(),
-            "alarm": self._alarm,
-            "drift": self._drift,
+            "alarm": self.alarm,
+            "drift": self.drift,
             "rows": test.rows,
-            "alarms": self._alarms,
-            "drift_alarms": self._drift_alarms,
+            "alarms": self.alarms,
+            "drift_alarms": self.drift_alarms,
             "reference": {
                 "scores": reference.tail.ordered.tolist(),
                 "medians": reference.medians.tolist(),
@@ -373,7 +356,7 @@ class Monitor:
         """Go on after the rows of a saved state."""
         if self.network.is_dynamic:
             self._buffer.restore(document["past"])
-        self._alarms, self._drift_alarms = _count(document["alarms"]), _count(document["drift_alarms"])
+        self.alarms, self.drift_alarms = _count(document["alarms"]), _count(document["drift_alarms"])
         test, saved, shape = self._test, document["test"], self._test.stakes.shape
         test.rows = _count(document["rows"])
         test.counts = _positive(_numbers(saved["counts"], test.counts.shape))
@@ -390,7 +373,7 @@ class Monitor:
 
     def _probe(self) -> FloatArray:
         """Return the log-densities of a few rows, by which a network is recognised."""
-        candidates = self._reference.candidates
+        candidates = self.reference.candidates
         columns = candidates[:, list(PROBED)]
         columns = np.where(np.isnan(columns), candidates[:, [0]], columns)
         contributions = self._network.contributions(Table.of(self._network.variables, columns))
