@@ -82,9 +82,10 @@ class Joint:
         """The fitted density of every node."""
         return MappingProxyType(self._cpds)
 
-    def with_cpds(self, cpds: Mapping[str, CPD]) -> Self:
-        """Return the same network with other densities of its nodes."""
-        return type(self)(self.structure, cpds, margins=self.margins, record=self.record)
+    def replace(self, *, cpds: Mapping[str, CPD] | None = None, record: Record | None = None) -> Self:
+        """Return the same network with other densities of its nodes, or with another record."""
+        cpds, record = self._cpds if cpds is None else cpds, self.record if record is None else record
+        return type(self)(self.structure, cpds, margins=self.margins, record=record)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -155,11 +156,9 @@ class Joint:
 
     def as_data(self, variable: Variable, values: FloatArray) -> Any:
         """Return drawn values as they are in data: numbers in their units, or categories."""
-        import pandas as pd
-
-        if variable.is_discrete:
-            return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
-        return self.in_data_units(variable.name, values)
+        return as_data(
+            variable, values if variable.is_discrete else self.in_data_units(variable.name, values)
+        )
 
     def node_logpdf(self, node: str, data: Any) -> FloatArray:
         """Log-density of a node given its parents, for every row, in the units of the data."""
@@ -240,6 +239,15 @@ class Joint:
         if self.margins is None or node not in self.margins.columns:
             return values
         return self.margins.columns[node].inverse(values)
+
+
+def as_data(variable: Variable, values: FloatArray) -> Any:
+    """Return values as they are in data: numbers, or categories."""
+    import pandas as pd
+
+    if not variable.is_discrete:
+        return values
+    return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
 
 
 def _checked_variables(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:

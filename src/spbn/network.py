@@ -334,7 +334,7 @@ class BayesianNetwork(Joint, Network):
                 f"{setting('max_parents', 2)}, or pass {setting('others', 'keep')} to keep the rows of such "
                 f"nodes."
             )
-        return self.with_cpds(cpds)
+        return self.replace(cpds=cpds)
 
     @property
     def parts(self) -> tuple[BayesianNetwork, ...]:

@@ -459,7 +459,7 @@ def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, In
             node: _without(network.cpds[node], [found[row] for row in mine], MOST_ALIKE * copies)
             for node, found in kernels.items()
         }
-        yield network.with_cpds(cpds), mine
+        yield network.replace(cpds=cpds), mine
 
 
 def _recognised(kernels: Mapping[str, list[IntArray | None]], rows: int) -> IntArray:

@@ -146,19 +146,14 @@ class Posterior:
         """Return quantiles of every continuous variable: a row for each, a column for each of `q`."""
         import pandas as pd
 
-        wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        if wanted.ndim != 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
-            raise ArgumentError(f"quantiles are for shares between 0 and 1. Got {q!r}.")
+        wanted = read_quantiles(q)
         rows = {v.name: self._quantile(v, wanted) for v in self._continuous}
         return pd.DataFrame.from_dict(rows, orient="index", columns=wanted.tolist())
 
     @renamed(share="level")
     def interval(self, level: float = 0.9) -> pd.DataFrame:
         """Return the interval with probability `level` for every continuous variable, with equal tails."""
-        if not 0.0 < level < 1.0:
-            raise ArgumentError(f"{argument('level')} must be between 0 and 1. Got {level!r}.")
-        tail = 0.5 * (1.0 - level)
-        return self.quantile([tail, 1.0 - tail]).set_axis(["low", "high"], axis=1)
+        return self.quantile(equal_tails(level)).set_axis(["low", "high"], axis=1)
 
     def probabilities(self, variable: str) -> pd.Series[float]:
         """Return the probability of every level of a discrete variable."""
@@ -302,6 +297,22 @@ class Posterior:
 
     def _in_data_units(self, variable: Variable) -> Any:
         return self.network.as_data(variable, self._values[self._cases.place[variable.name]])
+
+
+def read_quantiles(q: float | Sequence[float]) -> FloatArray:
+    """Return the levels of quantiles; refuse what is not between 0 and 1."""
+    wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
+    if wanted.ndim != 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
+        raise ArgumentError(f"quantiles are for shares between 0 and 1. Got {q!r}.")
+    return wanted
+
+
+def equal_tails(level: float) -> tuple[float, float]:
+    """Return the levels of the quantiles between which an interval has this probability."""
+    if not 0.0 < level < 1.0:
+        raise ArgumentError(f"{argument('level')} must be between 0 and 1. Got {level!r}.")
+    tail = 0.5 * (1.0 - level)
+    return tail, 1.0 - tail
 
 
 def query(

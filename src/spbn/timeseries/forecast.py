@@ -20,6 +20,8 @@ from spbn._base.checks import whole
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted, setting
 from spbn.inference.problem import read_region
+from spbn.inference.query import equal_tails, read_quantiles
+from spbn.joint import as_data
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
@@ -111,9 +113,7 @@ class Forecast:
         """
         import pandas as pd
 
-        wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        if wanted.ndim != 1 or not ((wanted >= 0.0) & (wanted <= 1.0)).all():
-            raise ArgumentError(f"quantiles are for shares between 0 and 1. Got {q!r}.")
+        wanted = read_quantiles(q)
         names = [variable.name for variable, _ in self._continuous]
         columns = pd.MultiIndex.from_product([names, wanted.tolist()], names=["variable", "quantile"])
         found = np.empty((len(self._index), len(names), len(wanted)))
@@ -124,11 +124,8 @@ class Forecast:
     @renamed(share="level")
     def interval(self, level: float = 0.9) -> pd.DataFrame:
         """Return the interval with probability `level` at every step, with equal tails."""
-        if not 0.0 < level < 1.0:
-            raise ArgumentError(f"{argument('level')} must be between 0 and 1. Got {level!r}.")
-        tail = 0.5 * (1.0 - level)
-        found = self.quantile([tail, 1.0 - tail])
-        return found.rename(columns={tail: "low", 1.0 - tail: "high"}, level=1)
+        low, high = equal_tails(level)
+        return self.quantile([low, high]).rename(columns={low: "low", high: "high"}, level=1)
 
     def probabilities(self, variable: str) -> pd.DataFrame:
         """Return the probability of every level of a discrete variable at every step."""
@@ -257,15 +254,6 @@ class Forecast:
                 f"say which series ({setting('series', ...)}): it must be {quoted(self.series)}.{got}"
             )
         return self.series.index(str(series))
-
-
-def as_data(variable: Variable, values: FloatArray) -> Any:
-    """Return values as they are in data: numbers, or categories."""
-    import pandas as pd
-
-    if not variable.is_discrete:
-        return values
-    return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -158,19 +158,15 @@ def _read(
     keys = [name for name in (series, time) if name is not None]
     dropped = [settings.drop] if isinstance(settings.drop, str) else list(settings.drop)
     drop = [*dropped, *(name for name in keys if name not in dropped)]
-    _require_variables(data, drop)
-    if settings.missing != "drop":
-        table = as_table(data, training=True, missing="error", drop=drop, discrete=settings.discrete)
-        return table, runs, np.ones(table.rows, dtype=np.bool_)
-    table = as_table(data, training=True, missing="keep", drop=drop, discrete=settings.discrete)
+    if not set(columns_of(data)) - set(drop):
+        raise DataError(f"the data has no columns besides {quoted(drop)}, which leaves nothing to learn.")
+    has_holes = settings.missing == "drop"
+    missing: Literal["keep", "error"] = "keep" if has_holes else "error"
+    table = as_table(data, training=True, missing=missing, drop=drop, discrete=settings.discrete)
     good: BoolArray = np.isfinite(table.columns).min(axis=0)
-    require_variation(table.take(np.flatnonzero(good)))
+    if has_holes:
+        require_variation(table.take(np.flatnonzero(good)))
     return table, runs, good
-
-
-def _require_variables(data: TableLike, without: Sequence[str]) -> None:
-    if not set(columns_of(data)) - set(without):
-        raise DataError(f"the data has no columns besides {quoted(without)}, which leaves nothing to learn.")
 
 
 def _require_long_series(runs: Runs, lags: int, windows: IntArray) -> None:
@@ -236,11 +232,8 @@ def _require_news(rows: Table, names: Sequence[str], lags: int) -> None:
             continue
         changes = rows.column(name) - rows.column(lag_name(name, 1))
         if np.ptp(changes) <= 1e-9 * np.ptp(rows.column(name)):
-            how = (
-                "never changes within a series"
-                if np.abs(changes).max() == 0
-                else "always changes by the same"
-            )
+            is_constant = np.abs(changes).max() == 0
+            how = "never changes within a series" if is_constant else "always changes by the same"
             raise DataError(
                 f"column {name!r} {how}, so that the row before says all about it: leave it out "
                 f"({setting('drop', [name])}{in_python(' in learn')})."
@@ -272,8 +265,7 @@ def _learn(
     recorded = {**network.record.settings, "missing": settings.missing}
     # Data has columns that no node needs: rows are recognised by the others.
     needed = rows.select([variable.name for variable in network.variables])
-    record = replace(network.record, settings=recorded, data_hash=needed.digest)
-    return BayesianNetwork(network.structure, network.cpds, margins=network.margins, record=record)
+    return network.replace(record=replace(network.record, settings=recorded, data_hash=needed.digest))
 
 
 def _learn_static(
@@ -288,8 +280,7 @@ def _learn_static(
     own = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
     found = _learn(rows, own, windows, (), notes)
     recorded = {**found.record.settings, "forbidden_arcs": [list(arc) for arc in settings.forbidden_arcs]}
-    record = replace(found.record, settings=recorded)
-    return BayesianNetwork(found.structure, found.cpds, margins=found.margins, record=record)
+    return found.replace(record=replace(found.record, settings=recorded))
 
 
 def _in_every_row(arcs: Iterable[Arc], names: Sequence[str], lags: int) -> list[Arc]:

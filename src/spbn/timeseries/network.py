@@ -13,12 +13,13 @@ from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
 from spbn._deprecated import renamed
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
+from spbn.joint import as_data
 from spbn.network import BayesianNetwork, Network
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
 from spbn.tables.rows import LagBuffer
 from spbn.tables.table import Table, Variable
-from spbn.timeseries.forecast import Forecast, as_data, free_name, lagged_inputs, simulate
+from spbn.timeseries.forecast import Forecast, free_name, lagged_inputs, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
