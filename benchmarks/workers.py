@@ -34,8 +34,8 @@ import pandas as pd
 
 import spbn
 from spbn.dask.client import local_workers
+from spbn.dask.kernel_passes import cache_pairwise
 from spbn.dask.mapreduce import FoldAssignment
-from spbn.dask.row_cache import cache_pairwise
 from spbn.dask.rowstore import DaskRows
 from spbn.dask.shards import Shards
 from spbn.dask.sources import open_source

@@ -10,10 +10,10 @@ import pytest
 from scipy.optimize import minimize
 
 import spbn
-from spbn.dask import densities, mapreduce, mixtures, row_cache
+from spbn.dask import densities, kernel_passes, mapreduce, mixtures
 from spbn.dask.client import Executor
+from spbn.dask.kernel_passes import rows_at_a_time
 from spbn.dask.mapreduce import FoldAssignment
-from spbn.dask.row_cache import rows_at_a_time
 from spbn.dask.rowstore import DaskRows
 from spbn.dask.shards import Shards
 from spbn.errors import ClusterError
@@ -168,7 +168,7 @@ def test_kernels_without_a_table_are_left_out_of_the_network_with_a_warning(fold
     np.testing.assert_allclose(np.array(node.mixture)[left], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("at", [row_cache.mixture_sums, row_cache.cache_pairwise])
+@pytest.mark.parametrize("at", [kernel_passes.mixture_sums, kernel_passes.cache_pairwise])
 def test_workers_that_die_lose_nothing_but_time(folder, processes, monkeypatch, at):
     """What they kept is made again."""
     original, killed = Shards.map, []
@@ -221,10 +221,10 @@ def test_weights_from_sums_are_the_best(seed):
 def test_every_row_is_kept_once(folder):
     shards = shards_of(folder)
     score_of(shards).local("B", ["A"], "blend")
-    entries = [key for key in row_cache.CACHE._arrays if key[0] == shards.plan.number]
+    entries = [key for key in kernel_passes.CACHE._arrays if key[0] == shards.plan.number]
     rows = {}
     for number, part, key in entries:
-        arrays = row_cache.CACHE._arrays[number, part, key].values()
+        arrays = kernel_passes.CACHE._arrays[number, part, key].values()
         assert all(np.isfinite(array).all() for array in arrays)
         rows[key] = rows.get(key, 0) + sum(map(len, arrays))
     training = ROWS - int((labels_of(FoldAssignment(0, 5, 0.2)) == 5).sum())

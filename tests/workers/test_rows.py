@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import spbn
-from spbn.dask import mapreduce
+from spbn.dask import kernel_passes
 from spbn.dask.client import local_workers
 from spbn.dask.densities import standing_for
 from spbn.dask.mapreduce import FoldAssignment, Plan
@@ -110,13 +110,13 @@ def test_isolated_rows_are_added_up_one_by_one(tmp_path):
 def test_a_box_never_ends_beyond_the_tails():
     """However much a cell costs: what lies between the tails is not known."""
     learn = np.random.default_rng(0).normal(size=(2, 200_000))
-    parts = [mapreduce._tails(part) for part in np.array_split(learn, 5, axis=1)]
-    both = mapreduce.join_tails(parts)
-    assert np.array_equal(np.sort(both[0]), np.sort(learn)[:, : mapreduce.TAIL])
-    assert np.array_equal(np.sort(both[1]), np.sort(learn)[:, -mapreduce.TAIL :])
+    parts = [np.stack([part, part]) for part in np.array_split(learn, 5, axis=1)]
+    both = kernel_passes.join_tails(parts)
+    assert np.array_equal(np.sort(both[0]), np.sort(learn)[:, : kernel_passes.TAIL])
+    assert np.array_equal(np.sort(both[1]), np.sort(learn)[:, -kernel_passes.TAIL :])
     grid, _ = cheapest_grid(standing_for(both), 1.0, cell_cost=1e9, row_cost=1e-9)
-    assert (grid.low <= np.sort(learn)[:, mapreduce.TAIL - 1]).all()
-    assert (grid.high >= np.sort(learn)[:, -mapreduce.TAIL]).all()
+    assert (grid.low <= np.sort(learn)[:, kernel_passes.TAIL - 1]).all()
+    assert (grid.high >= np.sort(learn)[:, -kernel_passes.TAIL]).all()
 
 
 def test_large_grids_are_done_a_fold_at_a_time(folder, monkeypatch):

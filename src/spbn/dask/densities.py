@@ -1,10 +1,9 @@
 """Kernel densities of sets of columns, made of rows that workers hold.
 
 In one pass the workers put their rows on grids; the grids are added up, and those of the folds subtracted.
-What comes of it can be read at any rows in another pass (`mapreduce.read_tables`,
-`row_cache.cache_densities`). Rows that a table cannot answer, because they are isolated, are collected, and
-every worker adds up its kernels at them one by one. Some rows that a table can answer are checked, to see
-that it keeps its promise of 1e-6.
+What comes of it can be read at any rows in another pass (`kernel_passes.read_tables`). Rows that a table
+cannot answer, because they are isolated, are collected, and every worker adds up its kernels at them one by
+one. Some rows that a table can answer are checked, to see that it keeps its promise of 1e-6.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from typing import NamedTuple, final
 import numpy as np
 
 from spbn._base.arrays import FloatArray
-from spbn.dask.mapreduce import (
+from spbn.dask.kernel_passes import (
     TAIL,
     DensityRequest,
     KernelRequest,
+    Key,
     OutpostRequest,
     Reading,
     TableRequest,
     TailRequest,
     add_kernels,
-    join_readings,
     join_tails,
     outposts,
     read_tables,
@@ -109,30 +108,28 @@ class GridDensities:
 
     def estimates(
         self, number: int, variables: VariableSet, labels: Sequence[int], scale: float = 1.0
-    ) -> list[Estimate] | None:
-        """Return the densities of a set at some labels; None if a bandwidth is singular.
+    ) -> list[Estimate]:
+        """Return the densities of a set at those of some labels where its bandwidth is not singular.
 
         Parameters
         ----------
         scale
             Multiplies the bandwidth matrix.
         """
-        found = self.possible_estimates(number, variables, labels, scale)
-        return found if len(found) == len(labels) else None
-
-    def possible_estimates(
-        self, number: int, variables: VariableSet, labels: Sequence[int], scale: float = 1.0
-    ) -> list[Estimate]:
-        """Return the densities of a set at those of some labels where its bandwidth is not singular."""
-        whiteners = [(label, self._whitener(variables, label)) for label in labels]
-        return [
-            Estimate(number, label, whitener / math.sqrt(scale))
-            for label, whitener in whiteners
-            if whitener is not None
-        ]
+        training, columns, found = self.shards.training, list(variables.columns), []
+        for label in labels:
+            count = int(training.counts[label])
+            if count < 2:
+                continue
+            factor = bandwidths.factor(self.rule, count, variables.dimension)
+            block = training.scatters[label][np.ix_(columns, columns)]
+            whitener = gaussian.whitener(factor * (block / (count - 1)))
+            if whitener is not None:
+                found.append(Estimate(number, label, whitener / math.sqrt(scale)))
+        return found
 
     def jobs(
-        self, by_columns: Mapping[tuple[int, ...], list[Estimate]], alike: Mapping[int, float] | None = None
+        self, by_columns: Mapping[Columns, list[Estimate]], alike: Mapping[int, float] | None = None
     ) -> list[Job]:
         """Choose grids for densities, given by columns, by where the rows are.
 
@@ -141,46 +138,30 @@ class GridDensities:
         alike
             By dimension, how much wider than the narrowest others on its grid may be.
         """
-        return self._with_lattices(
-            [
-                (columns, group)
-                for columns, found in by_columns.items()
-                for group in grouped(found, (alike or {}).get(len(columns), ALIKE))
-            ]
-        )
-
-    def _whitener(self, variables: VariableSet, label: int) -> FloatArray | None:
-        """Return the whitener of a set by the rows that the density at a label is made of."""
-        training, columns = self.shards.training, list(variables.columns)
-        count = int(training.counts[label])
-        if count < 2:
-            return None
-        factor = bandwidths.factor(self.rule, count, variables.dimension)
-        block = training.scatters[label][np.ix_(columns, columns)]
-        return gaussian.whitener(factor * (block / (count - 1)))
-
-    def _with_lattices(self, groups: Sequence[tuple[tuple[int, ...], object]]) -> list[Job]:
-        """Choose a grid for each group of densities by where the rows are; None if none fits."""
+        groups = [
+            (columns, group)
+            for columns, found in by_columns.items()
+            for group in grouped(found, (alike or {}).get(len(columns), ALIKE))
+        ]
         if not groups:
             return []
         centre = self.shards.centre
         asked = [
-            TailRequest(columns, centre[list(columns)], group.whitener, _labels(group.estimates))  # type: ignore[attr-defined]
+            TailRequest(columns, centre[list(columns)], group.whitener, _labels(group.estimates))
             for columns, group in groups
         ]
-        found = [join_tails(parts) for parts in zip(*self.queries.map(tails, asked), strict=True)]
-        jobs = []
-        for (columns, group), one, both in zip(groups, asked, found, strict=True):
-            estimates, widest = group.estimates, group.widest  # type: ignore[attr-defined]
+        ends, jobs = self.queries.gather(tails, asked, join_tails), []
+        for (columns, group), one, both in zip(groups, asked, ends, strict=True):
+            estimates = group.estimates
             train = float(self.shards.training.counts[[e.span for e in estimates]].mean())
             grid, _ = gridding.cheapest_grid(
                 standing_for(both),
-                REACH * widest,
+                REACH * group.widest,
                 cell_cost=(len(estimates) + len(one.labels)) * SECONDS_A_CELL,
                 row_cost=train * len(estimates) / len(one.labels) * SECONDS_A_PAIR,
             )
             try:
-                lattice = Lattice(one.centre, one.whitener, grid.low, grid.high, widest)
+                lattice = Lattice(one.centre, one.whitener, grid.low, grid.high, group.widest)
             except ArgumentError:
                 lattice = None
             jobs.append(Job(columns, estimates, lattice))
@@ -212,7 +193,48 @@ class GridDensities:
         if together:
             yield together
 
-    def readings(self, units: Sequence[Unit]) -> tuple[list[DensityRequest], list[Estimate]]:
+    def read(
+        self, units: Sequence[Unit], keys: Sequence[Key] = (), current: frozenset[Key] | None = None
+    ) -> Iterator[tuple[Estimate, DensityRequest, Reading, FloatArray | None]]:
+        """Have densities read at the rows of their labels, and kernels added up one by one at isolated rows.
+
+        A table that was wrong at a row that was checked is asked again, for rows of greater density only.
+
+        Parameters
+        ----------
+        keys
+            By the number of an estimate, the key under which workers cache its logarithms; by default they
+            do not.
+        current
+            The keys that workers do not evict.
+
+        Yields
+        ------
+        A density, how it was read, what was found, and the log-densities of the isolated rows; None if the
+        table was wrong at whichever rows it was asked for.
+        """
+        readings, estimates = self._readings(units, keys)
+        left = list(range(len(readings)))
+        for attempt in range(ATTEMPTS + 1):
+            asked, wrong = [readings[i] for i in left], []
+            found = self.queries.gather(read_tables, asked, Reading.join, current, pinned=bool(keys))
+            points = [np.concatenate([read.isolated, read.checks], axis=1) for read in found]
+            for i, read, values in zip(left, found, self._exact(asked, points), strict=True):
+                few = read.isolated.shape[1]
+                errors = np.abs(np.log(read.heights) + readings[i].density.log_peak - values[few:])
+                worst = float(read.heights[~(errors <= CHECKED)].max(initial=0.0))
+                if worst > 0.0 and attempt < ATTEMPTS:
+                    readings[i] = readings[i]._replace(threshold=2.0 * worst)
+                    wrong.append(i)
+                else:
+                    yield estimates[i], readings[i], read, None if worst > 0.0 else values[:few]
+            left = wrong
+            if not left:
+                return
+
+    def _readings(
+        self, units: Sequence[Unit], keys: Sequence[Key]
+    ) -> tuple[list[DensityRequest], list[Estimate]]:
         """Make the densities of some units: from tables of the rows with each label."""
         asked = [self._spreading(unit) for unit in units]
         readings, estimates = [], []
@@ -224,21 +246,19 @@ class GridDensities:
                     is_fold = estimate.span < self.shards.folds
                     table = total - by_label[estimate.span] if is_fold else total
                     density = table.density(estimate.whitener)
-                    readings.append(DensityRequest(unit.job.columns, density, estimate.span, THRESHOLD))
+                    key = keys[estimate.number] if keys else None
+                    readings.append(DensityRequest(unit.job.columns, density, estimate.span, THRESHOLD, key))
                     estimates.append(estimate)
         return readings, estimates
 
-    def exact(self, readings: Sequence[DensityRequest], points: Sequence[FloatArray]) -> list[FloatArray]:
+    def _exact(self, readings: Sequence[DensityRequest], points: Sequence[FloatArray]) -> list[FloatArray]:
         """Have kernels added up one by one: return the log-densities of each at its points."""
         asked = [
             KernelRequest(one.columns, one.density.lattice.centre, one.density.whitener, one.label, at)
             for one, at in zip(readings, points, strict=True)
         ]
         needed = [one for one in asked if one.points.shape[1]]
-        sums: Iterator[FloatArray] = iter(())
-        if needed:
-            found = zip(*self.shards.map(add_kernels, needed), strict=True)
-            sums = iter([np.logaddexp.reduce(parts) for parts in found])
+        sums = iter(self.shards.gather(add_kernels, needed, np.logaddexp.reduce) if needed else ())
         return [
             next(sums) - math.log(one.density.rows) if at.shape[1] else np.empty(0)
             for one, at in zip(readings, points, strict=True)
@@ -246,11 +266,11 @@ class GridDensities:
 
     def _tables(self, asked: Sequence[TableRequest]) -> list[list[RowTable]]:
         """Have tables made, and add up those of all groups."""
-        found = self.shards.map(spread, asked)
-        return [
-            [RowTable.total(parts) for parts in zip(*of_one, strict=True)]
-            for of_one in zip(*found, strict=True)
-        ]
+
+        def total(parts: Sequence[Sequence[RowTable]]) -> list[RowTable]:
+            return [RowTable.total(of_labels) for of_labels in zip(*parts, strict=True)]
+
+        return self.shards.gather(spread, asked, total)
 
     def _spreading(self, unit: Unit) -> TableRequest:
         """Return the tables to make: of every fold of a unit, and of the others together if needed."""
@@ -281,8 +301,7 @@ class SetTotals:
     """The log-densities of sets of columns, summed over rows: prepared once, asked many times."""
 
     def __init__(self, shards: Shards, rule: str, queries: Shards | None = None) -> None:
-        self.densities = GridDensities(shards, rule, queries)
-        self._shards = shards
+        self._densities = GridDensities(shards, rule, queries)
         self._known: dict[tuple[VariableSet, int], float] = {}
 
     def by_label(self, sets: Sequence[VariableSet], labels: Sequence[int]) -> FloatArray:
@@ -302,79 +321,26 @@ class SetTotals:
         """Return sets × labels."""
         place = {label: k for k, label in enumerate(labels)}
         out = np.full((len(sets), len(labels)), -np.inf)
-        by_columns: dict[tuple[int, ...], list[Estimate]] = {}
+        by_columns: dict[Columns, list[Estimate]] = {}
         for number, variables in enumerate(sets):
-            estimates = self.densities.possible_estimates(number, variables, labels)
+            estimates = self._densities.estimates(number, variables, labels)
             if estimates:
                 by_columns.setdefault(variables.columns, []).extend(estimates)
-        jobs = self.densities.jobs(by_columns)
+        jobs = self._densities.jobs(by_columns)
         for job in jobs:
             if job.lattice is None:
-                names = quoted(self._shards.names[c] for c in job.columns)
+                names = quoted(self._densities.shards.names[c] for c in job.columns)
                 warnings.warn(
                     f"the density of {names} needs a grid that does not fit into memory: families with these "
                     f"columns are left out.",
                     stacklevel=2,
                 )
-        for units in self.densities.units([job for job in jobs if job.lattice is not None]):
-            for estimate, total in self._summed(units):
-                out[estimate.number, place[estimate.span]] = total
+        for units in self._densities.units([job for job in jobs if job.lattice is not None]):
+            for estimate, one, read, isolated in self._densities.read(units):
+                if isolated is not None:
+                    total = read.total + read.rows * one.density.log_peak + float(isolated.sum())
+                    out[estimate.number, place[estimate.span]] = total
         return out
-
-    def _summed(self, units: Sequence[Unit]) -> Iterator[tuple[Estimate, float]]:
-        """Yield densities, and their logarithms summed over the rows of their labels."""
-        readings, estimates = self.densities.readings(units)
-        left = list(range(len(readings)))
-        exact: dict[int, float] = {}
-        for attempt in range(ATTEMPTS + 1):
-            found = self.densities.queries.map(read_tables, [readings[i] for i in left])
-            joined = [join_readings(parts) for parts in zip(*found, strict=True)]
-            wrong = []
-            for i, read, (isolated, worst) in zip(
-                left, joined, self._completed([readings[i] for i in left], joined), strict=True
-            ):
-                if worst > 0.0 and attempt < ATTEMPTS:
-                    readings[i] = readings[i]._replace(threshold=2.0 * worst)
-                    wrong.append(i)
-                    continue
-                exact[i] = read.total + read.rows * readings[i].density.log_peak + isolated
-                if worst > 0.0:
-                    exact[i] = -math.inf
-            left = wrong
-            if not left:
-                break
-        for i, estimate in enumerate(estimates):
-            yield estimate, exact[i]
-
-    def _completed(
-        self, readings: Sequence[DensityRequest], joined: Sequence[Reading]
-    ) -> list[tuple[float, float]]:
-        """Have kernels added up one by one where tables cannot answer, and at some rows to check.
-
-        Returns
-        -------
-        For every reading the log-density of its isolated rows together, and the greatest height of a row that
-        was found to be wrong.
-        """
-        points = [np.concatenate([read.isolated, read.checks], axis=1) for read in joined]
-        out = []
-        for one, read, values in zip(readings, joined, self.densities.exact(readings, points), strict=True):
-            few = read.isolated.shape[1]
-            worst = worst_height(one, read.heights, values[few:])
-            out.append((float(values[:few].sum()), worst))
-        return out
-
-
-def worst_height(reading: DensityRequest, heights: FloatArray, values: FloatArray) -> float:
-    """Return the greatest height of a row that was checked and found wrong; 0 if none was."""
-    errors = np.abs(np.log(heights) + reading.density.log_peak - values)
-    return float(heights[~(errors <= CHECKED)].max(initial=0.0))
-
-
-def differences(whole: FloatArray, below: FloatArray) -> FloatArray:
-    """Return the log-densities of nodes given parents, from those of both and of the parents alone."""
-    possible = np.isfinite(whole) & np.isfinite(below)
-    return np.where(possible, whole - np.where(possible, below, 0.0), -np.inf)
 
 
 def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -> CompactKernels | None:
@@ -401,8 +367,7 @@ def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -
         everywhere = OutpostRequest(columns, None, centre, whitener)
         rows = np.concatenate(shards.map(outposts, everywhere), axis=1)
         return compact_rows(centre[:, None], whitener, rows, tolerance)
-    asked = [TailRequest(columns, centre, whitener, everything)]
-    ends = join_tails([found[0] for found in shards.map(tails, asked)])
+    (ends,) = shards.gather(tails, [TailRequest(columns, centre, whitener, everything)], join_tails)
     box = box_around(standing_for(ends), THRESHOLD * moments.count)
     if box.cells > MAX_CELLS:
         *parents, node = (shards.names[column] for column in columns)

@@ -1,4 +1,8 @@
-"""What all workers know about the rows, and how they read them: part by part, some rows at a time."""
+"""What all workers know about the rows, how they read them, and passes over some parts of them.
+
+What goes back is sums over rows, whatever their number. Only `collect` sends all rows, for node types that
+need them.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,6 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
 from spbn.errors import DataError, setting
-from spbn.kernels import exact
-from spbn.kernels.compression import Outskirts
-from spbn.kernels.estimates import Spans, whitened
-from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
 from spbn.numerics.moments import Moments
 from spbn.rows.store import Columns
 from spbn.transforms import YeoJohnson
@@ -164,20 +164,33 @@ _CACHE = _Cache()
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows in the order of their labels: those with label m begin at `starts[m]`."""
+    """Some rows of a part in the order of their labels: those with label m begin at `starts[m]`.
 
+    `number` counts the blocks of the part, which are the same in all passes.
+    """
+
+    part: int
+    number: int
     columns: FloatArray
     places: Mapping[int, int]
     starts: IntArray
 
     def rows(self, columns: Sequence[int], labels: Sequence[int]) -> FloatArray:
         """Return columns of the rows with some labels, in order: variables × rows."""
-        chosen = [self.places[column] for column in columns]
-        first, last = labels[0], labels[-1]
-        if last - first + 1 == len(labels):
-            return np.stack([self.columns[c, self.starts[first] : self.starts[last + 1]] for c in chosen])
-        places = np.concatenate([np.arange(self.starts[m], self.starts[m + 1]) for m in labels])
-        return self.columns[np.ix_(np.array(chosen), places)]
+        span = self.span(labels)
+        return np.stack([self.columns[self.places[column]][span] for column in columns])
+
+    def span(self, labels: Sequence[int], first: int = 0) -> slice | IntArray:
+        """Return where the rows with some labels are, as seen from row `first`."""
+        if labels[-1] - labels[0] + 1 == len(labels):
+            return slice(int(self.starts[labels[0]]) - first, int(self.starts[labels[-1] + 1]) - first)
+        return np.concatenate([np.arange(self.starts[m], self.starts[m + 1]) for m in labels]) - first
+
+    def cached(self, labels: Sequence[int]) -> range:
+        """Return the rows of which densities are cached: validation rows if one asks for those, else others."""
+        folds = len(self.starts) - 2
+        first, end = (folds, folds + 1) if labels[0] == folds else (0, folds)
+        return range(int(self.starts[first]), int(self.starts[end]))
 
 
 def blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) -> Iterator[Block]:
@@ -185,10 +198,10 @@ def blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) ->
     columns = sorted({column for some in needed for column in some})
     places = {column: place for place, column in enumerate(columns)}
     for part in parts:
-        for block, labels in plan.rows(part, columns):
+        for number, (block, labels) in enumerate(plan.rows(part, columns)):
             order = np.argsort(labels, kind="stable")
             starts = np.searchsorted(labels[order], np.arange(plan.assignment.folds + 2))
-            yield Block(np.ascontiguousarray(block[:, order]), places, starts)
+            yield Block(part, number, np.ascontiguousarray(block[:, order]), places, starts)
 
 
 def only_where(
@@ -200,19 +213,6 @@ def only_where(
 ) -> Any:
     """Call a function for only those rows of some parts that have certain levels."""
     return function(replace(plan, where=where), parts, *arguments)
-
-
-# ----------------------------------------------------------------------------------------------------
-# What workers do with their rows: every function here makes one pass over some parts of the rows.
-#
-# What goes back is sums over rows, whatever their number, with three exceptions, each a handful of rows that
-# lie far from others: those that a table of kernels cannot answer (`read_tables`), the ends of whitened
-# coordinates (`tails`), and those that a compact density has to keep (`outposts`). Only `collect` sends all
-# rows, for node types that need them.
-
-
-TAIL = 2048  # of the least and greatest coordinates that are reported
-CHECKS = 2  # of the least dense rows that a table answers, and as many others, are checked
 
 
 class Survey(NamedTuple):
@@ -370,203 +370,3 @@ def collect(plan: Plan, parts: Sequence[int], columns: Columns) -> list[tuple[in
             (part, np.concatenate([p for p, _ in pieces], axis=1), np.concatenate([m for _, m in pieces]))
         )
     return found
-
-
-class TailRequest(NamedTuple):
-    """Coordinates of which the tails are asked for: of the rows with some labels."""
-
-    columns: tuple[int, ...]
-    centre: FloatArray
-    whitener: FloatArray
-    labels: tuple[int, ...]
-
-
-def tails(plan: Plan, parts: Sequence[int], asked: Sequence[TailRequest]) -> list[FloatArray]:
-    """Return, for everything asked, its least and greatest coordinates: 2 × variables × at most `TAIL`."""
-    found: list[list[FloatArray]] = [[] for _ in asked]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for number, one in enumerate(asked):
-            rows = block.rows(one.columns, one.labels)
-            if rows.shape[1]:
-                coordinates = whitened(rows - one.centre[:, None], one.whitener)
-                found[number] = [join_tails([*found[number], _tails(coordinates)])]
-    return [one[0] if one else np.empty((2, len(a.columns), 0)) for one, a in zip(found, asked, strict=True)]
-
-
-def _tails(coordinates: FloatArray) -> FloatArray:
-    if coordinates.shape[1] > TAIL:
-        low = np.partition(coordinates, TAIL, axis=1)[:, :TAIL]
-        high = np.partition(coordinates, -TAIL, axis=1)[:, -TAIL:]
-        return np.stack([low, high])
-    return np.stack([coordinates, coordinates])
-
-
-def join_tails(parts: Sequence[FloatArray]) -> FloatArray:
-    """Return the tails of all rows from those of parts."""
-    every = np.concatenate(parts, axis=2)
-    if every.shape[2] <= TAIL:
-        return every
-    return np.stack(
-        [np.partition(every[0], TAIL, axis=1)[:, :TAIL], np.partition(every[1], -TAIL, axis=1)[:, -TAIL:]]
-    )
-
-
-class TableRequest(NamedTuple):
-    """Tables to make: of the rows with each of some sets of labels."""
-
-    columns: tuple[int, ...]
-    lattice: Lattice
-    labels: tuple[tuple[int, ...], ...]
-
-
-def spread(plan: Plan, parts: Sequence[int], asked: Sequence[TableRequest]) -> list[list[RowTable]]:
-    """Return, for everything asked, the tables of the rows with each of its sets of labels."""
-    windows = [[np.zeros(one.lattice.grid.shape) for _ in one.labels] for one in asked]
-    counts = [[0 for _ in one.labels] for one in asked]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for number, one in enumerate(asked):
-            for slot, mine in enumerate(one.labels):
-                rows = block.rows(one.columns, mine)
-                counts[number][slot] += rows.shape[1]
-                one.lattice.spread(rows, windows[number][slot])  # in place: it may be much larger
-    return [
-        [RowTable(one.lattice, *both) for both in zip(rows, tables, strict=True)]
-        for one, rows, tables in zip(asked, counts, windows, strict=True)
-    ]
-
-
-class DensityRequest(NamedTuple):
-    """Densities to read at the rows with a label."""
-
-    columns: tuple[int, ...]
-    density: TabledDensity
-    label: int
-    threshold: float
-
-
-class Reading(NamedTuple):
-    """What a table answers: the sum of the log-heights of rows, how many they are, and what is left.
-
-    Attributes
-    ----------
-    isolated
-        The rows that it cannot answer, variables × rows: a handful, and the only rows that leave a worker.
-    checks, heights
-        Some rows that it can answer, to check them, and what it answers.
-    """
-
-    total: float
-    rows: int
-    isolated: FloatArray
-    checks: FloatArray
-    heights: FloatArray
-
-
-def read_tables(plan: Plan, parts: Sequence[int], asked: Sequence[DensityRequest]) -> list[Reading]:
-    """Return what tables answer at the rows of some parts."""
-    out: list[list[Reading]] = [[] for _ in asked]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for number, one in enumerate(asked):
-            points = block.rows(one.columns, (one.label,))
-            heights = one.density.heights(points)
-            good = heights >= one.threshold
-            chosen = rows_to_check(heights, good)
-            read = Reading(
-                float(np.log(heights[good]).sum()),
-                int(good.sum()),
-                points[:, ~good],
-                points[:, chosen],
-                heights[chosen],
-            )
-            out[number] = [join_readings([*out[number], read])]
-    empty = [np.empty((len(one.columns), 0)) for one in asked]
-    return [
-        found[0] if found else Reading(0.0, 0, none, none, np.empty(0))
-        for found, none in zip(out, empty, strict=True)
-    ]
-
-
-def rows_to_check(heights: FloatArray, good: BoolArray) -> IntArray:
-    """Choose rows to check: the least dense ones that are answered, and some others."""
-    answered = np.flatnonzero(good)
-    if len(answered) <= 2 * CHECKS:
-        return answered
-    least = answered[np.argpartition(heights[answered], CHECKS)[:CHECKS]]
-    evenly = answered[np.linspace(0, len(answered) - 1, CHECKS).astype(int)]
-    return np.union1d(least, evenly)
-
-
-def join_readings(parts: Sequence[Reading]) -> Reading:
-    """Add up readings of the same densities at different rows; of the checks, as many are kept as of one."""
-    checks = np.concatenate([part.checks for part in parts], axis=1)
-    heights = np.concatenate([part.heights for part in parts])
-    chosen = rows_to_check(heights, np.ones(len(heights), dtype=np.bool_))
-    return Reading(
-        math.fsum(part.total for part in parts),
-        sum(part.rows for part in parts),
-        np.concatenate([part.isolated for part in parts], axis=1),
-        checks[:, chosen],
-        heights[chosen],
-    )
-
-
-class KernelRequest(NamedTuple):
-    """Kernels to add up at some points, variables × points: those of training rows without a label."""
-
-    columns: tuple[int, ...]
-    centre: FloatArray
-    whitener: FloatArray
-    label: int
-    points: FloatArray
-
-
-def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[KernelRequest]) -> list[FloatArray]:
-    """Return, for everything asked, the log of the sum of the kernels at its points."""
-    out = [np.full(one.points.shape[1], -np.inf) for one in asked]
-    folds = tuple(range(plan.assignment.folds))
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        starts, training = block.starts, int(block.starts[plan.assignment.folds])
-        for number, one in enumerate(asked):
-            first, end = starts[one.label], min(starts[one.label + 1], training)
-            count = training - max(0, int(end - first))
-            if not count or not one.points.shape[1]:
-                continue
-            rows = block.rows(one.columns, folds)
-            points = np.concatenate([rows, one.points], axis=1) - one.centre[:, None]
-            span = [
-                training,
-                points.shape[1],
-                0,
-                min(first, training),
-                max(end, min(first, training)),
-                training,
-            ]
-            values = exact.log_density(
-                np.ascontiguousarray(points),
-                np.arange(len(rows))[None],
-                one.whitener[None, None],
-                Spans(np.array([span])),
-            )[0, training:]
-            out[number] = np.logaddexp(out[number], values + math.log(count))
-    return out
-
-
-class OutpostRequest(NamedTuple):
-    """Rows to keep with a compact density: those near the outskirts of all rows; all if there are none."""
-
-    columns: tuple[int, ...]
-    outskirts: Outskirts | None
-    centre: FloatArray
-    whitener: FloatArray
-
-
-def outposts(plan: Plan, parts: Sequence[int], asked: OutpostRequest) -> FloatArray:
-    """Return the rows to keep, variables × rows, in coordinates in which kernels are standard normals."""
-    found = [np.empty((len(asked.columns), 0))]
-    everything = tuple(range(plan.assignment.folds + 1))
-    for block in blocks(plan, parts, [asked.columns]):
-        points = block.rows(asked.columns, everything)
-        coordinates = whitened(points - asked.centre[:, None], asked.whitener)
-        chosen = slice(None) if asked.outskirts is None else asked.outskirts.holds(coordinates)
-        found.append(coordinates[:, chosen])
-    return np.concatenate(found, axis=1)

@@ -1,7 +1,7 @@
 """Mixtures of kernels and a line over rows that workers hold: their weights and log-likelihoods, from sums.
 
 The workers cache the log-densities of the sets of columns that some families need, at all scales
-(`row_cache`), and add up the likelihood of a mixture and its derivatives. Newton's method
+(`kernel_passes`), and add up the likelihood of a mixture and its derivatives. Newton's method
 (`numerics.mixture_weights.WeightSearch`) finds the weights from these: a pass over what is cached for each of
 its ten or so steps, for all of these families at a time.
 """
@@ -17,19 +17,15 @@ from typing import NamedTuple, TypeVar, final
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.dask.densities import PAIRWISE, GridDensities, Unit, worst_height
-from spbn.dask.row_cache import (
-    CacheRequest,
+from spbn.dask.densities import PAIRWISE, GridDensities
+from spbn.dask.kernel_passes import (
     Gaps,
     Key,
     Line,
     MixtureRequest,
     PairwiseRequest,
-    Unanswered,
-    cache_densities,
     cache_pairwise,
     fill_gaps,
-    join_unanswered,
     mixture_sums,
     rows_at_a_time,
 )
@@ -38,7 +34,6 @@ from spbn.errors import ClusterError, quoted
 from spbn.kernels import SHARED_GRID
 from spbn.kernels.estimates import Estimate
 from spbn.kernels.multiscale import SCALES
-from spbn.kernels.spectral import ATTEMPTS
 from spbn.numerics.mixture_weights import MixtureSums, WeightSearch
 from spbn.numerics.moments import residual_directions
 from spbn.rows.families import VariableSet
@@ -138,10 +133,10 @@ class CachedDensities:
         for number, key in enumerate(missing):
             variables = VariableSet(key.columns, key.dimension)
             estimates = densities.estimates(number, variables, groups.labels, key.scale)
-            if estimates is None:
-                self._impossible.add(key)
-            else:
+            if len(estimates) == len(groups.labels):
                 found[key] = estimates
+            else:
+                self._impossible.add(key)
         pairwise = [key for key in found if len(key.columns) >= PAIRWISE and key.scale < 1.0]
         by_columns: dict[Columns, list[Estimate]] = {}
         for key in [key for key in found if key not in pairwise]:
@@ -151,7 +146,15 @@ class CachedDensities:
         pairwise += [key for key in found if key in refused and self._has_few_pairs(groups, key)]
         current = frozenset([*self._bytes, *missing])
         for units in densities.units([job for job in jobs if job.lattice is not None]):
-            self._read(densities, units, missing, current)
+            gaps = []
+            for _, one, read, isolated in densities.read(units, missing, current):
+                assert one.key is not None
+                if isolated is None:
+                    self._impossible.add(one.key)
+                elif len(isolated):
+                    gaps.append(Gaps(one.key, read.places, isolated))
+            if gaps and not all(groups.queries.map(fill_gaps, gaps, pinned=True)):
+                raise _LostError
         for asked in _pairwise_requests(groups, {key: found[key] for key in pairwise}):
             groups.queries.map(cache_pairwise, asked, current, pinned=True)
         self._bytes.update({key: size for key in missing if key not in self._impossible})
@@ -173,36 +176,6 @@ class CachedDensities:
             stacklevel=2,
         )
         return False
-
-    def _read(
-        self, densities: GridDensities, units: Sequence[Unit], keys: Sequence[Key], current: frozenset[Key]
-    ) -> None:
-        """Have densities read at all rows and cached; those that tables do not have, too."""
-        readings, estimates = densities.readings(units)
-        asked = [
-            CacheRequest(reading, keys[estimate.number])
-            for reading, estimate in zip(readings, estimates, strict=True)
-        ]
-        for attempt in range(ATTEMPTS + 1):
-            found = densities.queries.map(cache_densities, asked, current, pinned=True)
-            left: list[Unanswered] = [join_unanswered(parts) for parts in zip(*found, strict=True)]
-            points = [np.concatenate([rest.isolated, rest.checks], axis=1) for rest in left]
-            values = densities.exact([one.reading for one in asked], points)
-            gaps, again = [], []
-            for one, rest, exact in zip(asked, left, values, strict=True):
-                few = rest.isolated.shape[1]
-                worst = worst_height(one.reading, rest.heights, exact[few:])
-                if worst > 0.0 and attempt < ATTEMPTS:
-                    again.append(one._replace(reading=one.reading._replace(threshold=2.0 * worst)))
-                elif worst > 0.0:
-                    self._impossible.add(one.key)
-                elif few:
-                    gaps.append(Gaps(one.key, rest.places, exact[:few]))
-            if gaps and not all(densities.queries.map(fill_gaps, gaps, pinned=True)):
-                raise _LostError
-            asked = again
-            if not asked:
-                return
 
 
 @dataclass(frozen=True, eq=False)

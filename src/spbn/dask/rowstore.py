@@ -145,7 +145,7 @@ class Session:
         return 8 * (self.shards.folds + 1) * occurring * len(node.levels)
 
     def _counted(self, families: Sequence[Columns]) -> Iterable[Counted]:
-        return map(add_counts, zip(*self.shards.map(count, families), strict=True))
+        return self.shards.gather(count, families, add_counts)
 
     def _bytes_of_moments(self, columns: Columns) -> int:
         possible = number_possible([self.shards.variables[column] for column in columns])
@@ -153,8 +153,8 @@ class Session:
         return 8 * min(possible, self.shards.every.count) * labels * width * (width + 1)
 
     def _divided(self, sets: Sequence[Columns]) -> Iterable[dict[int, Shards]]:
-        found = zip(*self.shards.map(moments_by_configuration, sets), strict=True)
-        return [self._parts(columns, add_moments(parts)) for columns, parts in zip(sets, found, strict=True)]
+        found = self.shards.gather(moments_by_configuration, sets, add_moments)
+        return [self._parts(columns, moments) for columns, moments in zip(sets, found, strict=True)]
 
     def _parts(self, columns: Columns, found: MomentsByConfiguration) -> dict[int, Shards]:
         """Return the rows of every configuration that occurs, in order."""

@@ -167,6 +167,18 @@ class Shards:
         found = dict(self.executor.map(function, tasks, self.addresses, arguments, pinned))
         return [found[number] for number in range(len(tasks))]
 
+    def gather(
+        self,
+        function: Callable[..., Any],
+        asked: Sequence[Any],
+        join: Callable[[Sequence[Any]], Any],
+        *arguments: Any,
+        pinned: bool = False,
+    ) -> list[Any]:
+        """Make a pass that answers several requests, and join what was found for each in all batches."""
+        found = self.map(function, asked, *arguments, pinned=pinned)
+        return [join(parts) for parts in zip(*found, strict=True)]
+
     @property
     def names(self) -> tuple[str, ...]:
         """The columns."""
@@ -364,9 +376,7 @@ def fit_margins(shards: Shards) -> Margins:
             )
             for i, c in enumerate(places.tolist())
         ]
-        passed = shards.map(spreads, asked)
-        found = [reduce(Spread.add, parts) for parts in zip(*passed, strict=True)]
-        for i, spread in enumerate(found):
+        for i, spread in enumerate(shards.gather(spreads, asked, partial(reduce, Spread.add))):
             losses = spread.losses(exponents[i])
             if number == 0:  # both ends and the middle, which changes nothing, are tried exactly
                 special.append(losses[[0, EXPONENTS // 2, -1]])

@@ -1,0 +1,484 @@
+"""Kernel densities on workers: every function here makes one pass over some parts of the rows.
+
+`spread` puts rows on grids, which add up, and `read_tables` reads the densities that come of them at rows.
+Few rows leave a worker, and these lie far from others: those that a table cannot answer (`read_tables`), the
+ends of whitened coordinates (`tails`), and those that a compact density has to keep (`outposts`).
+
+A single density only needs sums of logarithms. A mixture needs the densities of all its components at the
+same row, again and again until its weights are found. So the workers cache them, beside the rows that they
+are of: `read_tables` does if it is given a key, `fill_gaps` adds those that tables cannot answer, and
+`mixture_sums` makes passes over them. Whoever asks says what to cache and what to evict. A worker that has
+taken over from one that died has nothing yet, and says so.
+
+In three dimensions no grid is fine enough for kernels much narrower than CKDE's own. But few rows are within
+their reach. So every worker reads the columns in question of all rows, as many at a time as fit into its
+memory, and adds their kernels at its own rows (`cache_pairwise`, `kernels.pairwise_stream`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn.dask.mapreduce import Block, Plan, Where, blocks
+from spbn.kernels import exact
+from spbn.kernels.compression import Outskirts
+from spbn.kernels.estimates import Spans, whitened
+from spbn.kernels.pairwise_stream import LEAF, QUERIES, Leaves, Sums, arranged
+from spbn.kernels.spectral.tables import Lattice, RowTable, TabledDensity
+from spbn.numerics.mixture_weights import MixtureSums
+from spbn.rows.store import Columns
+
+TAIL = 2048  # of the least and greatest coordinates that are reported
+CHECKS = 2  # of the least dense rows that a table answers, and as many others, are checked
+BYTES_A_ROW = 176  # of three columns, with all that comes with it while they are added
+FEWEST_AT_A_TIME = 500  # at a time, however little memory there is
+
+
+class TailRequest(NamedTuple):
+    """Coordinates of which the tails are asked for: of the rows with some labels."""
+
+    columns: Columns
+    centre: FloatArray
+    whitener: FloatArray
+    labels: tuple[int, ...]
+
+
+def tails(plan: Plan, parts: Sequence[int], asked: Sequence[TailRequest]) -> list[FloatArray]:
+    """Return, for everything asked, its least and greatest coordinates: 2 × variables × at most `TAIL`."""
+    found = [np.empty((2, len(one.columns), 0)) for one in asked]
+    for block in blocks(plan, parts, [one.columns for one in asked]):
+        for number, one in enumerate(asked):
+            rows = block.rows(one.columns, one.labels)
+            if rows.shape[1]:
+                coordinates = whitened(rows - one.centre[:, None], one.whitener)
+                found[number] = join_tails([found[number], np.stack([coordinates, coordinates])])
+    return found
+
+
+def join_tails(parts: Sequence[FloatArray]) -> FloatArray:
+    """Return the tails of all rows from those of parts: 2 × variables × at most `TAIL`."""
+    low, high = every = np.concatenate(parts, axis=2)
+    if every.shape[2] <= TAIL:
+        return every
+    return np.stack([np.partition(low, TAIL, axis=1)[:, :TAIL], np.partition(high, -TAIL, axis=1)[:, -TAIL:]])
+
+
+class TableRequest(NamedTuple):
+    """Tables to make: of the rows with each of some sets of labels."""
+
+    columns: Columns
+    lattice: Lattice
+    labels: tuple[tuple[int, ...], ...]
+
+
+def spread(plan: Plan, parts: Sequence[int], asked: Sequence[TableRequest]) -> list[list[RowTable]]:
+    """Return, for everything asked, the tables of the rows with each of its sets of labels."""
+    windows = [[np.zeros(one.lattice.grid.shape) for _ in one.labels] for one in asked]
+    counts = [[0 for _ in one.labels] for one in asked]
+    for block in blocks(plan, parts, [one.columns for one in asked]):
+        for number, one in enumerate(asked):
+            for slot, mine in enumerate(one.labels):
+                rows = block.rows(one.columns, mine)
+                counts[number][slot] += rows.shape[1]
+                one.lattice.spread(rows, windows[number][slot])  # in place: it may be much larger
+    return [
+        [RowTable(one.lattice, *both) for both in zip(rows, tables, strict=True)]
+        for one, rows, tables in zip(asked, counts, windows, strict=True)
+    ]
+
+
+class Key(NamedTuple):
+    """What is cached: the log-density of a set of columns.
+
+    Attributes
+    ----------
+    columns, dimension
+        The set, as a `VariableSet`.
+    scale
+        What its bandwidth matrix is multiplied by.
+    labels
+        Those of the rows that it is read at: the one of the validation rows, or some of the folds.
+    within
+        The levels that the rows have which it is made of, and those of the rows that it is read at.
+    """
+
+    columns: Columns
+    dimension: int
+    scale: float
+    labels: tuple[int, ...]
+    within: tuple[Where, Where] = ((), ())
+
+
+class _DensityCache:
+    """What this process has cached, by plan, part and key: an array for every block of rows."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[tuple[str, int, Key], dict[int, FloatArray]] = {}
+        self._lock = Lock()
+
+    def evict(self, plan: Plan, parts: Sequence[int], keys: frozenset[Key]) -> None:
+        """Evict what other plans had, and of these parts everything but some keys."""
+        with self._lock:
+            for entry in list(self._arrays):
+                number, part, key = entry
+                if number != plan.number or (part in parts and key not in keys):
+                    del self._arrays[entry]
+
+    def array(self, plan: Plan, block: Block, key: Key) -> FloatArray:
+        """Return the array of a block, to be written to."""
+        with self._lock:
+            found = self._arrays.setdefault((plan.number, block.part, key), {})
+            rows = len(block.cached(key.labels))
+            if block.number not in found or len(found[block.number]) != rows:
+                found[block.number] = np.full(rows, np.nan)
+            return found[block.number]
+
+    def known(self, plan: Plan, part: int, key: Key, block: int) -> FloatArray | None:
+        """Return the array of a block, if there is one."""
+        with self._lock:
+            return self._arrays.get((plan.number, part, key), {}).get(block)
+
+
+CACHE = _DensityCache()
+
+
+class DensityRequest(NamedTuple):
+    """A density to read at the rows with a label, and the key to cache its logarithms under, if any."""
+
+    columns: Columns
+    density: TabledDensity
+    label: int
+    threshold: float
+    key: Key | None = None
+
+
+class Reading(NamedTuple):
+    """What a table answers: the sum of the log-heights of rows, how many they are, and what is left.
+
+    Attributes
+    ----------
+    isolated
+        The rows that it cannot answer, variables × rows: a handful, and the only rows that leave a worker.
+    places
+        Where they are: part, block, and place among the rows that are cached of that block, 3 × rows.
+    checks, heights
+        Some rows that it can answer, to check them, and what it answers.
+    """
+
+    total: float
+    rows: int
+    isolated: FloatArray
+    places: IntArray
+    checks: FloatArray
+    heights: FloatArray
+
+    @classmethod
+    def join(cls, parts: Sequence[Reading]) -> Reading:
+        """Add up readings of one density at different rows; of the checks, as many are kept as of one."""
+        checks = np.concatenate([part.checks for part in parts], axis=1)
+        heights = np.concatenate([part.heights for part in parts])
+        chosen = _rows_to_check(heights, np.ones(len(heights), dtype=np.bool_))
+        return cls(
+            math.fsum(part.total for part in parts),
+            sum(part.rows for part in parts),
+            np.concatenate([part.isolated for part in parts], axis=1),
+            np.concatenate([part.places for part in parts], axis=1),
+            checks[:, chosen],
+            heights[chosen],
+        )
+
+
+def read_tables(
+    plan: Plan, parts: Sequence[int], asked: Sequence[DensityRequest], current: frozenset[Key] | None = None
+) -> list[Reading]:
+    """Return what tables answer at the rows of some parts; evict all but current keys, if these are given."""
+    if current is not None:
+        CACHE.evict(plan, parts, current)
+    empty = [np.empty((len(one.columns), 0)) for one in asked]
+    out = [Reading(0.0, 0, none, np.empty((3, 0), dtype=np.int64), none, np.empty(0)) for none in empty]
+    for block in blocks(plan, parts, [one.columns for one in asked]):
+        for number, one in enumerate(asked):
+            points = block.rows(one.columns, (one.label,))
+            heights = one.density.heights(points)
+            good = heights >= one.threshold
+            logarithms, isolated, first = np.log(heights[good]), np.flatnonzero(~good), 0
+            if one.key is not None:
+                values = np.full(len(heights), np.nan)
+                values[good] = logarithms + one.density.log_peak
+                first = int(block.starts[one.label]) - block.cached(one.key.labels).start
+                CACHE.array(plan, block, one.key)[first : first + len(values)] = values
+            places = np.stack([np.full_like(isolated, where) for where in (block.part, block.number)])
+            chosen = _rows_to_check(heights, good)
+            read = Reading(
+                float(logarithms.sum()),
+                len(logarithms),
+                points[:, isolated],
+                np.concatenate([places, first + isolated[None]]),
+                points[:, chosen],
+                heights[chosen],
+            )
+            out[number] = Reading.join([out[number], read])
+    return out
+
+
+def _rows_to_check(heights: FloatArray, good: BoolArray) -> IntArray:
+    """Choose rows to check: the least dense ones that are answered, and some others."""
+    answered = np.flatnonzero(good)
+    if len(answered) <= 2 * CHECKS:
+        return answered
+    least = answered[np.argpartition(heights[answered], CHECKS)[:CHECKS]]
+    evenly = answered[np.linspace(0, len(answered) - 1, CHECKS).astype(int)]
+    return np.union1d(least, evenly)
+
+
+class KernelRequest(NamedTuple):
+    """Kernels to add up at some points, variables × points: those of training rows without a label."""
+
+    columns: Columns
+    centre: FloatArray
+    whitener: FloatArray
+    label: int
+    points: FloatArray
+
+
+def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[KernelRequest]) -> list[FloatArray]:
+    """Return, for everything asked, the log of the sum of the kernels at its points."""
+    out = [np.full(one.points.shape[1], -np.inf) for one in asked]
+    folds = tuple(range(plan.assignment.folds))
+    for block in blocks(plan, parts, [one.columns for one in asked]):
+        starts, training = block.starts, int(block.starts[plan.assignment.folds])
+        for number, one in enumerate(asked):
+            first, end = starts[one.label], min(starts[one.label + 1], training)
+            count = training - max(0, int(end - first))
+            if not count or not one.points.shape[1]:
+                continue
+            rows = block.rows(one.columns, folds)
+            points = np.concatenate([rows, one.points], axis=1) - one.centre[:, None]
+            before = min(first, training)
+            span = [training, points.shape[1], 0, before, max(end, before), training]
+            values = exact.log_density(
+                np.ascontiguousarray(points),
+                np.arange(len(rows))[None],
+                one.whitener[None, None],
+                Spans(np.array([span])),
+            )[0, training:]
+            out[number] = np.logaddexp(out[number], values + math.log(count))
+    return out
+
+
+class OutpostRequest(NamedTuple):
+    """Rows to keep with a compact density: those near the outskirts of all rows; all if there are none."""
+
+    columns: Columns
+    outskirts: Outskirts | None
+    centre: FloatArray
+    whitener: FloatArray
+
+
+def outposts(plan: Plan, parts: Sequence[int], asked: OutpostRequest) -> FloatArray:
+    """Return the rows to keep, variables × rows, in coordinates in which kernels are standard normals."""
+    found = [np.empty((len(asked.columns), 0))]
+    everything = tuple(range(plan.assignment.folds + 1))
+    for block in blocks(plan, parts, [asked.columns]):
+        points = block.rows(asked.columns, everything)
+        coordinates = whitened(points - asked.centre[:, None], asked.whitener)
+        chosen = slice(None) if asked.outskirts is None else asked.outskirts.holds(coordinates)
+        found.append(coordinates[:, chosen])
+    return np.concatenate(found, axis=1)
+
+
+class Gaps(NamedTuple):
+    """Log-densities that no table has, and their places (see `Reading`)."""
+
+    key: Key
+    places: IntArray
+    values: FloatArray
+
+
+def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> bool:
+    """Put log-densities into their places; return False if this worker has not cached them."""
+    for one in asked:
+        for part, number in sorted(set(zip(*one.places[:2].tolist(), strict=True))):
+            if part in parts:
+                array = CACHE.known(plan, part, one.key, number)
+                if array is None:
+                    return False
+                mine = (one.places[0] == part) & (one.places[1] == number)
+                array[one.places[2, mine]] = one.values[mine]
+    return True
+
+
+class Line(NamedTuple):
+    """A linear Gaussian for the rows of every label: directions × (row - means) are its residuals."""
+
+    directions: FloatArray
+    means: FloatArray
+    variances: FloatArray
+
+    def log_density(self, points: FloatArray, label: int) -> FloatArray:
+        """Return the log-density of variables × rows, parents first and the node last."""
+        residuals = self.directions[label] @ (points - self.means[label][:, None])
+        variance = self.variances[label]
+        return -0.5 * (residuals * residuals / variance + math.log(2.0 * math.pi * variance))
+
+
+class MixtureRequest(NamedTuple):
+    """A mixture of densities of a node given its parents.
+
+    Attributes
+    ----------
+    columns
+        The parents and, last, the node.
+    kernels
+        For every kernel component, the keys of all columns and of the parents: None without parents, and
+        in place of both if there is no such component.
+    line
+        The last component; None if there is none.
+    weights
+        Of the components that there are, in order.
+    labels
+        Those of the rows that count: the one of the validation rows, or some of the others.
+    """
+
+    columns: Columns
+    kernels: tuple[tuple[Key, Key | None] | None, ...]
+    line: Line | None
+    weights: FloatArray
+    labels: tuple[int, ...]
+
+
+def mixture_sums(
+    plan: Plan, parts: Sequence[int], asked: Sequence[MixtureRequest]
+) -> list[MixtureSums] | None:
+    """Return the log-likelihoods of mixtures and their derivatives; None if densities are not cached here."""
+    out = [MixtureSums.none(len(one.weights)) for one in asked]
+    for block in blocks(plan, parts, [one.columns for one in asked]):
+        for place, one in enumerate(asked):
+            components = _components(plan, block, one)
+            if components is None:
+                return None
+            out[place] = MixtureSums.add([out[place], MixtureSums.of(components, one.weights)])
+    return out
+
+
+def _components(plan: Plan, block: Block, asked: MixtureRequest) -> FloatArray | None:
+    """Return components × rows of a block; None if they are not cached here."""
+    mine = block.span(asked.labels, block.cached(asked.labels).start)
+    found = []
+    for pair in asked.kernels:
+        if pair is None:
+            continue
+        arrays = [CACHE.known(plan, block.part, key, block.number) for key in pair if key is not None]
+        if any(array is None for array in arrays):
+            return None
+        whole, *below = [array[mine] for array in arrays if array is not None]
+        found.append(whole - below[0] if below else whole)
+    if asked.line is not None:
+        values = [
+            asked.line.log_density(block.rows(asked.columns, (label,)), label) for label in asked.labels
+        ]
+        found.append(np.concatenate(values))
+    return np.stack(found)
+
+
+class PairwiseRequest(NamedTuple):
+    """Densities of one set of columns, to be added up pair by pair.
+
+    Attributes
+    ----------
+    centre
+        What is subtracted from the columns.
+    keys
+        The keys under which the densities are cached.
+    whiteners, offsets
+        Keys × labels: the inverse Cholesky factor of the bandwidth matrix, and what makes a log-density of
+        the logarithm of a sum.
+    rows
+        How many training rows are read at a time.
+    cached
+        Whether the rows of others may take the place of a worker's own in memory: if there is room for all.
+    labels
+        Those of the rows that densities are asked for.
+    within
+        The levels that training rows have, if not all rows are.
+    """
+
+    columns: Columns
+    centre: FloatArray
+    keys: tuple[Key, ...]
+    whiteners: FloatArray
+    offsets: FloatArray
+    rows: int
+    cached: bool
+    labels: tuple[int, ...]
+    within: Where
+
+
+def rows_at_a_time(table_bytes: int) -> int:
+    """Return how many training rows fit into memory together."""
+    return max(FEWEST_AT_A_TIME, table_bytes // BYTES_A_ROW)
+
+
+def cache_pairwise(plan: Plan, parts: Sequence[int], asked: PairwiseRequest, current: frozenset[Key]) -> None:
+    """Add kernels up at the rows of some parts and cache the logarithms; evict all but current ones."""
+    CACHE.evict(plan, parts, current)
+    labels, centre = asked.labels, asked.centre[:, None]
+    mine = list(blocks(plan, parts, [asked.columns]))
+    queries = []  # the rows with each label, in an order in which neighbours follow each other
+    for place, label in enumerate(labels):
+        points = np.concatenate([block.rows(asked.columns, (label,)) for block in mine], axis=1) - centre
+        order = arranged(points, asked.whiteners[0, place], QUERIES)
+        queries.append((order, points[:, order]))
+    sums = [[Sums.none(len(order)) for order, _ in queries] for _ in asked.keys]
+    for rows, of_rows in _training(replace(plan, where=asked.within), asked):
+        order = arranged(rows - centre, asked.whiteners[0, 0], LEAF)
+        rows, of_rows = rows[:, order] - centre, of_rows[order]
+        for place, label in enumerate(labels):
+            kept = of_rows != label
+            for whiteners, found in zip(asked.whiteners, sums, strict=True):
+                leaves = Leaves.of(rows, kept, whiteners[place])
+                found[place].add(leaves, queries[place][1], whiteners[place])
+    for key, found, offsets in zip(asked.keys, sums, asked.offsets, strict=True):
+        for place, label in enumerate(labels):
+            order = queries[place][0]
+            values = np.empty(len(order))
+            values[order] = found[place].logarithms + offsets[place]
+            sizes = [int(block.starts[label + 1] - block.starts[label]) for block in mine]
+            for block, (start, end) in zip(mine, pairwise(np.cumsum([0, *sizes]).tolist()), strict=True):
+                first = int(block.starts[label]) - block.cached(labels).start
+                CACHE.array(plan, block, key)[first : first + end - start] = values[start:end]
+
+
+def _training(plan: Plan, asked: PairwiseRequest) -> Iterator[tuple[FloatArray, IntArray]]:
+    """Yield the rows of all folds and their labels, as many at a time as fit into memory."""
+    pending: list[tuple[FloatArray, IntArray]] = []
+    count = 0
+    for part in range(len(plan.chunks)):
+        for block, labels in plan.rows(part, asked.columns, cached=asked.cached):
+            trained = labels < plan.assignment.folds
+            rows, of_rows = block[:, trained], labels[trained]
+            while len(of_rows):
+                room = asked.rows - count
+                pending.append((rows[:, :room], of_rows[:room]))
+                count += len(pending[-1][1])
+                rows, of_rows = rows[:, room:], of_rows[room:]
+                if count == asked.rows:
+                    yield _together(pending)
+                    pending, count = [], 0
+    if pending:
+        yield _together(pending)
+
+
+def _together(blocks: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
+    """Put blocks of rows together, and release them: they would take as much memory again."""
+    both = np.concatenate([rows for rows, _ in blocks], axis=1), np.concatenate([mine for _, mine in blocks])
+    blocks.clear()
+    return both
