@@ -57,7 +57,6 @@ def test_no_other_exponent_is_better(seed, skew, tail):
 
 def _one_column(column):
     """Fit a column that is held in two parts, without files."""
-    from spbn.dask.shards import spreads
     from spbn.numerics.moments import Moments
 
     class Block:
@@ -71,14 +70,14 @@ def _one_column(column):
         names, centre, every = ("x",), np.zeros(1), Moments.of(column[None])
         discrete = np.zeros(1, dtype=bool)
 
-        def map(self, function, asked):
+        def gather(self, function, asked, join):
             with pytest.MonkeyPatch.context() as patch:
                 parts = np.array_split(column, [17])
                 out = []
                 for part in parts:
                     patch.setattr("spbn.dask.shards.blocks", lambda *_, p=part: [Block(p)])
-                    out.append(spreads(type("Plan", (), {"assignment": DEAL}), [0], asked))
-                return out
+                    out.append(function(type("Plan", (), {"assignment": DEAL}), [0], asked))
+                return [join(parts) for parts in zip(*out, strict=True)]
 
     return fit_margins(Held()).columns["x"]
 

@@ -187,7 +187,7 @@ class Block:
         return np.concatenate([np.arange(self.starts[m], self.starts[m + 1]) for m in labels]) - first
 
     def cached(self, labels: Sequence[int]) -> range:
-        """Return the rows of which densities are cached: validation rows if one asks for those, else others."""
+        """Return the rows of which densities are cached: validation rows if they are asked for, or others."""
         folds = len(self.starts) - 2
         first, end = (folds, folds + 1) if labels[0] == folds else (0, folds)
         return range(int(self.starts[first]), int(self.starts[end]))

@@ -1,4 +1,10 @@
-"""Rows over workers, seen from the one who asks: their moments, and how to make passes over them."""
+"""Rows over workers, seen from the one who asks: their moments, how to make passes over them, and margins.
+
+Margins are Yeo-Johnson transforms, fitted in a handful of passes. The exponent of a column makes a normal
+density of its transformed values most likely, and that likelihood needs their number, mean and variance
+alone. Every pass computes these for some exponents at a time, for all columns, ever closer to the best one;
+at last a polynomial through them has its minimum there, to far more digits than anybody needs.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +44,8 @@ from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson
 BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
 MOST_COLLECTED_BYTES = 4 << 30  # of rows, for node types that cannot do with sums
 NEARLY_ONE = 1.0 - 1e-13  # the correlation of copies, within rounding
+EXPONENTS = 9  # of margins that are tried in a pass
+PASSES = 3  # in which the interval becomes an eighth of what it was, each time
 SHARE = 5  # of what a worker may use, this part is for columns that it keeps, and as much for tables
 
 
@@ -97,6 +105,10 @@ class Shards:
         margins
             What rows go through before anything else.
         """
+
+        def again(assignment: FoldAssignment, *, margins: Margins | None = margins) -> Shards:
+            return cls.of(source, assignment, client, missing=missing, margins=margins)
+
         cache_bytes = _bytes_a_worker(client) // SHARE
         moves = {} if margins is None else dict(margins.columns)
         plan = Plan(
@@ -137,21 +149,8 @@ class Shards:
             cache_bytes,
             max(sum(seen[part].rows for part in batch) for batch in batches),
             sum(found.rows for found in seen.values()),
-            partial(cls._again, source, client, missing, margins),
+            again,
         )
-
-    @classmethod
-    def _again(
-        cls,
-        source: Source,
-        client: Any,
-        missing: str,
-        before: Margins | None,
-        assignment: FoldAssignment,
-        *,
-        margins: Margins | None = None,
-    ) -> Shards:
-        return cls.of(source, assignment, client, missing=missing, margins=margins or before)
 
     def map(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
         """Make a pass over all rows, and return what was found in every batch of parts, in their order.
@@ -285,19 +284,6 @@ def _require_distinct(plan: Plan, moments: Moments) -> None:
         )
 
 
-# ----------------------------------------------------------------------------------------------------
-# Margins of rows that workers hold: Yeo-Johnson transforms, fitted in a handful of passes.
-#
-# The exponent of a column makes a normal density of its transformed values most likely, and that likelihood
-# needs their number, mean and variance alone. Every pass computes these for some exponents at a time, for all
-# columns, ever closer to the best one; at last a polynomial through them has its minimum there, to far more
-# digits than anybody needs.
-
-
-EXPONENTS = 9  # that are tried in a pass
-PASSES = 3  # in which the interval becomes an eighth of what it was, each time
-
-
 class Spread(NamedTuple):
     """Sums of a column under each of some transforms: number, means, squared deviations from these.
 
@@ -329,22 +315,19 @@ class Spread(NamedTuple):
         return losses
 
 
-class TransformRequest(NamedTuple):
-    """Transforms of a column to try."""
-
-    column: int
-    transforms: tuple[YeoJohnson, ...]
+#: A column, and transforms of it to try.
+TransformRequest = tuple[int, Sequence[YeoJohnson]]
 
 
 def spreads(plan: Plan, parts: Sequence[int], asked: Sequence[TransformRequest]) -> list[Spread]:
     """Return the sums of columns under some transforms, over the rows of some parts."""
-    out = [Spread(0, np.zeros(len(one.transforms)), np.zeros(len(one.transforms)), 0.0) for one in asked]
+    out = [Spread(0, np.zeros(len(tried)), np.zeros(len(tried)), 0.0) for _, tried in asked]
     everything = tuple(range(plan.assignment.folds + 1))
-    for block in blocks(plan, parts, [[one.column] for one in asked]):
-        for place, one in enumerate(asked):
-            column = block.rows([one.column], everything)[0]
+    for block in blocks(plan, parts, [[number] for number, _ in asked]):
+        for place, (number, transforms) in enumerate(asked):
+            column = block.rows([number], everything)[0]
             if len(column):
-                out[place] = out[place].add(_spread(column, one.transforms))
+                out[place] = out[place].add(_spread(column, transforms))
     return out
 
 
@@ -369,11 +352,9 @@ def fit_margins(shards: Shards) -> Margins:
     special: list[FloatArray] = []
     best = np.ones(len(places))
     for number in range(PASSES):
-        exponents = np.stack([_between(a, b) for a, b in zip(low, high, strict=True)])
+        exponents = np.stack([np.linspace(a, b, EXPONENTS) for a, b in zip(low, high, strict=True)])
         asked = [
-            TransformRequest(
-                c, tuple(YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i])
-            )
+            (c, [YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]])
             for i, c in enumerate(places.tolist())
         ]
         for i, spread in enumerate(shards.gather(spreads, asked, partial(reduce, Spread.add))):
@@ -391,10 +372,6 @@ def fit_margins(shards: Shards) -> Margins:
             for i, c in enumerate(places.tolist())
         }
     )
-
-
-def _between(low: float, high: float) -> FloatArray:
-    return np.linspace(low, high, EXPONENTS)
 
 
 def _best(exponents: FloatArray, losses: FloatArray, special: FloatArray) -> float:

@@ -1,38 +1,31 @@
-"""Rows that are not read into memory: a Dask DataFrame, or Parquet files given by name."""
+"""From a table to a fitted network: settings → rows → score → search → fit → record.
+
+`prepare_task` is where rows are read and transformed, `make_score` where they become something to maximise;
+what follows, `search` and `fit`, does not ask where rows are: in memory, or elsewhere, in a Dask DataFrame or
+in Parquet files that are given by name.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from spbn._base import checks
 from spbn._base.arrays import generator
-from spbn.errors import ArgumentError, DataError, argument, quoted, setting
-from spbn.learning.settings import OPTIONS, LearnSettings
-from spbn.structure import Structure
-
-if TYPE_CHECKING:
-    from spbn.dask.mapreduce import FoldAssignment
-    from spbn.dask.rowstore import DaskRows
-    from spbn.dask.shards import Shards
-    from spbn.transforms import Margins
-import time
-import warnings
-from collections.abc import Callable
-from copy import deepcopy
-from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, cast
-
 from spbn._base.display import search_progress
+from spbn.errors import ArgumentError, DataError, argument, quoted, setting
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, describe_work, resume
-from spbn.learning.settings import takes
+from spbn.learning.settings import OPTIONS, LearnSettings, takes
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
 from spbn.record import Record, current_versions
@@ -41,135 +34,18 @@ from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
 from spbn.scores.base import Averaged
 from spbn.search import PCResult, SearchInterrupted, SearchResult, Step, hill_climb, pc
 from spbn.search.operators import arcs_into
+from spbn.structure import Structure
 from spbn.tables.reader import RowsLike, TableLike, as_table
 from spbn.tables.splits import Split
 from spbn.tables.table import Table, Variable, require_distinct
 from spbn.transforms import Margins
 from spbn.transforms import fitted as fit_margins
 
-RULES = ("scott", "silverman")
-MISSING = ("error", "drop")
-MOST_FOLDS = 100
-
-
-def is_remote(data: object) -> bool:
-    """Tell whether rows are elsewhere: a Dask DataFrame, or the names of files."""
-    from spbn.dask.sources import is_dask_frame
-
-    given = data if isinstance(data, list | tuple) else [data]
-    return is_dask_frame(data) or (bool(given) and all(isinstance(path, str | os.PathLike) for path in given))
-
-
-def most_parents(settings: LearnSettings) -> int | None:
-    """Return how many parents a node can have at most; None if there is no limit."""
-    limits = [t.most_remote_parents for t in settings.node_types if t.most_remote_parents is not None]
-    return min(limits, default=None)
-
-
-def remote_settings(settings: LearnSettings) -> LearnSettings:
-    """Refuse settings that are for tables in memory, and limit the number of parents if nobody has."""
-    checks.choice("bandwidth", settings.bandwidth, RULES)
-    checks.choice("missing", settings.missing, MISSING)
-    for name in ("algorithm", "engine", "checkpoint"):
-        if getattr(settings, name) != OPTIONS[name].default:
-            raise ArgumentError(f"{argument(name)} can be given for tables in memory only: leave it out.")
-    if isinstance(settings.start, Structure):
-        raise ArgumentError(
-            f"{argument('start')} must be a node type where rows are over workers, not a structure."
-        )
-    most = most_parents(settings)
-    if most is not None and settings.max_parents is None:
-        return settings.replace(max_parents=most)
-    if most is not None and settings.max_parents is not None and settings.max_parents > most:
-        label = next(t.appearance.label for t in settings.node_types if t.most_remote_parents == most)
-        raise ArgumentError(
-            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
-            f"{label}. Got {settings.max_parents!r} instead."
-        )
-    return settings
-
-
-def open_rows(
-    data: object, settings: LearnSettings, *, columns: Sequence[str] | None = None
-) -> tuple[DaskRows, Margins | None]:
-    """Look at all rows once, and refuse what cannot be learned from.
-
-    Parameters
-    ----------
-    columns
-        The columns to use; all by default.
-
-    Returns
-    -------
-    The rows, transformed by the margins if there are to be any, and these.
-    """
+if TYPE_CHECKING:
     from spbn.dask.rowstore import DaskRows
-    from spbn.dask.shards import Shards, fit_margins
-    from spbn.dask.sources import open_source, with_levels
 
-    assignment = _assignment(settings)
-    source = open_source(
-        data, drop=settings.drop, only=columns, discrete=settings.discrete, client=settings.client
-    )
-    if settings.score_name == "bge" and source.discrete:
-        are = "is" if len(source.discrete) == 1 else "are"
-        raise DataError(
-            f"BGe takes continuous columns only. {quoted(source.discrete)} {are} discrete: use BIC, or leave "
-            f"them out."
-        )
-    named = [settings.discrete] if isinstance(settings.discrete, str) else list(settings.discrete)
-    source = with_levels(source, named, settings.client)
-    shards = Shards.of(source, assignment, settings.client, missing=settings.missing)
-    _require_rows(shards, settings)
-    margins = None
-    if settings.margins == "yeo-johnson":
-        margins = fit_margins(shards)
-        shards = shards.again(assignment, margins=margins)
-    fit_settings = settings.fit_settings
-    if settings.score_name == "bic":  # which compares the greatest likelihoods
-        fit_settings = replace(fit_settings, smoothing=0.0)
-    return DaskRows.folds(shards, fit_settings), margins
-
-
-def _assignment(settings: LearnSettings) -> FoldAssignment:
-    """Say which rows are in which fold; all are in one for a score that needs none."""
-    from spbn.dask.mapreduce import FoldAssignment
-
-    seed, folds, validation = settings.seed, settings.folds, settings.validation
-    root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))
-    if not isinstance(folds, int | np.integer) or not checks.is_whole(folds, 2, MOST_FOLDS):
-        checks.refuse("folds", f"between 2 and {MOST_FOLDS}", folds)
-    if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
-        checks.refuse("validation", "a fraction between 0 and 1", validation)
-    if settings.score_name != "cv":
-        return FoldAssignment(root, 1, 0.0)
-    return FoldAssignment(root, int(folds), float(validation))
-
-
-def _require_rows(shards: Shards, settings: LearnSettings) -> None:
-    fewest = min(moments.count for moments in shards.by_label)
-    if shards.every.count < 2 or (settings.score_name == "cv" and fewest < 1):
-        raise DataError(
-            f"there are too few rows: {shards.every.count}, which leaves a fold or the validation set empty. "
-            f"Use fewer folds, or a table in memory."
-        )
-
-
-def require_limit(max_parents: object, settings: LearnSettings) -> None:
-    """Refuse to have no limit on the number of parents where there has to be one."""
-    most = most_parents(settings)
-    if max_parents is None and most is not None:
-        raise ArgumentError(
-            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
-            f"kernels: {setting('max_parents', most)}. Got None instead."
-        )
-
-
-# ----------------------------------------------------------------------------------------------------
-# From a table to a fitted network: settings → rows → score → search → fit → record.
-#
-# `prepare_task` is where rows are read and transformed, `make_score` where they become something to maximise;
-# what follows, `search` and `fit`, does not ask where rows are.
+RULES = ("scott", "silverman")  # of bandwidths, where rows are elsewhere
+MOST_FOLDS = 100  # of such rows
 
 
 class LearningInterrupted(KeyboardInterrupt):
@@ -252,13 +128,9 @@ def learn_network(
     notes
         Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
     """
-    if is_remote(data):
-        task = prepare_remote_task(data, remote_settings(settings), columns)
-        return fit(task, search(task, notes))
-    table = cast("TableLike", data)
-    if settings.missing == "impute":
-        return _impute_and_learn(table, settings)
-    task = prepare_task(table, settings, completions=completions, inputs=inputs, split=split)
+    if settings.missing == "impute" and not is_remote(data):
+        return _impute_and_learn(cast("TableLike", data), settings)
+    task = prepare_task(data, settings, columns=columns, completions=completions, inputs=inputs, split=split)
     return fit(task, search(task, notes))
 
 
@@ -267,14 +139,11 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     if settings.missing == "impute":
         return learn_network(data, settings).structure
     task = prepare_task(data, settings)
-    structure = search(task).structure
-    return fit_what_can_be(structure, task.rows, settings.fit_settings, required_arcs=settings.required_arcs)[
-        0
-    ]
-
-
-# ----------------------------------------------------------------------------------------------------
-# Rows and scores.
+    found = search(task).structure
+    structure, *_ = fit_what_can_be(
+        found, task.rows, settings.fit_settings, required_arcs=settings.required_arcs
+    )
+    return structure
 
 
 @dataclass(frozen=True)
@@ -309,40 +178,50 @@ class Task:
 
 
 def prepare_task(
-    data: TableLike,
+    data: RowsLike,
     settings: LearnSettings,
     *,
+    columns: Sequence[str] | None = None,
     completions: Sequence[Table] = (),
     inputs: Sequence[str] = (),
     split: Split | None = None,
 ) -> Task:
-    """Read and transform the rows, and refuse those that nothing can be learned from."""
+    """Read and transform the rows, and refuse those that nothing can be learned from; see `learn_network`."""
     began = time.perf_counter()
-    original = as_table(
-        data, training=True, missing=settings.missing_rows, drop=settings.drop, discrete=settings.discrete
-    )
-    require_distinct(original)
-    margins = fit_margins(settings.margins, original)
-    table = original
-    if margins is not None:
-        table = margins.transformed(original)
-        completions = [margins.transformed(completion) for completion in completions]
-    start = start_structure(table.variables, settings, inputs)
-    refuse_impossible(impossible_arcs(table.variables), settings.required_arcs)
-    scored, scoring = table, settings
-    if split is not None:
-        scored = table.take(split.training)
-        scoring = settings.replace(folds=split.folds, validation=table.take(split.validation))
-    return Task(settings, began, original, margins, table, tuple(completions), start, scored, scoring)
-
-
-def prepare_remote_task(data: object, settings: LearnSettings, columns: Sequence[str] | None) -> Task:
-    """Look at rows that are elsewhere, and refuse those that nothing can be learned from."""
-    began = time.perf_counter()
-    rows, margins = open_rows(data, settings, columns=columns)
-    start = start_structure(rows.variables, settings, ())
+    original: Table | None = None
+    rows: Table | RemoteRows
+    if is_remote(data):
+        settings = remote_settings(settings)
+        rows, margins = _open_rows(data, settings, columns)
+    else:
+        rows = original = read_table(cast("TableLike", data), settings)
+        margins = fit_margins(settings.margins, original)
+        if margins is not None:
+            rows = margins.transformed(original)
+            completions = [margins.transformed(completion) for completion in completions]
+    start = start_structure(rows.variables, settings, inputs)
     refuse_impossible(impossible_arcs(rows.variables), settings.required_arcs)
-    return Task(settings, began, None, margins, rows, (), start, rows, settings)
+    scored, scoring = rows, settings
+    if split is not None:
+        assert isinstance(rows, Table)  # only these are split
+        scored = rows.take(split.training)
+        scoring = settings.replace(folds=split.folds, validation=rows.take(split.validation))
+    return Task(settings, began, original, margins, rows, tuple(completions), start, scored, scoring)
+
+
+def read_table(data: TableLike, settings: LearnSettings) -> Table:
+    """Read a table in memory; refuse columns that are copies, unless there are holes to impute."""
+    impute = settings.missing == "impute"
+    table = as_table(
+        data,
+        training=True,
+        missing="keep" if impute else settings.missing_rows,
+        drop=settings.drop,
+        discrete=settings.discrete,
+    )
+    if not impute:
+        require_distinct(table)
+    return table
 
 
 def start_structure(
@@ -367,6 +246,98 @@ def start_structure(
             f"types."
         )
     return start
+
+
+def is_remote(data: object) -> bool:
+    """Tell whether rows are elsewhere: a Dask DataFrame, or the names of files."""
+    from spbn.dask.sources import is_dask_frame
+
+    given = data if isinstance(data, list | tuple) else [data]
+    return is_dask_frame(data) or (bool(given) and all(isinstance(path, str | os.PathLike) for path in given))
+
+
+def most_parents(settings: LearnSettings) -> int | None:
+    """Return how many parents a node can have at most; None if there is no limit."""
+    limits = [t.most_remote_parents for t in settings.node_types if t.most_remote_parents is not None]
+    return min(limits, default=None)
+
+
+def remote_settings(settings: LearnSettings) -> LearnSettings:
+    """Refuse settings that are for tables in memory, and limit the number of parents if nobody has."""
+    checks.choice("bandwidth", settings.bandwidth, RULES)
+    checks.choice("missing", settings.missing, ("error", "drop"))
+    for name in ("algorithm", "engine", "checkpoint"):
+        if getattr(settings, name) != OPTIONS[name].default:
+            raise ArgumentError(f"{argument(name)} can be given for tables in memory only: leave it out.")
+    if isinstance(settings.start, Structure):
+        raise ArgumentError(
+            f"{argument('start')} must be a node type where rows are over workers, not a structure."
+        )
+    most = most_parents(settings)
+    if most is not None and settings.max_parents is None:
+        return settings.replace(max_parents=most)
+    if most is not None and settings.max_parents is not None and settings.max_parents > most:
+        label = next(t.appearance.label for t in settings.node_types if t.most_remote_parents == most)
+        raise ArgumentError(
+            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
+            f"{label}. Got {settings.max_parents!r} instead."
+        )
+    return settings
+
+
+def _open_rows(
+    data: object, settings: LearnSettings, columns: Sequence[str] | None
+) -> tuple[DaskRows, Margins | None]:
+    """Look at all rows once; return them, transformed by the margins if there are to be any, and these."""
+    from spbn.dask.mapreduce import FoldAssignment
+    from spbn.dask.rowstore import DaskRows
+    from spbn.dask.shards import Shards, fit_margins
+    from spbn.dask.sources import open_source, with_levels
+
+    seed, folds, validation = settings.seed, settings.folds, settings.validation
+    root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))
+    if not isinstance(folds, int | np.integer) or not checks.is_whole(folds, 2, MOST_FOLDS):
+        checks.refuse("folds", f"between 2 and {MOST_FOLDS}", folds)
+    if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
+        checks.refuse("validation", "a fraction between 0 and 1", validation)
+    is_crossed = settings.score_name == "cv"  # all rows are in one fold for a score that needs none
+    assignment = FoldAssignment(root, *((int(folds), float(validation)) if is_crossed else (1, 0.0)))
+    source = open_source(
+        data, drop=settings.drop, only=columns, discrete=settings.discrete, client=settings.client
+    )
+    if settings.score_name == "bge" and source.discrete:
+        are = "is" if len(source.discrete) == 1 else "are"
+        raise DataError(
+            f"BGe takes continuous columns only. {quoted(source.discrete)} {are} discrete: use BIC, or leave "
+            f"them out."
+        )
+    named = [settings.discrete] if isinstance(settings.discrete, str) else list(settings.discrete)
+    source = with_levels(source, named, settings.client)
+    shards = Shards.of(source, assignment, settings.client, missing=settings.missing)
+    count = shards.every.count
+    if count < 2 or (is_crossed and min(moments.count for moments in shards.by_label) < 1):
+        raise DataError(
+            f"there are too few rows: {count}, which leaves a fold or the validation set empty. "
+            f"Use fewer folds, or a table in memory."
+        )
+    margins = None
+    if settings.margins == "yeo-johnson":
+        margins = fit_margins(shards)
+        shards = shards.again(assignment, margins=margins)
+    fit_settings = settings.fit_settings
+    if settings.score_name == "bic":  # which compares the greatest likelihoods
+        fit_settings = replace(fit_settings, smoothing=0.0)
+    return DaskRows.folds(shards, fit_settings), margins
+
+
+def require_limit(max_parents: object, settings: LearnSettings) -> None:
+    """Refuse to have no limit on the number of parents where there has to be one."""
+    most = most_parents(settings)
+    if max_parents is None and most is not None:
+        raise ArgumentError(
+            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
+            f"kernels: {setting('max_parents', most)}. Got None instead."
+        )
 
 
 def make_score(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
@@ -404,10 +375,6 @@ def _make_score_anywhere(rows: Table | RemoteRows, settings: LearnSettings) -> S
         alone = alone.replace(seed=generator(None))  # all workers have to deal the rows alike
     recipe = partial(make_score, settings=deepcopy(alone))  # making a score takes something from a generator
     return spread(settings.client, rows, make_score(rows, alone), recipe)
-
-
-# ----------------------------------------------------------------------------------------------------
-# Searches.
 
 
 class Found(NamedTuple):
@@ -509,10 +476,6 @@ def _climb(
         raise LearningInterrupted(so_far, lambda: fit(task, found(so_far))) from None
 
 
-# ----------------------------------------------------------------------------------------------------
-# The network and its record.
-
-
 def fit(task: Task, found: Found) -> BayesianNetwork:
     """Fit a structure that was found to all rows."""
     settings, fit_settings = task.settings, task.settings.fit_settings
@@ -558,7 +521,7 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     )
 
     began = time.perf_counter()
-    table = as_table(data, training=True, missing="keep", drop=settings.drop, discrete=settings.discrete)
+    table = read_table(data, settings)
     complete = settings.replace(missing="error", drop=(), discrete=())
     if not np.isnan(table.columns).any():
         return learn_network(table, complete)

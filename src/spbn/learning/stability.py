@@ -37,12 +37,12 @@ from spbn._base.display import counting_progress
 from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
 from spbn.io.checkpoint import Checkpoint, describe_work
-from spbn.learning.learn import learn_structure
+from spbn.learning.learn import learn_structure, read_table
 from spbn.learning.settings import LearnSettings, shows_options
 from spbn.nodes.base import NodeType, place_of
 from spbn.structure import Structure
-from spbn.tables.reader import TableLike, as_table
-from spbn.tables.table import Table, require_distinct
+from spbn.tables.reader import TableLike
+from spbn.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -341,7 +341,7 @@ def confidence(
     """
     whole("replicates", replicates, 1)
     settings = _settings(options, seed)
-    table = _table(data, settings)
+    table = read_table(data, settings)
     root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))
     known, note = _open_checkpoint(checkpoint, table, settings, replicates)
     missing = "impute" if settings.missing == "impute" else "error"
@@ -393,17 +393,6 @@ def _settings(options: Mapping[str, object], seed: Seed) -> LearnSettings:
             f"on every run. Limit the search by {argument('max_parents')} instead, or use fewer replicates."
         )
     return settings
-
-
-def _table(data: TableLike, settings: LearnSettings) -> Table:
-    """Read the rows as `learn` would."""
-    if settings.missing == "impute":
-        return as_table(data, training=True, missing="keep", drop=settings.drop, discrete=settings.discrete)
-    table = as_table(
-        data, training=True, missing=settings.missing_rows, drop=settings.drop, discrete=settings.discrete
-    )
-    require_distinct(table)
-    return table
 
 
 def _open_checkpoint(

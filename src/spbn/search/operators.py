@@ -1,9 +1,13 @@
-"""The moves of a structure search, and which of them are allowed.
+"""The moves of a structure search: which of them are allowed, and by how much each would change the score.
 
 Operators are small frozen values. Applied to a structure, an operator gives a new one; its inverse undoes
 that.
 
 `Constraints` say what a search may and may not do. They are checked before it starts.
+
+`Deltas` are kept up to date as the structure changes. Where a score can estimate changes from some of the
+rows (`scores.likelihood.Preview`), a delta begins as an estimate with a margin, and is computed in full only
+if it might be the greatest.
 """
 
 from __future__ import annotations
@@ -28,6 +32,10 @@ from spbn.structure import Structure
 from spbn.tables.table import Variable
 
 KINDS = ("arcs", "types")
+#: Rounding may change a delta by this share of the local scores that it is made of.
+ROUNDING = 1e-13
+#: Size of the parents' matrix of the families that are scored together: 64 MB.
+LARGEST_BATCH = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -235,19 +243,6 @@ def arcs_into(inputs: Iterable[str], names: Iterable[str]) -> list[Arc]:
     """Return all arcs that would point into inputs, which have no parents."""
     everything = list(names)
     return [(source, name) for name in inputs for source in everything if source != name]
-
-
-# ----------------------------------------------------------------------------------------------------
-# By how much every allowed operator would change the score, kept up to date as the structure changes.
-#
-# Where a score can estimate changes from some of the rows (`scores.preview`), a delta begins as an estimate
-# with a margin, and is computed in full only if it might be the greatest.
-
-
-#: Rounding may change a delta by this share of the local scores that it is made of.
-ROUNDING = 1e-13
-#: Size of the parents' matrix of the families that are scored together: 64 MB.
-LARGEST_BATCH = 1 << 26
 
 
 @final

@@ -1,5 +1,18 @@
-"""The first step of PC-stable: which pairs of variables are adjacent.
+"""PC-stable: a partially directed graph from tests of conditional independence.
 
+Three steps (Colombo and Maathuis, 2014):
+
+1. *Skeleton.* Start with every pair joined, and remove an edge once a
+   condition is found that makes its ends independent. Conditions grow level by
+   level, and within a level the adjacencies are frozen (`find_skeleton`).
+2. *Colliders.* Decide for every unshielded triple whether it is x → z ← y.
+3. *Meek's rules* orient what follows from those (`spbn.graphs.orientation`).
+
+Internally, nodes are numbered alphabetically (``test.names``), so ties are broken
+by name, and the order of the columns makes no difference.
+
+Skeleton
+--------
 The edges of a level do not depend on each other, because adjacencies are
 frozen. So all of them are asked about at once: every round puts the next
 condition of each edge that is still open into one batch, and an edge leaves at
@@ -9,6 +22,26 @@ the answers are the same.
 
 The conditions under which a pair is tested are sets of neighbours of its ends. Questions are put to the test
 in batches, counted, and with reports of progress.
+
+Colliders
+---------
+In a triple x - z - y, z is a collider if it plays no part in separating x and y. There are three rules:
+
+- ``"sepset"``: z is not in the set that separated x and y. It costs
+  nothing, and is the most easily misled.
+- ``"majority"``: of all separating sets among the neighbours of x and among those
+  of y, fewer than half contain z. Any other triple is taken as a non-collider.
+- ``"conservative"``: none of them contains z. A triple is a non-collider if all
+  of them do; otherwise it is ambiguous, and Meek's first rule does not build on it.
+
+Where there is no separating set to judge by, z is not called a collider.
+
+With finite data, colliders may contradict each other. They are oriented from
+the most to the least certain, and one that would reverse an existing arc, or
+close a cycle, is skipped as a whole. The most certain is the one with the
+greatest p-value of a separating set of x and y (Ramsey, 2016), then the one
+with the smallest share of sets that contain z; names break ties. So the
+outcome does not depend on the order of the columns.
 """
 
 from __future__ import annotations
@@ -249,41 +282,6 @@ class Inquiry:
             if time.perf_counter() - began < SECONDS_A_PART:
                 step *= 2
         return pvalues
-
-
-# ----------------------------------------------------------------------------------------------------
-# PC-stable: a partially directed graph from tests of conditional independence.
-#
-# Three steps (Colombo and Maathuis, 2014):
-#
-# 1. *Skeleton.* Start with every pair joined, and remove an edge once a
-#    condition is found that makes its ends independent. Conditions grow level by
-#    level, and within a level the adjacencies are frozen (`pc_skeleton`).
-# 2. *Colliders.* Decide for every unshielded triple whether it is x → z ← y.
-# 3. *Meek's rules* orient what follows from those (`spbn.graphs.orientation`).
-#
-# Internally, nodes are numbered alphabetically (``test.names``), so ties are broken
-# by name, and the order of the columns makes no difference.
-#
-# Colliders
-# ---------
-# In a triple x - z - y, z is a collider if it plays no part in separating x and y. There are three rules:
-#
-# - ``"sepset"``: z is not in the set that separated x and y. It costs
-#   nothing, and is the most easily misled.
-# - ``"majority"``: of all separating sets among the neighbours of x and among those
-#   of y, fewer than half contain z. Any other triple is taken as a non-collider.
-# - ``"conservative"``: none of them contains z. A triple is a non-collider if all
-#   of them do; otherwise it is ambiguous, and Meek's first rule does not build on it.
-#
-# Where there is no separating set to judge by, z is not called a collider.
-#
-# With finite data, colliders may contradict each other. They are oriented from
-# the most to the least certain, and one that would reverse an existing arc, or
-# close a cycle, is skipped as a whole. The most certain is the one with the
-# greatest p-value of a separating set of x and y (Ramsey, 2016), then the one
-# with the smallest share of sets that contain z; names break ties. So the
-# outcome does not depend on the order of the columns.
 
 
 ColliderRule = Literal["majority", "conservative", "sepset"]
