@@ -209,8 +209,7 @@ def _show_predictions(found: Predictions) -> None:
 
     assessment = found.assessment
     names = [printable(str(name)) for name in found.classes]
-    say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}")
-    say()
+    say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}", "")
     if assessment is None:
         counts = found.explanation["predicted"].value_counts().reindex(found.classes, fill_value=0)
         say_lines(pd.DataFrame({"predicted": counts.to_numpy()}, index=names).to_string())
@@ -218,12 +217,10 @@ def _show_predictions(found: Predictions) -> None:
     say(f"accuracy           {assessment.accuracy:.1%}")
     say(f"log loss           {assessment.log_loss:.4f}")
     say(f"Brier score        {assessment.brier:.4f}")
-    say(f"calibration error  {assessment.calibration_error:.4f}")
-    say()
+    say(f"calibration error  {assessment.calibration_error:.4f}", "")
     table = pd.DataFrame(assessment.confusion, index=names, columns=names)
     say_lines(table.rename_axis(columns="class").to_string())
-    say()
-    say("Confusion: one line per true class, one column per prediction.", style="dim")
+    say("", "Confusion: one line per true class, one column per prediction.", style="dim")
 
 
 def _predictions_document(found: Predictions) -> dict[str, Any]:

@@ -54,15 +54,15 @@ def _console(*, stderr: bool) -> Console:
     return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def say(line: str = "", *, style: str | None = None) -> None:
-    """Print one line."""
-    _console(stderr=False).print(printable(line), style=style)
+def say(*lines: str, style: str | None = None) -> None:
+    """Print lines; one that is empty if there are none."""
+    for line in lines or ("",):
+        _console(stderr=False).print(printable(line), style=style)
 
 
 def say_lines(text: str) -> None:
     """Print text of several lines."""
-    for line in text.split("\n"):
-        say(line)
+    say(*text.split("\n"))
 
 
 def complain(message: str) -> None:
@@ -312,7 +312,9 @@ class Group(click.Group):
         """Return the overview as it is printed."""
         width = max(map(len, self.commands))
         panels = [
-            _panel(heading, [(f"[bold cyan]{c.name!s:{width}}[/]", _first_line(c)) for c in below])
+            _panel(
+                heading, [(f"[bold cyan]{c.name!s:{width}}[/]", str(c.help).split("\n\n")[0]) for c in below]
+            )
             for heading, below in self._headings.items()
         ]
         return _printed(
@@ -331,10 +333,6 @@ def command(function: Callable[..., None]) -> Command:
 def _unwrapped(text: str) -> str:
     """Join the lines of every paragraph: the help is as wide as the terminal, wherever lines end here."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
-
-
-def _first_line(command: click.Command) -> str:
-    return (command.help or "").split("\n\n")[0]
 
 
 def _introduction(command: click.Command, ctx: click.Context) -> list[RenderableType]:

@@ -258,9 +258,9 @@ def _read_frame(
     if source.is_text:
         frame = _read_text(source, levels, written)
     else:
-        read, kind = (_read_excel, "an Excel") if source.kind == EXCEL else (_read_parquet, "a Parquet")
+        kind = "an Excel" if source.kind == EXCEL else "a Parquet"
         try:
-            frame = read(source)
+            frame = _read_excel(source) if source.kind == EXCEL else pd.read_parquet(source.path)
         except (DataError, Warning):
             raise
         except ImportError:
@@ -275,10 +275,6 @@ def _read_frame(
             f"{source} lacks the {columns} {quoted(absent)}. Its columns are {quoted(map(str, frame))}."
         )
     return frame
-
-
-def _read_parquet(source: Source) -> pd.DataFrame:
-    return pd.read_parquet(source.path)
 
 
 def _read_excel(source: Source) -> pd.DataFrame:

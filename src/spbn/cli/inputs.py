@@ -152,16 +152,14 @@ def training_frame(
         if not whole.all():
             number = int((~there).sum())
             values = "value is" if number == 1 else "values are"
-            say(f"{number} {values} missing, in {(~whole).sum()} of {len(frame)} rows")
-            say()
+            say(f"{number} {values} missing, in {(~whole).sum()} of {len(frame)} rows", "")
         return frame
     empty = [str(name) for place, name in enumerate(frame) if not there[:, place].any()]
     if empty:
         have = "has no value at all: leave it" if len(empty) == 1 else "have no value at all: leave them"
         raise DataError(f"{data}: {named(empty, verb=False)} {have} out with {setting('drop', empty)}.")
     if missing == "drop" and not whole.all():
-        say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values")
-        say()
+        say(f"{(~whole).sum()} of {len(whole)} rows left out because of missing values", "")
         return with_all_levels(frame, discrete).loc[whole]
     advice = "Fill what is missing, or pass --missing drop to leave such rows out."
     require_complete(data, frame, f"{advice} {remedy}".strip())

@@ -215,19 +215,15 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
     say("The paper's synthetic network, fitted to 10,000 rows:", style="bold")
     say()
     say_lines(str(fitted))
-    say()
-    say(f"{'log-likelihood of the 1,000 test rows':40}{'here':>12}{'published':>12}", style="bold")
+    say("", f"{'log-likelihood of the 1,000 test rows':40}{'here':>12}{'published':>12}", style="bold")
     say(f"{'  true density':40}{found['true_density']:12.2f}{PUBLISHED_TRUTH:12.2f}")
     say(f"{'  fitted network':40}{found['fitted_network']:12.2f}{PUBLISHED_FIT:12.2f}")
-    say()
-    say("Structure and node types learned from the same rows:", style="bold")
+    say("", "Structure and node types learned from the same rows:", style="bold")
     say()
     say_lines(str(learned.search))
     verdict = "the true one" if found["is_true_structure"] else "not the true one"
-    say()
-    say(f"This is {verdict}; found in {found['seconds']:.1f} s.")
-    say()
-    say("Five rows drawn from it:", style="bold")
+    say("", f"This is {verdict}; found in {found['seconds']:.1f} s.")
+    say("", "Five rows drawn from it:", style="bold")
     say()
     say_lines(learned.sample(5, seed=0).round(3).to_string(index=False))
 
@@ -314,8 +310,7 @@ def _show_confidence(found: Mapping[str, Any]) -> None:
             continue
         names = [printable(f"{arc['source']} → {arc['target']}") for arc in chosen]
         width = max(len(title), *map(len, names))
-        say()
-        say(f"{title:{width}}  strength  direction", style="bold")
+        say("", f"{title:{width}}  strength  direction", style="bold")
         for name, arc in list(zip(names, chosen, strict=True))[: None if is_believed else SHOWN_CASES]:
             line = f"{name:{width}}  {arc['strength']:8.2f}  {arc['direction']:9.2f}"
             why = f"open: {arc['open']}" if arc["open"] else ""

@@ -458,10 +458,10 @@ def _show_forecast(
     shown = [step for step in steps if step == ahead.steps or str(step).rstrip("0") in ("1", "2", "5")]
     for variable in ahead.variables:
         found = pd.DataFrame(summary[variable.name])
-        found = found.rename(columns=printable if variable.is_discrete else HEADS, index=_printable_text)
+        found = found.rename(columns=printable if variable.is_discrete else HEADS)
+        found = found.rename(index=lambda value: printable(value) if isinstance(value, str) else value)
         rows = found.loc[found.index.get_level_values(-1).isin(shown), :].reset_index(allow_duplicates=True)
-        say()
-        say(variable.name, style="bold")
+        say("", variable.name, style="bold")
         say_lines(rows.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
     if chances:
         say()
@@ -502,7 +502,3 @@ def _forecast_table(ahead: Forecast, summary: Mapping[str, Any]) -> pd.DataFrame
             is_level = variable.is_discrete
             frame[f"P({variable.name}={key})" if is_level else f"{variable.name} {HEADS[key]}"] = values
     return frame.reset_index()
-
-
-def _printable_text(value: Any) -> Any:
-    return printable(value) if isinstance(value, str) else value

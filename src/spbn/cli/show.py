@@ -68,21 +68,18 @@ def _show_network(network: Network, details: bool) -> None:
         before = "row" if network.lags == 1 else f"{network.lags} rows"
         say(f"a row given the {before} before it:")
         _show_network(network.row_network, details)
-        say()
-        say(f"the first {before} of a series:")
+        say("", f"the first {before} of a series:")
     network = network.parts[0]
     _show_nodes(network, details)
     search = network.search
     if isinstance(search, PCResult):
         pdag, tests = search.pdag, sum(search.tests_run)
         found = f"{count(pdag.arcs, 'arc')} with a known direction, {count(pdag.edges, 'edge')} without"
-        say()
-        say(f"PC: {tests} independence tests; {found}")
+        say("", f"PC: {tests} independence tests; {found}")
         search = network.type_search
     if isinstance(search, SearchResult):
         what = "node types: " if search is network.type_search else ""
-        say()
-        say(f"{what}{count(search.steps, 'step')}, stopped: {search.stop_reason}")
+        say("", f"{what}{count(search.steps, 'step')}, stopped: {search.stop_reason}")
 
 
 def _show_nodes(network: BayesianNetwork, details: bool) -> None:
@@ -90,8 +87,7 @@ def _show_nodes(network: BayesianNetwork, details: bool) -> None:
     kinds = [str(node_type) for node_type in structure.types.values()]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(sorted(kinds, reverse=True)))
     inputs = f", {count(structure.inputs, 'input')}" if structure.inputs else ""
-    say(f"{count(structure.nodes, 'node')} ({counts}){inputs}, {count(structure.arcs, 'arc')}")
-    say()
+    say(f"{count(structure.nodes, 'node')} ({counts}){inputs}, {count(structure.arcs, 'arc')}", "")
     width = max(map(len, kinds))
     legends: dict[str, None] = {}
     for node in filter(network.cpds.__contains__, network.order):
@@ -102,8 +98,7 @@ def _show_nodes(network: BayesianNetwork, details: bool) -> None:
             _show_details(description, " " * (width + 4))
         legends[description.legend] = None
     for legend in filter(None, legends):
-        say()
-        say(legend, style="dim")
+        say("", legend, style="dim")
 
 
 def _show_details(description: Description, indent: str) -> None:
@@ -437,8 +432,7 @@ def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
 
 def _show_unusual(found: UnusualRows, labels: Sequence[object], by_node: bool) -> None:
     """Print the least likely rows, and the nodes to blame for them or what every node contributes."""
-    say(f"{count(found.logpdf, 'row')}, mean log-density {_fixed(found.mean, 4)}")
-    say()
+    say(f"{count(found.logpdf, 'row')}, mean log-density {_fixed(found.mean, 4)}", "")
     if by_node:
         _show_contributions(found, labels)
     else:
@@ -501,8 +495,7 @@ def _show_observed(found: Mapping[str, Any]) -> None:
     rows = count(range(found["rows"]), "row")
     mean = _fixed(found["mean"], 4)
     say(f"{rows}, of which {found['incomplete']} with missing values; mean log-density {mean}")
-    say()
-    say(f"{'row':>8} {'log-density':>12}  missing", style="bold")
+    say("", f"{'row':>8} {'log-density':>12}  missing", style="bold")
     for row in found["unusual"]:
         absent = ", ".join(row["missing"])
         say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {absent}".rstrip())

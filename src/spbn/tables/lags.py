@@ -177,7 +177,7 @@ def _dates(array: Any, in_parts: bool) -> FloatArray:
 
     if array.dtype.kind != "M":
         # Dates among objects are not numbers, though pandas would count them in its own units.
-        if not any(map(_is_date, array)):
+        if not any(isinstance(value, np.datetime64) or hasattr(value, "year") for value in array):
             numbers = pd.to_numeric(pd.Series(array), errors="coerce").to_numpy(dtype=np.float64)
             if np.isfinite(numbers).any():
                 return numbers
@@ -187,10 +187,6 @@ def _dates(array: Any, in_parts: bool) -> FloatArray:
         found = pd.to_datetime(pd.Series(array), errors="coerce", utc=True)
     first = pd.Timestamp(0, tz="UTC") if in_parts else found.min()
     return (found - first).dt.total_seconds().to_numpy(dtype=np.float64).astype(np.float64)
-
-
-def _is_date(value: Any) -> bool:
-    return isinstance(value, np.datetime64) or hasattr(value, "year")
 
 
 def is_dated(values: Any) -> bool:
