@@ -147,7 +147,7 @@ def draw_shading(
     shades = LinearSegmentedColormap.from_list("shades", [(LINES[0], 0.0), (LINES[0], 0.9)])
     peaks = density.max(axis=0)
     shown = peaks[peaks > 0.0]
-    scale = {"vmin": 0.0, "vmax": float(np.quantile(shown, 0.9)) if len(shown) else 1.0}
+    scale: dict[str, Any] = {"vmin": 0.0, "vmax": float(np.quantile(shown, 0.9)) if len(shown) else 1.0}
     frame = (parents[0], parents[-1], xs[0], xs[-1])
     style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "interpolation": "bilinear"}
     ax.imshow(density, cmap=shades, extent=frame, **scale, **style)

@@ -319,7 +319,7 @@ def _draw_arc(
 def _draw_arrow(ax: Axes, path: Any, **style: Any) -> None:
     from matplotlib.patches import FancyArrowPatch
 
-    usual = {"arrowstyle": "-|>", "mutation_scale": 9, "color": INK, "linewidth": 1.0}
+    usual: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "color": INK, "linewidth": 1.0}
     ax.add_patch(FancyArrowPatch(path=path, zorder=2, **(usual | style)))
 
 
