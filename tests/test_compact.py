@@ -58,6 +58,7 @@ def require_tolerance(found, truth, tolerance=1e-6):
     assert (np.abs(found - truth) <= tolerance * np.maximum(1.0, np.abs(truth))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_has_the_same_log_density(kind, margins):
@@ -68,6 +69,7 @@ def test_every_row_has_the_same_log_density(kind, margins):
         require_tolerance(found, truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_is_an_ordinary_network(kind):
     network = small(kind)
@@ -79,6 +81,7 @@ def test_is_an_ordinary_network(kind):
     assert "compact" in render(network, title="Small")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_distribution_functions(kind):
     for node in "abcd":
@@ -86,6 +89,7 @@ def test_distribution_functions(kind):
         np.testing.assert_allclose(found, truth, rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_samples_come_from_the_density(kind):
     """The distribution function of every node at what was drawn is uniform."""
@@ -95,6 +99,7 @@ def test_samples_come_from_the_density(kind):
         assert stats.kstest(exact(kind).cpds[node].cdf(sample), "uniform").pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_questions_have_the_same_answers(kind):
     evidence = {"d": (1.0, None), "b": 0.3}
@@ -103,6 +108,7 @@ def test_questions_have_the_same_answers(kind):
     assert (found.mean() - truth.mean()).abs().max() < 0.25
 
 
+@pytest.mark.slow
 def test_holes_are_filled():
     holes = TEST.copy()
     holes.iloc[:20, 2] = np.nan
@@ -133,6 +139,7 @@ def floats_in(content):
     return np.concatenate([there, there.byteswap()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tabled", [True, False])
 def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
     monkeypatch.setattr(compression, "FEW_ROWS", 0 if tabled else 5000)
@@ -154,6 +161,7 @@ def test_the_scales_of_a_blend_share_their_outposts(tabled, monkeypatch):
         assert distances.max() < 1e-8
 
 
+@pytest.mark.slow
 def test_wide_kernels_share_outposts_with_narrow_ones():
     """Of many rows, wide kernels need more of them."""
     frame = nonlinear_frame(20_000, 2)
@@ -167,6 +175,7 @@ def test_wide_kernels_share_outposts_with_narrow_ones():
             require_tolerance(part.logpdf(rows), scaled.logpdf(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [800, 801])  # the median of an odd number of values is one of them
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -195,6 +204,7 @@ def test_no_training_value_is_in_the_file(kind, margins, rows, tabled, tmp_path,
     assert distances.min() > 1e-13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lg", *KINDS])
 def test_mixed_tables(kind, tmp_path):
     network = mixed_network(kind)
@@ -234,6 +244,7 @@ def test_refuses_arguments_that_make_no_sense():
         exact("ckde").compact(1e-12)
 
 
+@pytest.mark.slow
 def test_the_tolerance_reaches_the_tables(monkeypatch):
     monkeypatch.setattr(compression, "FEW_ROWS", 0)
     monkeypatch.setattr(compression, "SMALL", np.inf)  # no table is made smaller for the sake of its bytes
@@ -353,6 +364,7 @@ def test_outposts_at_any_distance_come_back(tmp_path):
     np.testing.assert_array_equal(loaded.logpdf(frame), made.logpdf(frame))
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_families_of_vowel(shared, monkeypatch):
     """Real columns, rounded and in clusters: all families of one, two and some of three variables."""

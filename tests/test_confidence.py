@@ -64,6 +64,7 @@ def test_the_threshold_of_the_worked_example_by_scutari_and_nagarajan():
     assert l1_threshold(np.array([], dtype=int), 10) == 0.0
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 15), min_size=1, max_size=20))
 def test_the_threshold_minimises_the_l1_distance(joined):
     """By integrals over a fine grid; 15 replicates, so that no strength is exactly a half."""
@@ -81,6 +82,7 @@ def test_the_threshold_minimises_the_l1_distance(joined):
     assert abs((1 - believed.mean()) - best) <= 0.5 / len(joined) + 1 / 240 or threshold == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_the_averaged_network_is_greedy_and_acyclic(data):
@@ -148,6 +150,7 @@ def test_half_samples_vary_as_much_as_the_data_does():
     assert np.var(means) == pytest.approx(table.columns[0].var(ddof=1) / 100, rel=0.08)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -289,6 +292,7 @@ def counting(monkeypatch):
     return learned
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [0, 1, 40, 0.5, 0.9, 1.0])
 def test_a_run_that_was_killed_goes_on(kept, tmp_path, monkeypatch):
     """The file is cut off anywhere: in its first line, between lines, or within one."""
@@ -386,6 +390,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         spbn.confidence(FRAME[:20], folds=10)
 
 
+@pytest.mark.slow
 def test_it_is_drawn_with_widths_and_dashes():
     pytest.importorskip("igraph")
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -8,6 +8,7 @@ from spbn.datasets import paper_synthetic, synthetic, synthetic_logpdf, syntheti
 from spbn.errors import ArgumentError
 
 
+@pytest.mark.slow
 def test_the_papers_figures_come_out():
     test = paper_synthetic("test")
     assert synthetic_logpdf(test).sum() == pytest.approx(-6982.23, abs=0.005)

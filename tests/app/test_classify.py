@@ -28,6 +28,7 @@ def tables(folder):
     return folder
 
 
+@pytest.mark.slow
 def test_new_rows_are_predicted_and_assessed(run, tables):
     command = ["classify", "train.csv", "--target", "kind", "--test", "test.csv", "--model", "gbn"]
     code, out, err = run(*command, "--out", "p.csv", "--report", "r.html")
@@ -68,6 +69,7 @@ def test_classes_that_training_lacks_are_mentioned(run, tables):
     assert "accuracy" in out
 
 
+@pytest.mark.slow
 def test_every_row_is_predicted_by_a_model_that_has_not_seen_it():
     """The class of a row decides nothing about its own prediction: a unique row of a class is never found."""
     frame = classes_frame()
@@ -81,6 +83,7 @@ def test_every_row_is_predicted_by_a_model_that_has_not_seen_it():
     assert found.assessment.confusion.sum() == 80
 
 
+@pytest.mark.slow
 def test_names_are_escaped_in_the_report():
     frame = classes_frame().rename(columns={"a": "<b>a</b>"})
     features = frame.drop(columns="kind")
@@ -120,6 +123,7 @@ def test_refusals_are_one_line(run, tables, arguments, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always")  # they are printed
 def test_a_peculiarity_of_a_table_is_mentioned_once(run, folder):
     classes_frame().rename(columns={"a": "1.5", "b": "2.5", "c": "3.5", "kind": "4.5"}).to_csv(
@@ -137,6 +141,7 @@ def test_a_column_of_measurements_has_no_classes(run, tables, more):
     assert "column 'a' has 80 different values in 80 rows, so these are not classes" in err
 
 
+@pytest.mark.slow
 def test_levels_that_some_folds_lack(run, folder):
     """Cross-validation refused every table with a level that one row has, as unknown in that row's fold."""
     frame = classes_frame()

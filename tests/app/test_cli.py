@@ -119,6 +119,7 @@ def test_the_sum_of_the_scores_has_a_column_of_its_own(folder, run, names, total
 MAGIC = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF", "dot": b"digraph"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "start"), MAGIC.items())
 def test_plot(model, run, kind, start):
     assert run("plot", "model.spbn", "--out", f"graph.{kind}")[0] == 0
@@ -323,6 +324,7 @@ def test_no_command_shows_the_help_and_nothing_else(run):
     assert "spbn: " not in out + err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there are no such signals on Windows")
 @pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
 def test_a_signal_leaves_the_old_file_and_nothing_else(model, number, code):
@@ -341,6 +343,7 @@ main()
     assert {name: (model / name).read_bytes() for name in os.listdir()} == before
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough(model):
     program = """
 import sys
@@ -356,6 +359,7 @@ main()
         assert command.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_a_terminal_that_cannot_show_every_letter(folder):
     spbn.learn(nonlinear_frame(80, 2).rename(columns={"a": "größe"}), model="gbn").save("m.spbn")
     program = "import sys; from spbn.cli.main import main; sys.argv = ['spbn', 'show', 'm.spbn']; main()"
@@ -364,12 +368,14 @@ def test_a_terminal_that_cannot_show_every_letter(folder):
     assert rb"gr\xf6\xdfe" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_installed_command():
     command = os.path.join(os.path.dirname(sys.executable), "spbn")
     out = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
     assert out.strip() == f"spbn {spbn.__version__}"
 
 
+@pytest.mark.slow
 def test_training_rows_are_scored_without_themselves(folder, run):
     """Wine's row 122 is the least likely once it does not sit on a kernel of its own."""
     from sklearn.datasets import load_wine

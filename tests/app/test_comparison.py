@@ -35,6 +35,7 @@ def by_hand(frame, folds, seed, candidates=CANDIDATES, **options):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "options"), [(0, {}), (5, {}), (0, {"patience": 0, "max_parents": 1})])
 def test_models_are_scored_on_rows_that_they_were_not_learned_from(seed, options):
     rows = FRAME.iloc[:59]  # not the same number in every fold
@@ -68,6 +69,7 @@ def test_differences_are_more_certain_than_what_they_are_taken_from():
     assert blend["difference error"] < 0.5 * blend["standard error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
 def test_margins_are_those_of_all_models(margins):
     skewed = np.exp(FRAME[["a", "b"]])
@@ -150,6 +152,7 @@ def test_what_makes_no_sense_is_refused():
         compare_models(FRAME, folds=61)
 
 
+@pytest.mark.slow
 def test_rows_that_are_impossible_without_smoothing_are_warned_of():
     frame = FRAME.assign(town=["Leith", "Kelso"] * 30)
     frame.loc[7, "town"] = "Ayr"

@@ -20,6 +20,7 @@ def test_make_installs_what_a_target_needs_and_no_more(target, extras):
     assert [line.split()[-1] for line in installed] == [extras]
 
 
+@pytest.mark.slow
 def test_the_demo_tells_what_it_found(tmp_path, run, monkeypatch):
     small = spbn.datasets.paper_synthetic("200")
     monkeypatch.setattr("spbn.datasets.paper_synthetic", lambda name: small)

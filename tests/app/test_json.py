@@ -218,6 +218,7 @@ def test_every_command_is_tried():
     assert set(CASES) | {STREAM} == set(GROUP.commands)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", CASES)
 def test_the_document_has_the_numbers_of_the_library(asked, command):
     CASES[command](asked)

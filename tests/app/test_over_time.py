@@ -74,6 +74,7 @@ def test_plot(over_time, run, kind):
             assert f'"{name}" [style=dashed];'.encode() in content
 
 
+@pytest.mark.slow
 def test_report(over_time, run):
     assert run("report", "time.spbn", "rows.csv", "--out", "r.html")[0] == 0
     page = Path("r.html").read_text()
@@ -84,6 +85,7 @@ def test_report(over_time, run):
     assert run("report", "time.spbn", "--out", "r.html")[0] == 0  # without rows
 
 
+@pytest.mark.slow
 def test_a_report_with_discrete_variables_and_no_rows(folder, run):
     mixed(200).to_csv("rows.csv", index=False)
     code, _, err = run(

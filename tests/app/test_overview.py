@@ -92,6 +92,7 @@ def completed(shell, *words):
     return done.stdout, set(done.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_commands_and_options_without_heavy_packages(shell):
     offered, imported = completed(shell, "learn", "--va")
@@ -102,6 +103,7 @@ def test_a_shell_completes_commands_and_options_without_heavy_packages(shell):
     assert not heavy & imported
 
 
+@pytest.mark.slow
 def test_a_shell_completes_names_of_commands_and_values():
     offered, _ = completed("bash", "co")
     assert set(offered.split()) == {"plain,compare", "plain,confidence", "plain,compact"}
@@ -123,11 +125,13 @@ def completion(option, shell, **environment):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_is_shown(shell):
     assert f"_SPBN_COMPLETE={shell}_complete" in completion("--show-completion", shell)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shell", "script"),
     [
@@ -142,6 +146,7 @@ def test_completion_is_installed_where_a_shell_finds_it(shell, script, tmp_path)
     assert f"_SPBN_COMPLETE={shell}_complete" in (tmp_path / script).read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_a_new_bash_knows_the_completion_that_was_installed(tmp_path):
     completion("--install-completion", "bash", HOME=str(tmp_path))
@@ -151,6 +156,7 @@ def test_a_new_bash_knows_the_completion_that_was_installed(tmp_path):
     assert done.stdout.strip().endswith("spbn")
 
 
+@pytest.mark.slow
 def test_without_its_package_the_command_says_which_extra_it_needs():
     program = (
         "import importlib.util as util, sys; found = util.find_spec;"

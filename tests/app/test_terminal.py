@@ -44,6 +44,7 @@ def evil(folder):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -114,6 +114,7 @@ READ = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", REFUSED)
 def test_what_is_refused_has_the_remedy(fault, folder, run):
     content, message = REFUSED[fault]
@@ -124,6 +125,7 @@ def test_what_is_refused_has_the_remedy(fault, folder, run):
     assert re.search(message, err), err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always")  # they are printed
 @pytest.mark.parametrize("oddity", READ)
 def test_what_is_odd_is_read(oddity, folder, run):

@@ -298,6 +298,7 @@ def test_rows_over_time_are_watched(folder, run, stdin):
     assert "because of x = 30" in out
 
 
+@pytest.mark.slow
 def test_dates_and_reference_rows_with_holes_over_time(folder, run, stdin):
     """Times of rows that come one by one go on, also where they are dates."""
     rng = np.random.default_rng(4)
@@ -324,6 +325,7 @@ def test_dates_and_reference_rows_with_holes_over_time(folder, run, stdin):
         assert monitor.update({"when": when, "x": 0.0})["p_value"].notna().all() == is_judged
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_ends_it_and_keeps_the_state(watched):
     """In a process of its own, whose input stays open: rows are judged as they come."""

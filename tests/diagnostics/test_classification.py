@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 from spbn.diagnostics.classification import LEAST_PROBABILITY, Predictions, assess
 
 
+@pytest.mark.slow
 @given(st.integers(2, 4), st.integers(1, 40), st.integers(0, 1000))
 def test_measures_are_those_of_scikit_learn(classes, rows, seed):
     rng = np.random.default_rng(seed)

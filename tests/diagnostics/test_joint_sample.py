@@ -84,6 +84,7 @@ def test_samples_are_those_of_the_network():
             assert ((low <= column) & (column < high)).all()
 
 
+@pytest.mark.slow
 def test_rows_in_time_have_the_past_that_rows_have():
     every = [((a, lag), b) for a in "ab" for lag in (1, 2) for b in "ab"]
     frame = autoregression(3000, seed=4)

@@ -29,6 +29,7 @@ def slowly(network, frame, rows):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("types", ["lg", "ckde", dict(MIXED.types)])
 def test_every_row_is_scored_as_if_it_had_not_been_there(types):
     network = BayesianNetwork.fit(Structure("abcd", MIXED.arcs, types), FRAME)

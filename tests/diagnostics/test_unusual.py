@@ -157,6 +157,7 @@ def test_what_cannot_be_fitted_again_is_scored_as_it_is():
     assert not unusual_rows(network, FRAME).left_out
 
 
+@pytest.mark.slow
 def test_many_rows_are_left_out_a_tenth_at_a_time():
     frame = nonlinear_frame(1_200, 3)
     network = BayesianNetwork.fit(STRUCTURE, frame)

@@ -62,6 +62,7 @@ def test_neighbours_are_five(rng):
     np.testing.assert_allclose(found, np.sort(distance.cdist(test, train), axis=1)[:, 4])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", anomalies.METHODS)
 def test_every_method_finds_what_is_far_out(folder, method):
     measured = anomalies.run(anomalies.Cell("1_first", 0, method), folder)
@@ -118,6 +119,7 @@ def test_tables_and_ranks(tmp_path):
     assert (tmp_path / "anomalies-ranks.svg").exists()
 
 
+@pytest.mark.slow
 def test_the_command_takes_tables_of_adbench(folder, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     empty = tmp_path / "empty"

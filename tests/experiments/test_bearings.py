@@ -37,12 +37,14 @@ def networks(run_to_failure, segmentation):
     return bearings.train([run_to_failure], segmentation)
 
 
+@pytest.mark.slow
 def test_conditions_are_in_the_order_of_amplitudes(run_to_failure, segmentation):
     found = segmentation.conditions(run_to_failure)
     expected = np.repeat([0, 1, 2], [300, 150, 100])
     assert np.mean(found == expected) > 0.97
 
 
+@pytest.mark.slow
 def test_the_seed_does_not_decide(run_to_failure, segmentation):
     other = bearings.segment(run_to_failure, seed=1)
     assert np.mean(other.conditions(run_to_failure) == segmentation.conditions(run_to_failure)) > 0.99
@@ -73,6 +75,7 @@ def test_a_structure_comes_back_from_the_results():
     assert [n for n in nodes if changed.type(n) == "ckde"] == ["W", "BSF_2"]
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_paper_s_bearings_are_divided_as_in_the_paper(shared):
     data = shared / "paper-data"

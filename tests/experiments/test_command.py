@@ -32,6 +32,7 @@ def test_unknown_experiments_are_refused(tmp_path, capsys):
     assert "synthetic" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_quick_run_leaves_results_and_tables(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr("experiments.__main__.RESULTS", tmp_path)

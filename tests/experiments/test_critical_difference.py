@@ -30,6 +30,7 @@ def test_a_bar_within_another_is_left_out():
     assert alike(ranks, adjusted) == [("a", "b", "c"), ("b", "c", "d"), ("c", "d", "e")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithms", [2, 5, 12])
 def test_labels_do_not_overlap(algorithms):
     names = [f"SPBN-CKDE, PC-RCoT, patience {k}" for k in range(algorithms)]

@@ -20,6 +20,7 @@ def test_tables(shared, name, shape, discrete):
     assert not frame.isna().any().any()
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_cells_cover_everything_once(shared):
     cells = hybrid.cells(shared / "hybrid-data", quick=False)

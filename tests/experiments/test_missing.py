@@ -19,6 +19,7 @@ def test_crps_of_draws_is_that_of_the_distribution():
     assert crps(np.array([[3.0]]), np.array([1.0]))[0] == 2.0
 
 
+@pytest.mark.slow
 def test_rows_without_holes_stay_as_they_are():
     import pandas as pd
 

@@ -87,6 +87,7 @@ def test_a_line_that_was_cut_off_is_run_again(toy, tmp_path, left):
     assert len(pd.read_csv(results).drop_duplicates(["name", "number"])) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_cell_that_fails_is_told_and_left_out(toy, tmp_path, jobs, capsys):
     results = tmp_path / "results.csv"
@@ -99,6 +100,7 @@ def test_a_cell_that_fails_is_told_and_left_out(toy, tmp_path, jobs, capsys):
     assert len(pd.read_csv(results)) == 8
 
 
+@pytest.mark.slow
 def test_workers_have_one_thread_each_and_keep_batches_together(toy, tmp_path):
     results = tmp_path / "results.csv"
     before = dict(os.environ)
@@ -110,6 +112,7 @@ def test_workers_have_one_thread_each_and_keep_batches_together(toy, tmp_path):
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "jobs"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
 def test_a_run_that_is_stopped_goes_on(toy, tmp_path, how, jobs):
     results = tmp_path / "results.csv"

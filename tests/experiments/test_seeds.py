@@ -16,6 +16,7 @@ def test_a_fold_has_its_range_over_seeds():
     assert row[["seed 0", "lowest", "median", "highest"]].tolist() == [2.0, 1.0, 2.0, 3.0]
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_seed_reaches_the_search(shared):
     found = {

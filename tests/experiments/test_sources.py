@@ -60,6 +60,7 @@ def test_columns_of_uci_tables(shared, name, shape, dropped):
     assert np.linalg.matrix_rank(frame) == frame.shape[1]
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_true_gaussian_networks_score_as_published(shared):
     pytest.importorskip("pgmpy")

@@ -80,6 +80,7 @@ def pvalues_of_all_pairs(draw):
     return {pair: k / 1_000 for pair, k in zip(draw(st.permutations(pairs)), grid, strict=True)}
 
 
+@pytest.mark.slow
 @given(pvalues_of_all_pairs(), st.sampled_from([0.01, 0.0503, 0.1001, 0.3007]))
 def test_rejects_what_the_definition_rejects(pvalues, alpha):
     # Retained is what is in a possible truth that shows no p-value small enough for its size.

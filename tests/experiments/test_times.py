@@ -82,6 +82,7 @@ def test_best_time_repeats_what_is_short():
     assert seconds < 1.0
 
 
+@pytest.mark.slow
 def test_render_writes_a_figure_and_tables(tmp_path):
     done = [
         (library, variables, rows, name, "measured", 1e-6 * rows * variables * (1 + 9 * (library == THEIRS)))

@@ -68,6 +68,7 @@ def test_reachability_and_orders_agree_with_networkx(graph):
     assert all(order.index(a) < order.index(b) for a, b in arcs)
 
 
+@pytest.mark.slow
 @given(arcs_of_dag())
 def test_which_arcs_may_be_added_and_reversed(graph):
     nodes, arcs = graph
@@ -81,6 +82,7 @@ def test_which_arcs_may_be_added_and_reversed(graph):
             assert reversible[i, j] == ((a, b) in arcs and is_acyclic(nodes, turned))
 
 
+@pytest.mark.slow
 @given(arcs_of_dag(min_nodes=2), st.data())
 def test_d_separation_agrees_with_networkx(graph, data):
     nodes, arcs = graph

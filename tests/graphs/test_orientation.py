@@ -67,6 +67,7 @@ def pdags(draw, max_nodes=5):
     return directed, undirected
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(arcs_of_dag(max_nodes=5))
 def test_cpdag_holds_the_arcs_that_the_whole_class_shares(graph):
@@ -77,6 +78,7 @@ def test_cpdag_holds_the_arcs_that_the_whole_class_shares(graph):
     assert (undirected == ((matrix | matrix.T) & ~(directed | directed.T))).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(arcs_of_dag(min_nodes=3, max_nodes=5), st.data())
 def test_meek_finds_all_that_follows_from_further_arcs(graph, data):
@@ -108,6 +110,7 @@ def test_rule_1_leaves_ambiguous_triples():
     assert undirected[1, 2]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(pdags())
 def test_meek_closes_no_cycle(pdag):
@@ -121,6 +124,7 @@ def test_meek_closes_no_cycle(pdag):
         assert ((found | found.T | left) == joined).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(pdags())
 def test_extension_is_consistent_or_warns(pdag):
@@ -138,6 +142,7 @@ def test_extension_is_consistent_or_warns(pdag):
         assert (directed <= dag).all()  # without a cycle, no arc has to be turned
 
 
+@pytest.mark.slow
 @given(arcs_of_dag(max_nodes=15))
 def test_extension_of_a_cpdag_is_a_member_of_the_class(graph):
     whole = DAG(*graph).to_cpdag()
@@ -153,6 +158,7 @@ def test_warning_counts_what_had_to_give():
         PDAG("abcd", edges=[("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]).to_dag()
 
 
+@pytest.mark.slow
 @given(arcs_of_dag(max_nodes=7))
 def test_reaches_is_reachability(graph):
     dag = DAG(*graph)
@@ -161,6 +167,7 @@ def test_reaches_is_reachability(graph):
             assert reaches(dag.matrix, i, j) == (dag.nodes[j] in dag.descendants(a))
 
 
+@pytest.mark.slow
 @given(arcs_of_dag(max_nodes=6))
 def test_unshielded_triples(graph):
     matrix = DAG(*graph).matrix

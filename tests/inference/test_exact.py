@@ -45,6 +45,7 @@ def test_gaussian_networks_are_conditioned_exactly(name):
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 6))
 def test_random_gaussian_networks(seed, size):

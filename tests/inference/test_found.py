@@ -20,6 +20,7 @@ def test_few_draws_that_were_asked_for_are_no_reason_to_warn(kind):
         assert network.query({"x": 0.5}, n=20).effective_size == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ckde", "blend"])
 @pytest.mark.parametrize("interval", [(None, 0.3), (0.3, None)])
 def test_an_open_interval_of_a_kernel_node_with_parents(kind, interval):
@@ -131,6 +132,7 @@ def test_numbers_that_are_levels_are_imputed_as_numbers(kind):
     assert pd.api.types.is_numeric_dtype(filled["k"])
 
 
+@pytest.mark.slow
 def test_evidence_that_cannot_be_reached_is_given_up_early(monkeypatch):
     """All steps were taken, which took minutes, to say the same in the end."""
     rng = np.random.default_rng(0)
@@ -155,6 +157,7 @@ def test_a_question_needs_a_draw():
         network.query({"x": 0.1}, n=0)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_ask_if_everything_is_known():
     network = spbn.BayesianNetwork.fit(spbn.Structure("xy", [("x", "y")]), ROWS)
     posterior = network.query({"x": 0.5, "y": 0.1})

@@ -111,6 +111,7 @@ def test_predictions_of_gaussian_networks_are_conditional_means():
             assert value == pytest.approx(conditioned(network, row.to_dict())[1][0], abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lg", "ckde"])
 @pytest.mark.parametrize("statistic", ["mean", "median", "mode"])
 def test_predictions_are_what_questions_row_by_row_say(kind, statistic):
@@ -195,6 +196,7 @@ def test_fresh_draws_find_what_a_child_nearly_determines(types):
     assert np.quantile(np.abs(moved.column("x") - x), 0.9) < 0.02
 
 
+@pytest.mark.slow
 def test_learning_from_holes_is_better_than_dropping_rows():
     frame, test = synthetic(300, seed=3), synthetic(300, seed=4)
     holes = with_holes(frame, 0.3, seed=5)

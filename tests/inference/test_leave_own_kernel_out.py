@@ -12,6 +12,7 @@ from spbn.nodes.base import agreeing
 from spbn.tables.reader import as_table
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10_000), d=st.integers(1, 3))
 def test_points_that_agree_with_a_row_are_those_that_a_loop_finds(seed, d):

@@ -38,6 +38,7 @@ def test_only_the_sum_of_both_terms_counts_at_the_end(network):
     assert not np.allclose(weight[5:], rest[5:])
 
 
+@pytest.mark.slow
 def test_particles_are_moved_until_they_are_worth_enough(network):
     """However many copies the last step made of one, an answer is worth half of the draws."""
     posterior = network.query({"b": (-0.1, 0.1), "c": (1.5, None)}, n=1000, method="smc")

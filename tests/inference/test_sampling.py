@@ -101,6 +101,7 @@ def test_intervals_of_normal_variables():
     assert posterior.log_evidence == pytest.approx(np.log(bottom.sf(0.0)), abs=4 * error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "names"),
     [(semiparametric, "ABCDE"), (blended, "ABCDE"), (lambda: mixed("ckde"), None)],
@@ -159,6 +160,7 @@ def test_interventions_are_queries_of_the_cut_network(paper):
     assert done.log_evidence == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_margins_change_the_units_and_nothing_else():
     network = blended()
     evidence = {"D": 12.0}
@@ -239,6 +241,7 @@ def test_evidence_that_is_hard_to_reach_warns(paper):
     assert any("independent draws" in str(warning.message) for warning in caught)
 
 
+@pytest.mark.slow
 def test_values_far_outside_the_data_warn(paper):
     with pytest.warns(
         UserWarning, match=r"the value of 'E' is far outside what the network was learned from"

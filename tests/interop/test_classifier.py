@@ -20,6 +20,7 @@ from spbn.sklearn.class_densities import FEWEST_ROWS, Calibration
 QUICK = {"model": "gbn", "margins": "none"}
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         SPBNClassifier(model="gbn"),
@@ -101,6 +102,7 @@ def test_complete_gaussian_networks_come_close_to_qda():
     np.testing.assert_allclose(model.predict_proba(frame), peer.predict_proba(frame), atol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["multinet", "augmented"])
 @pytest.mark.parametrize("calibrate", [True, False])
 def test_probabilities(structure, calibrate):
@@ -116,6 +118,7 @@ def test_probabilities(structure, calibrate):
         assert (model.temperature_, model.doubt_) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_every_class_has_the_network_of_its_rows():
     frame, labels, _ = two_classes(200)
     model = SPBNClassifier(max_parents=1, patience=1, seed=4).fit(frame, np.where(labels, "yes", "no"))
@@ -143,6 +146,7 @@ def test_augmented_networks_have_the_class_as_a_parent_of_everything():
     np.testing.assert_allclose(own, network.logpdf(with_class))
 
 
+@pytest.mark.slow
 def test_priors_are_smoothed_frequencies():
     frame, labels, _ = two_classes(90)
     for smoothing in (1.0, 8.0):
@@ -152,6 +156,7 @@ def test_priors_are_smoothed_frequencies():
             np.testing.assert_allclose(model.priors_, (counts + smoothing / 2) / (90 + smoothing))
 
 
+@pytest.mark.slow
 def test_the_true_odds_have_temperature_one_and_no_doubt():
     _, labels, joint = two_classes(30_000)
     log_priors = np.tile(np.log([[0.7], [0.3]]), len(labels))
@@ -162,6 +167,7 @@ def test_the_true_odds_have_temperature_one_and_no_doubt():
     assert tripled.temperature == pytest.approx(3.0 * found.temperature, rel=0.01)
 
 
+@pytest.mark.slow
 def test_doubt_is_the_share_of_rows_whose_classes_are_drawn_at_random():
     _, labels, joint = two_classes(30_000)
     rng = np.random.default_rng(1)
@@ -187,6 +193,7 @@ def test_odds_beyond_all_measure_are_no_trouble():
     assert np.isfinite(found).all()
 
 
+@pytest.mark.slow
 def test_calibration_uses_rows_that_were_left_out_and_helps():
     """Copied columns count evidence twice: the temperature sees that."""
     rng = np.random.default_rng(0)
@@ -209,6 +216,7 @@ def test_a_single_class_is_certain():
     assert model.explain(frame)["runner_up"].unique().tolist() == ["only"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gbn", "spbn", "blend"])
 @pytest.mark.parametrize("structure", ["multinet", "augmented"])
 def test_small_classes_and_constant_columns(model, structure):
@@ -267,6 +275,7 @@ def test_explanations_add_up_to_the_log_odds():
     np.testing.assert_allclose(found[["(prior)", *frame.columns]].sum(axis=1), odds)
 
 
+@pytest.mark.slow
 def test_same_seed_same_result_and_clone():
     frame, labels, _ = two_classes(120)
     model = SPBNClassifier(patience=0, max_parents=1)
@@ -276,6 +285,7 @@ def test_same_seed_same_result_and_clone():
     assert not np.allclose(first, other.predict_proba(frame), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_text_columns_in_cross_validation_and_other_frames():
     polars = pytest.importorskip("polars")
     frame, classes = mixed_rows()
@@ -296,6 +306,7 @@ def test_numbers_that_stand_for_categories():
     assert discrete.score(frame, labels) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -369,6 +380,7 @@ def test_the_engine_and_smoothing_reach_learn():
     assert (settings["engine"], settings["smoothing"]) == ("exact", 3.0)
 
 
+@pytest.mark.slow
 def test_it_is_better_than_chance_out_of_the_box():
     features, classes = load_iris(return_X_y=True, as_frame=True)
     train, test = np.arange(0, 150, 2), np.arange(1, 150, 2)
@@ -376,6 +388,7 @@ def test_it_is_better_than_chance_out_of_the_box():
     assert log_loss(classes.iloc[test], model.predict_proba(features.iloc[test])) < 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["multinet", "augmented"])
 def test_a_copy_of_a_feature_is_no_further_evidence(structure):
     frame, labels, _ = two_classes(100)
@@ -416,6 +429,7 @@ def test_the_runner_up_is_the_next_best_even_if_both_are_all_but_impossible():
     np.testing.assert_allclose(explained["(prior)"] + explained["x"], ordered[:, -1] - ordered[:, -2])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("structure", ["multinet", "augmented"])
 def test_a_class_of_one_row_without_smoothing(structure):
@@ -440,6 +454,7 @@ def test_a_row_that_is_impossible_in_every_class_has_the_probabilities_of_the_cl
     np.testing.assert_allclose(model.predict_proba(row), [[0.75, 0.25]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["multinet", "augmented"])
 @pytest.mark.parametrize("margins", ["none", "yeo-johnson"])
 def test_a_feature_that_differs_in_a_single_row(structure, margins):

@@ -103,6 +103,7 @@ def test_agrees_with_the_definition(rng, d, always_tabled):
     assert (np.abs(found - truth) <= TOLERANCE * np.maximum(1.0, np.abs(truth))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_many_queries_at_once(rng, d, always_tabled):
     """They are sorted, and read from tables in another way than a few."""
@@ -215,6 +216,7 @@ def test_outposts_are_rounded_and_do_not_tell_which_came_first(rng, tabled, monk
         assert distances.max() <= 0.5001 * 2.0**power
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_neither_boxes_nor_centres_are_rows(rng, d, always_tabled):
     """The median of an odd number of values is one of them, and so is the end of a column."""
@@ -227,6 +229,7 @@ def test_neither_boxes_nor_centres_are_rows(rng, d, always_tabled):
     np.testing.assert_array_equal(ends, np.round(4.0 * ends) / 4.0)
 
 
+@pytest.mark.slow
 def test_a_box_ends_where_sums_are_small(rng):
     """Rows that lie alone are outposts, and the table does not reach as far as they do."""
     points = rng.normal(size=(2, 40_000))
@@ -329,6 +332,7 @@ def test_large_tables_keep_few_rows(rng, d, rows):
     assert (np.abs(found - truth) <= TOLERANCE * np.maximum(1.0, np.abs(truth))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_rows_that_are_not_outposts_do_not_matter_on_the_outskirts(rng, d):
     points = prepared(curve(rng, d, 3000)).coordinates
@@ -361,6 +365,7 @@ def test_a_wider_tolerance_makes_smaller_tables(rng):
     assert sizes[0] > sizes[-1]
 
 
+@pytest.mark.slow
 def test_few_rows_that_are_all_outposts_need_no_table(rng):
     made = compact_kernels(prepared(rng.normal(size=(3, 200))), TOLERANCE)
     assert made.joint is None

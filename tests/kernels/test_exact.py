@@ -57,6 +57,7 @@ def test_agrees_with_the_definition(d, train, queries, seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", range(1, 9))
 def test_five_thousand_rows(rng, d):
     bandwidth = spread(rng, d) * 0.2

@@ -45,6 +45,7 @@ VALUES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_settings_survive_as_plain_data(options):
     settings = LearnSettings(**options)
@@ -58,6 +59,7 @@ def test_settings_survive_as_plain_data(options):
         )
 
 
+@pytest.mark.slow
 @given(VALUES, VALUES)
 def test_what_is_replaced_and_what_is_not(options, changes):
     settings = LearnSettings(**options)
@@ -246,6 +248,7 @@ def one_line_more(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_an_argument_is_one_line_in_python(one_line_more):
     found = json.loads(one_line_more(IN_PYTHON))
     assert found["default"] == 3
@@ -255,6 +258,7 @@ def test_an_argument_is_one_line_in_python(one_line_more):
     assert found["elsewhere"] == [5] * 2
 
 
+@pytest.mark.slow
 def test_an_argument_is_one_line_on_the_command_line(one_line_more, tmp_path):
     DATA.to_csv(tmp_path / "data.csv", index=False)
     shown = one_line_more(ON_THE_COMMAND_LINE, "learn", "--help")

@@ -37,6 +37,7 @@ def test_bets_are_fair_and_those_of_a_normal_distribution():
         np.testing.assert_allclose(paid[10:-10], alternative.pdf(middle) / stats.norm.pdf(middle), rtol=2e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [uniform, misfit])
 @pytest.mark.parametrize("reference", [20, 1000])
 def test_false_alarms_are_at_most_as_frequent_as_stated(reference, draw):

@@ -59,6 +59,7 @@ def test_the_training_rows_are_recognised(rows, dynamic):
     assert trained.reference.means.sum() < untrained.reference.means.sum() - 1e-4
 
 
+@pytest.mark.slow
 def test_training_rows_with_holes_are_recognised(rows):
     """Rows that look back on a hole were left out of the fit, and are left out of the reference too."""
     holes = rows.copy()
@@ -91,6 +92,7 @@ def test_one_by_one_together_and_resumed(rows, dynamic, tmp_path):
     pd.testing.assert_frame_equal(pd.concat([before, after]), pd.DataFrame(together), check_index_type=False)
 
 
+@pytest.mark.slow
 def test_series_and_gaps_are_kept_apart():
     rng = np.random.default_rng(4)
     train = pd.concat(

@@ -63,6 +63,7 @@ def narrow():
     return spbn.BayesianNetwork.fit(spbn.Structure("ABCDE", arcs, "ckde"), rows), rows
 
 
+@pytest.mark.slow
 def test_the_alarm_rate_is_the_stated_one(lines):
     """50,000 rows, compared with 50,000: both have a binomial error."""
     rng = np.random.default_rng(1)
@@ -78,6 +79,7 @@ def test_the_alarm_rate_is_the_stated_one(lines):
     assert monitor.drift_alarms == 0
 
 
+@pytest.mark.slow
 def test_training_rows_are_left_out_of_the_fit(narrow):
     """Kernels sit on the training rows: scored as they are, these look likely and new rows unusual."""
     network, rows = narrow
@@ -105,6 +107,7 @@ def test_other_rows_are_scored_as_they_are(curves):
     assert share == pytest.approx((1 + 1_001) / 2_001, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mechanism", "sensor"])
 def test_a_shift_of_one_deviation_in_one_of_ten_is_found_and_blamed(lines, kind):
     rng = np.random.default_rng(2)
@@ -159,6 +162,7 @@ def test_blame_finds_the_variable_that_explains_most(lines):
     assert found["blame"].iloc[:2].tolist() == ["x2", ""]
 
 
+@pytest.mark.slow
 def test_a_row_has_the_same_verdict_in_every_table(curves):
     """One by one or together, as dict, array or frame, beside whichever other rows."""
     network, rows = curves
@@ -220,6 +224,7 @@ def test_every_kind_of_network_can_be_watched(kind, margins):
     assert monitor.update({"a": 1.0, "b": 1.0, "c": 40.0})["blame"].tolist() == ["c"]
 
 
+@pytest.mark.slow
 def test_mixed_tables_can_be_watched():
     rows, new = mixed_frame(600, seed=1), mixed_frame(800, seed=2)
     network = spbn.BayesianNetwork.fit(STRUCTURE, rows)
@@ -238,6 +243,7 @@ def test_mixed_tables_can_be_watched():
         monitor.update(row | {"town": "purple"})
 
 
+@pytest.mark.slow
 def test_rows_with_holes_are_compared_with_rows_that_have_the_same(lines):
     rng = np.random.default_rng(7)
     monitor = Monitor(lines, chain(rng, 1_000), alarm=0.01)
@@ -262,6 +268,7 @@ def test_rows_with_holes_are_compared_with_rows_that_have_the_same(lines):
     assert monitor.explain(dict.fromkeys(NODES)) == ()
 
 
+@pytest.mark.slow
 def test_holes_among_kernels_give_the_same_every_time():
     rows = spbn.datasets.synthetic(120, seed=0)  # few, because rows to compare with are simulated
     network = spbn.BayesianNetwork.fit(spbn.datasets.synthetic_structure(), rows)
@@ -305,6 +312,7 @@ def test_arguments_are_checked(curves, change, message):
         Monitor(*curves, **change)
 
 
+@pytest.mark.slow
 def test_bad_rows_are_refused_and_leave_no_trace(curves):
     network, rows = curves
     monitor, other = Monitor(network, rows), Monitor(network, rows)
@@ -352,6 +360,7 @@ def test_too_few_reference_rows_for_an_alarm_are_mentioned(curves):
         Monitor(spbn.learn(coins), coins)
 
 
+@pytest.mark.slow
 def test_the_seed_decides_ties_alone(curves):
     network, rows = curves
     new = spbn.datasets.synthetic(30, seed=15)

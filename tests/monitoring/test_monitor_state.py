@@ -29,6 +29,7 @@ def saved(network, rows, tmp_path):
     return tmp_path / "state.json"
 
 
+@pytest.mark.slow
 def test_it_goes_on_as_if_nothing_had_happened(network, rows, tmp_path):
     new = spbn.datasets.synthetic(120, seed=2)
     new.loc[60:, "D"] += 1.0
@@ -90,6 +91,7 @@ def test_damaged_files_are_refused(saved, network, change, message):
         Monitor.load(saved, network)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [

@@ -51,6 +51,7 @@ def test_quantiles_are_p_values_backwards():
     np.testing.assert_allclose(tail.p_values(tail.quantiles(p_values)), p_values, rtol=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alarm", "deviations"), [(0.01, 3.0), (0.001, 3.5)])
 def test_the_alarm_rate_is_the_stated_one_over_many_references(alarm, deviations):
     """50,000 rows, in 50 lots with 1,000 reference rows each."""
@@ -71,6 +72,7 @@ def test_the_alarm_rate_of_one_large_reference():
         assert abs(alarms - expected) < 3.0 * np.sqrt(2.0 * expected)
 
 
+@pytest.mark.slow
 def test_parameters_are_not_taken_for_known():
     """A tail of few rows raises no more alarms than stated: a plug-in estimate would."""
     rng = np.random.default_rng(5)

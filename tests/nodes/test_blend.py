@@ -33,6 +33,7 @@ def test_weights_and_score_agree_with_em_fold_by_fold(parents, rows, seed):
     np.testing.assert_allclose(score.rows(family), expected, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parents", [[], ["b"], ["b", "c"], ["d", "b", "c"]])
 def test_the_fit_has_components_of_all_rows_and_weights_by_cross_validation(parents):
     cpd = Blend.fit(HEAVY, "a", parents)
@@ -43,6 +44,7 @@ def test_the_fit_has_components_of_all_rows_and_weights_by_cross_validation(pare
     np.testing.assert_allclose(cpd.logpdf(HEAVY), mixed, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parents", [(), ("b",), ("b", "c")])
 def test_validation_rows_use_the_weights_of_the_training_rows(parents):
     train, test = HEAVY.iloc[:100], HEAVY.iloc[100:]
@@ -58,6 +60,7 @@ def test_validation_rows_use_the_weights_of_the_training_rows(parents):
     assert alone.local("a", parents, "blend") == pytest.approx(expected.sum(), rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(parents=st.integers(0, 3), rows=st.integers(40, 120), seed=st.integers(0, 99))
 def test_the_score_is_not_below_that_of_the_best_component(parents, rows, seed):
@@ -86,6 +89,7 @@ def test_integrates_to_one_and_cdf_is_that_integral(parents, seed, row):
     np.testing.assert_allclose(cpd.cdf(at), below, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parents", [[], ["b"], ["b", "c"]])
 def test_samples_follow_the_density(parents):
     cpd = Blend.fit(HEAVY, "a", parents)

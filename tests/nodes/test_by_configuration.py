@@ -75,6 +75,7 @@ def test_agrees_with_pybnesian(shared, name, path):
         np.testing.assert_allclose(fitted[:3], entry["first_three_rows"], rtol=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 999),
@@ -97,6 +98,7 @@ def test_the_score_is_a_fit_for_every_configuration_and_fold(
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 999), rare=st.integers(0, 4), parents=some_parents, levels=some_levels,
@@ -115,6 +117,7 @@ def test_held_out_rows_and_fitted_networks(seed, rare, parents, levels, node_typ
     np.testing.assert_allclose(network.node_logpdf("a", test), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 999), parents=some_parents, levels=some_levels)
 def test_leaving_a_row_out(seed, parents, levels):
@@ -135,6 +138,7 @@ def populous(seed, rows=120):
     return frame
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 999), parents=some_parents)
 def test_a_blend_has_weights_of_its_own_in_every_configuration(seed, parents):
@@ -154,6 +158,7 @@ def test_a_blend_has_weights_of_its_own_in_every_configuration(seed, parents):
     assert score.local("a", ["v", *parents], "blend") == pytest.approx(expected.sum(), rel=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 999), parents=some_parents)
 def test_a_bandwidth_is_chosen_in_every_configuration(seed, parents):
@@ -176,6 +181,7 @@ def test_a_bandwidth_is_chosen_in_every_configuration(seed, parents):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 999),
@@ -202,6 +208,7 @@ def test_starving_a_configuration_wins_nothing(seed, rare, parents, levels, node
     np.testing.assert_allclose(rows[starved], without[starved], rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node_type", TYPES)
 def test_a_level_that_occurs_once_stops_nothing(node_type, tmp_path):
     frame = mixed_frame(80, 3, rare=1)
@@ -235,6 +242,7 @@ def test_integrates_to_one_over_levels_and_values(node_type):
     assert total == pytest.approx(1.0, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node_type", TYPES)
 def test_cdf_is_the_integral_of_each_configuration(node_type):
     frame = mixed_frame(60, 1, rare=1)

@@ -86,6 +86,7 @@ def test_repr_and_equality():
     assert CKDE.fit(frame, "b", ["a"]) != CKDE.fit(frame, "a", ["b"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parents", [[], ["a"], ["a", "b"]])
 @pytest.mark.parametrize("asked", [1, 7, 300])
 def test_density_and_distribution_function_together(parents, asked):

@@ -19,6 +19,7 @@ from strategies import mixed_frame
 LEVELS = {"u": 3, "v": 2, "w": 4}
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 999),
@@ -43,6 +44,7 @@ def test_the_score_counts_fold_by_fold(seed, rows, folds, smoothing, parents):
     assert (smoothing == 0) or np.isfinite(expected).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
 @pytest.mark.parametrize("parents", [[], ["v"], ["w", "v"]])
 def test_the_fit_counts_and_sums_to_one(parents, smoothing):

@@ -42,6 +42,7 @@ def asked(frame, families):
 ROWS = st.sets(st.integers(0, 29), min_size=1).map(sorted)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     rows=ROWS,

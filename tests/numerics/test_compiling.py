@@ -63,6 +63,7 @@ def test_functions_compiled_for_their_address_are_told_of_unless_they_are_on_dis
     np.testing.assert_array_equal(numbers, [2.0, 3.0, 4.0])
 
 
+@pytest.mark.slow
 def test_each_kernel_is_compiled_once_and_only_in_the_dimensions_asked_for(tmp_path):
     """Whatever the memory order of the arrays, and whether they can be written to."""
     code = """

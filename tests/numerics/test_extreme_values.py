@@ -54,6 +54,7 @@ def test_scores_with_parents_in_units_at_the_other_end(scales):
         assert found == pytest.approx(expected - len(FRAME) * np.log(scales[1]), rel=1e-9)
 
 
+@pytest.mark.slow
 @scaled_by
 @every_family
 @pytest.mark.parametrize("cpd", [spbn.nodes.CKDE, spbn.nodes.LinearGaussian])
@@ -180,6 +181,7 @@ def reference(frame, labels, node, parents, node_type):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node_type", ["lg", "ckde"])
 @pytest.mark.parametrize("where", ["a", "b"])
 @pytest.mark.parametrize(("node", "parents"), [("a", ()), ("b", ("a",))])

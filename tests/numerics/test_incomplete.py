@@ -20,6 +20,7 @@ def test_without_holes_it_is_the_moments():
     np.testing.assert_allclose(found.covariance, np.cov(columns, bias=True), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_likelihood_of_what_is_there_has_its_maximum_there(monkeypatch):
     monkeypatch.setattr(gaussian, "SETTLED", 1e-12)
     monkeypatch.setattr(gaussian, "ADDED_ROWS", 0.0)

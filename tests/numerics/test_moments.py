@@ -23,6 +23,7 @@ def exact_scatter(columns):
     )
 
 
+@pytest.mark.slow
 @given(
     rows=st.integers(2, 30),
     variables=st.integers(1, 4),

@@ -317,6 +317,7 @@ def test_required_and_forbidden():
     assert ("d", "a") in pc(chain, required_arcs=[("d", "a")]).pdag.arcs
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(arcs_of_dag(3, 7), st.data())
 def test_knowledge_that_is_true_keeps_the_true_graph_possible(graph, data):
@@ -399,6 +400,7 @@ def test_nothing_is_printed_unless_asked_for(capfd):
     assert "PC: " in err
 
 
+@pytest.mark.slow
 @given(arcs_of_dag(2, 7), st.data())
 def test_conditions_are_all_sets_once(graph, data):
     matrix = DAG(*graph).matrix

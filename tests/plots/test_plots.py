@@ -37,6 +37,7 @@ def test_without_a_package_the_message_says_what_to_install(package, monkeypatch
         plot_structure(Structure(["a", "b"], [("a", "b")]))
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(arcs_of_dag(max_nodes=15))
 def test_layouts_point_downwards_and_nothing_overlaps(graph):
@@ -118,6 +119,7 @@ def long_search(count):
     return SearchResult(trail.after(best), float(best), float(best), tuple(steps), "patience", best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [24, 25, 66, 279])
 def test_a_long_search_fits_a_screen(count):
     search = long_search(count)
@@ -132,6 +134,7 @@ def test_a_long_search_fits_a_screen(count):
     assert all("." not in label for label in labels) or count <= 24
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arcs", [[], [("a", "c")], [("a", "c"), ("b", "c")]])
 @pytest.mark.parametrize("node_type", ["lg", "ckde"])
 @pytest.mark.parametrize("data", [None, FRAME])
@@ -218,6 +221,7 @@ def shown_texts(ax):
     return [text for text in figure.findobj(mpl.text.Text) if text.get_text()]
 
 
+@pytest.mark.slow
 def test_names_are_shown_as_they_are_and_not_as_mathematics():
     frame = FRAME.set_axis(STRANGE, axis=1)
     network = spbn.learn(frame, required_arcs=[(STRANGE[0], STRANGE[1])])
@@ -279,6 +283,7 @@ def tree(count):
     return Structure(nodes, [(nodes[(i - 1) // 3], nodes[i]) for i in range(1, count)], "ckde")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 40])
 def test_small_graphs_have_all_their_resolution(count, tmp_path):
     ax = plot_structure(tree(count))

@@ -25,6 +25,7 @@ def bars(ax, colour):
     return {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["Leith", ["Leith"], {"Leith"}])
 def test_levels_before_and_after(given):
     posterior = mixed_network("lg").query({"town": given, "x": (0, None)}, do={"z": 1.0})
@@ -48,6 +49,7 @@ def test_only_some_of_many_levels_are_drawn():
     assert bars(drawn["many"], KNOWN) == {}
 
 
+@pytest.mark.slow
 def test_chosen_variables_only():
     posterior = mixed_network("lg").query({"x": 1.0}, n=50)
     assert list(panels(posterior.plot(["y", "x"]))) == ["y", "x"]

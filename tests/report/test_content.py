@@ -87,6 +87,7 @@ def test_fit_checks_agree_with_scipy(content, plain_network, plain_frame):
         assert sum(check.counts) == len(plain_frame)
 
 
+@pytest.mark.slow
 def test_chance_and_band_hold_what_they_say():
     rng = np.random.default_rng(0)
     within = exceeded = 0

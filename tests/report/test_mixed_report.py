@@ -26,10 +26,12 @@ def test_every_kind_of_mixed_network_has_a_report(kind, margins):
     assert page == render(mixed_network(kind, margins), data=FRAME)
 
 
+@pytest.mark.slow
 def test_a_report_without_rows():
     assert render(mixed_network("ckde")).count('class="figure"') == 5
 
 
+@pytest.mark.slow
 def test_probabilities_have_bars_and_configurations_their_densities():
     network = mixed_network()
     page = render(network, data=FRAME)
@@ -40,6 +42,7 @@ def test_probabilities_have_bars_and_configurations_their_densities():
     assert "cross-validated log-probability" in page
 
 
+@pytest.mark.slow
 def test_levels_are_escaped_and_named_as_reasons():
     frame = FRAME.assign(town=FRAME["town"].where(FRAME.index > 2, "<b>Cramond</b>"))
     page = render(spbn.BayesianNetwork.fit(mixed_network().structure, frame), data=frame)

@@ -108,6 +108,7 @@ def test_a_report_speaks_of_it_in_its_own_words(network, frame):
     assert "linear Gaussian nodes" not in page
 
 
+@pytest.mark.slow
 def test_it_has_its_colours(network, frame):
     page = render(network, data=frame)
     assert ".type-toy_laplace { --type: #ffeecc; }" in page
@@ -129,6 +130,7 @@ def test_its_density_is_drawn_and_its_rows_are_explained(network, frame):
     assert leave_one_out(network, frame, [3])[0, 1] == pytest.approx(refitted.logpdf(frame.loc[[3]])[0])
 
 
+@pytest.mark.slow
 def test_what_a_network_is_called(network, frame):
     assert model_name(network) == "Semiparametric Bayesian network"
     alone = spbn.BayesianNetwork.fit(spbn.Structure("ab", types="toy_laplace"), frame)

@@ -46,6 +46,7 @@ def shown():
 SHOWN = ["network", "structure", "posterior", "confidence", "unusual rows", "dynamic network", "forecast"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SHOWN, "verdicts", "monitor"])
 def test_names_are_text_and_nothing_is_loaded(name):
     html = shown()[name]._repr_html_()

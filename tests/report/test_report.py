@@ -72,6 +72,7 @@ def test_every_node_is_there(page, network):
         assert clean(cpd.describe().formula) in equations
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(network, frame, rendered):
     assert render(network, data=frame, title="Report & <b>title</b>") == rendered
 
@@ -85,6 +86,7 @@ def test_figures_follow_the_theme(rendered):
         assert "xmlns" not in figure
 
 
+@pytest.mark.slow
 def test_written_files_appear_whole_or_not_at_all(network, frame, rendered, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     write_report(network, path, data=frame, title="Report & <b>title</b>")
@@ -96,6 +98,7 @@ def test_written_files_appear_whole_or_not_at_all(network, frame, rendered, tmp_
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_a_loaded_network_without_data(network, tmp_path):
     network.save(tmp_path / "model.spbn")
     text = Page(render(spbn.BayesianNetwork.load(tmp_path / "model.spbn"))).text()
@@ -103,6 +106,7 @@ def test_a_loaded_network_without_data(network, tmp_path):
     assert "no rows were given" in text
 
 
+@pytest.mark.slow
 def test_a_gaussian_network_without_data(plain_frame):
     text = Page(render(spbn.BayesianNetwork.fit(spbn.Structure("abc", [("a", "b")]), plain_frame))).text()
     assert "has no record of its search" in text
@@ -120,6 +124,7 @@ def test_one_node(plain_frame):
     assert "1 node and 0 arcs" in Page(render(network, data={"a": plain_frame["a"]})).text()
 
 
+@pytest.mark.slow
 def test_far_outliers(plain_frame):
     frame = plain_frame.copy()
     frame.loc[3, "c"] = 1e9
@@ -127,6 +132,7 @@ def test_far_outliers(plain_frame):
     assert len(render(network, data=frame)) < 1_000_000
 
 
+@pytest.mark.slow
 def test_columns_of_few_values():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": (rng.random(800) < 0.001).astype(float), "b": rng.integers(0, 2, 800)})
@@ -134,6 +140,7 @@ def test_columns_of_few_values():
     Page(render(spbn.BayesianNetwork.fit(spbn.Structure("ab", [("a", "b")]), frame), data=frame))
 
 
+@pytest.mark.slow
 def test_long_names_stay_different():
     names = [f"{'long ' * 10}{i}" for i in range(4)]
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 4)), columns=names)
@@ -151,6 +158,7 @@ class FoundByPC:
         self.pdag, self.tests_run = pdag, tests_run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tests_run", [(3, 6, 1), 10])
 def test_a_network_found_by_pc(plain_network, tests_run):
     pdag = spbn.graphs.PDAG("abc", [("a", "b")], [("b", "c")])
@@ -163,6 +171,7 @@ def test_a_network_found_by_pc(plain_network, tests_run):
     assert "b — c" in text
 
 
+@pytest.mark.slow
 def test_the_search_over_types_after_pc(plain_frame, tmp_path):
     found = spbn.learn(plain_frame, algorithm="pc", test="plc", start="ckde")
     assert found.type_search.steps
@@ -181,6 +190,7 @@ def words(text):
     return " ".join(text.split())
 
 
+@pytest.mark.slow
 def test_rows_that_stopped_the_search(plain_frame):
     frame = plain_frame.copy()
     validating = holdout_rows(120, 0.2, generator(0).spawn(2)[0])[1]
@@ -207,6 +217,7 @@ def written(text):
     return float(text.replace("−", "-").replace(",", "").replace("+", "").replace(" %", "").replace(">", ""))
 
 
+@pytest.mark.slow
 def test_losses_stand_beside_twice_their_standard_error(plain_network, plain_frame):
     """Against the definition: twice the root of n times the variance of the rows' differences."""
     text = render(plain_network, data=plain_frame)
@@ -223,6 +234,7 @@ def test_losses_stand_beside_twice_their_standard_error(plain_network, plain_fra
     assert written(density) == pytest.approx(100 * (np.exp(-difference.mean()) - 1), abs=0.6)
 
 
+@pytest.mark.slow
 def test_changes_for_the_better_have_a_plus(plain_network, plain_frame):
     """A curved relation fitted by a straight line: CKDE would do better, and density would rise."""
     structure = plain_network.structure.with_type("b", "lg")
@@ -232,6 +244,7 @@ def test_changes_for_the_better_have_a_plus(plain_network, plain_frame):
     assert row[3].startswith("+")
 
 
+@pytest.mark.slow
 def test_verdicts_and_their_legend_agree(plain_network, plain_frame):
     page = Page(render(plain_network, data=plain_frame))
     good, fair = map(
@@ -263,11 +276,13 @@ def test_the_least_likely_rows_are_listed(plain_network, plain_frame):
     assert "its median over 1,000 rows drawn from the network" in render(unrecorded, data=frame)
 
 
+@pytest.mark.slow
 def test_a_row_without_a_reason(plain_network, plain_frame):
     typical = {"a": [0.0], "b": [0.0], "c": [0.0]}
     assert "a little of everything" in render(plain_network, data=typical)
 
 
+@pytest.mark.slow
 def test_provenance(plain_frame):
     network = spbn.learn(plain_frame, folds=3, patience=2, seed=7, forbidden_arcs=[("a", "c")])
     text = words(Page(render(network, data=plain_frame)).text("dt", "dd", "code", "td"))
@@ -283,6 +298,7 @@ def test_provenance(plain_frame):
     assert "all at their defaults" in default
 
 
+@pytest.mark.slow
 def test_what_is_not_on_record_is_not_guessed(plain_network):
     network = spbn.BayesianNetwork(plain_network.structure, plain_network.cpds)
     part = render(network).split('id="provenance"')[1]
@@ -290,6 +306,7 @@ def test_what_is_not_on_record_is_not_guessed(plain_network):
     assert "All settings" not in part
 
 
+@pytest.mark.slow
 def test_why_a_search_stopped(network, frame, plain_network):
     from spbn.report.content import describe
 
@@ -330,6 +347,7 @@ def test_the_data_is_checked_first(plain_network, plain_frame):
     assert "The training rows that nodes keep" in render(plain_network)
 
 
+@pytest.mark.slow
 def test_alarm_thresholds_are_stated(plain_network, plain_frame):
     page = render(plain_network, data=plain_frame)
     left_out = np.sort(np.array(leave_one_out(plain_network, plain_frame)).sum(axis=1))
@@ -341,6 +359,7 @@ def test_alarm_thresholds_are_stated(plain_network, plain_frame):
     )
 
 
+@pytest.mark.slow
 def test_arcs_have_their_confidence_where_it_was_computed(plain_network, plain_frame):
     from spbn.learning.stability import Confidence
 

@@ -14,6 +14,7 @@ from strategies import nonlinear_frame
 FRAME = nonlinear_frame(50, 5)
 
 
+@pytest.mark.slow
 @given(parents=st.integers(0, 4), seed=st.integers(0, 99), offset=st.sampled_from([0.0, 1e8]))
 def test_bic_is_the_penalised_likelihood(parents, seed, offset):
     frame = nonlinear_frame(30, 5, seed)
@@ -36,6 +37,7 @@ def test_bic_of_nearly_collinear_columns_keeps_its_digits(rng):
         assert spbn.scores.BIC(frame).local("y", ["x"]) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_bge_of_one_variable_is_the_marginal_likelihood_of_a_normal_gamma():
     """By the predictive distribution, row by row: a product of Student t densities."""
     x = FRAME["a"].to_numpy()
@@ -53,6 +55,7 @@ def test_bge_of_one_variable_is_the_marginal_likelihood_of_a_normal_gamma():
     assert score.local("a") == pytest.approx(log_marginal, rel=1e-11)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 99))
 def test_bge_is_the_same_for_equivalent_structures(seed):
     score = spbn.scores.BGe(nonlinear_frame(40, 3, seed), iss_mu=0.7, nu=[0.1, 0.2, 0.3])

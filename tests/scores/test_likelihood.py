@@ -17,6 +17,7 @@ from strategies import nonlinear_frame
 CONTINUOUS = [node_type for node_type in NodeType if node_type.admits(Variable("x"), ())]
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     node_type=st.sampled_from(CONTINUOUS),
@@ -39,6 +40,7 @@ def test_cross_validation_agrees_with_the_definition(node_type, parents, rows, f
     assert score.local(node, rest, node_type) == pytest.approx(expected.sum(), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node_type", CONTINUOUS)
 def test_holdout_agrees_with_the_definition(node_type):
     frame = nonlinear_frame(100, 3)
@@ -113,6 +115,7 @@ def test_offsets_and_units_change_nothing_that_matters():
         assert difference == pytest.approx(-80 * np.log(1e3), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_an_outlier_in_a_fold_is_survived():
     frame = nonlinear_frame(80, 3)
     frame.loc[17, "a"] = 1e9
@@ -175,6 +178,7 @@ def test_a_bandwidth_function_that_finds_none_scores_minus_infinity():
         assert score.local("a", ["b"], "ckde") == -np.inf
 
 
+@pytest.mark.slow
 def test_leaving_one_out():
     frame = nonlinear_frame(25, 2)
     score = spbn.scores.CVLikelihood(frame, folds=25)

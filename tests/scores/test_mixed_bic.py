@@ -72,6 +72,7 @@ def local_score(make, frame, node, parents):
         return make(frame.astype(dict.fromkeys("uvw", "category"))).local_score(node, tuple(parents))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("node", "parents"), [("u", ""), ("u", "v"), ("u", "vw"), ("a", "u"), ("a", "uv")])
 def test_agrees_with_pgmpy(theirs, node, parents):
     frame = mixed_frame(400, 1)

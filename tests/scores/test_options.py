@@ -65,6 +65,7 @@ HOLDOUT = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CV)
 def test_cross_validation(name):
     options, expected = CV[name]

@@ -61,6 +61,7 @@ def test_search_takes_the_same_steps(
     assert estimated.search.stop_reason == in_full.search.stop_reason
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_most_families_are_never_computed_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     score = ValidatedLikelihood(datasets.synthetic(ROWS, seed=2))
@@ -81,6 +82,7 @@ def test_most_families_are_never_computed_in_full(monkeypatch: pytest.MonkeyPatc
     assert with_estimates < 0.7 * len(computed)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("node_type", [NodeType.CKDE, NodeType.BLEND], ids=str)

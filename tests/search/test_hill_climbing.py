@@ -92,6 +92,7 @@ SCORES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", SCORES.values(), ids=SCORES)
 @pytest.mark.parametrize("max_parents", [None, 1])
 def test_every_step_is_the_best_there_is(score, max_parents):

@@ -10,6 +10,7 @@ from naive import possible_operators
 from strategies import arcs_of_dag
 
 
+@pytest.mark.slow
 @given(arcs_of_dag(max_nodes=5), st.data())
 def test_the_inverse_takes_an_operator_back(graph, data):
     structure = Structure(*graph)

@@ -104,6 +104,7 @@ def with_likelihood_variances(network):
     return spbn.BayesianNetwork(network.structure, cpds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lags", [1, 3])
 def test_a_gaussian_network_is_the_vector_autoregression(lags):
     api = pytest.importorskip("statsmodels.tsa.api")
@@ -119,6 +120,7 @@ def test_a_gaussian_network_is_the_vector_autoregression(lags):
     assert dynamic.logpdf(frame)[lags:].sum() == pytest.approx(fitted.llf, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_files(tmp_path):
     for make, settings in CASES:
         frame = make()
@@ -194,6 +196,7 @@ def test_other_frames_and_lagged_rows():
     assert repr(dynamic) == "DynamicNetwork of 'mode' and 'x' (2 lags)"
 
 
+@pytest.mark.slow
 def test_queries_of_a_transition_network():
     """What is likely now, given the row before: exact, as the network is Gaussian."""
     frame = autoregression(300)
@@ -226,6 +229,7 @@ def test_queries_of_a_transition_network():
         transition.sample(3, given={k: [v] for k, v in known.items()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"model": "kdebn"}, {"model": "blend", "margins": "yeo-johnson"}])
 def test_a_compact_network_says_the_same_without_the_rows(settings, tmp_path):
     frame = threshold(1_000).assign(s=np.repeat(["m", "n"], 500), t=np.tile(np.arange(500) * 2.0, 2))

@@ -130,6 +130,7 @@ def true_paths(past, steps, n, rng):
     return np.stack(rows[2:], axis=2), np.stack(means, axis=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "types"),
     [

@@ -78,6 +78,7 @@ def test_the_score_is_that_of_the_blocks():
 FRAME = autoregression(90).assign(c=lambda f: np.sin(f["a"]) + 0.3 * f["b"].shift(1, fill_value=0.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "others"),
     [
@@ -98,6 +99,7 @@ def test_every_setting_reaches_both_networks(name, value, others):
         assert dynamic.transition.search.stop_reason == "max_seconds"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "others"),
     [

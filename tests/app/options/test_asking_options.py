@@ -29,6 +29,7 @@ def scored(run, *arguments):
     return [line.split() for line in out.splitlines() if re.match(r" *\d+ +-", line)]
 
 
+@pytest.mark.slow
 @option("score", "--top")
 def test_score_top(run):
     order = spbn.learn(FRAME).logpdf(NEW).argsort()
@@ -166,6 +167,7 @@ def test_query_out(run):
     assert answered(run, *arguments)["method"] == posterior.method  # what is written is said elsewhere
 
 
+@pytest.mark.slow
 @option("query", "--plot")
 def test_query_plot(run):
     assert run("query", "m.spbn", "--given", "b=0.5", "-n", 50, "--plot", "p.svg")[0] == 0

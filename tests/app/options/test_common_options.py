@@ -64,6 +64,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "name"),
     [pytest.param(c, n, id=f"{c} {n}", marks=option(c, n)) for c in READERS for n in ODD],

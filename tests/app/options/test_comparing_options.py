@@ -46,6 +46,7 @@ def comparison(data, **options):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", learning_options("compare", without=OWN))
 def test_compare_setting(name, run):
     value = CASES[name][0]
@@ -53,6 +54,7 @@ def test_compare_setting(name, run):
     require_passing(run, function, command, as_options({name: value}), {name: value})
 
 
+@pytest.mark.slow
 @option("compare", "--folds")
 def test_compare_folds(run):
     found = {folds: compared(run, "frame.csv", "--columns", "a,b", "--folds", folds) for folds in (2, 3)}
@@ -77,6 +79,7 @@ def test_compare_scheduler(run):
     assert found == comparison(FRAME[["a", "b"]], folds=2)
 
 
+@pytest.mark.slow
 @option("compare", "--seed")
 def test_compare_seed(run):
     found = compared(run, "frame.csv", "--columns", "a,b", "--folds", 2, "--seed", 4)
@@ -102,6 +105,7 @@ def test_compare_drop(run):
     assert found == comparison(FRAME[["b", "d"]], folds=2)
 
 
+@pytest.mark.slow
 @option("compare", "--discrete")
 def test_compare_discrete(run):
     halves = FRAME[["a", "b"]].round()
@@ -110,6 +114,7 @@ def test_compare_discrete(run):
     assert found == comparison(halves, folds=2, discrete=["b"]) != comparison(halves, folds=2)
 
 
+@pytest.mark.slow
 @option("compare", "--missing")
 def test_compare_missing(run):
     assert run("compare", "holes.csv", "--folds", 2)[0] == 2
@@ -135,6 +140,7 @@ def expected_classes(columns=("a", "b", "c", "few"), **options):
     return model.predict_proba(new[list(columns)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     learning_options(
@@ -150,6 +156,7 @@ def test_classify_setting(name, run):
     require_passing(run, "spbn.sklearn.estimators.SPBNClassifier", command, options, {argument: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value", "settings"),
     [
@@ -175,6 +182,7 @@ def test_classify_setting_changes_the_probabilities(name, value, settings, run):
     np.testing.assert_allclose(found, expected_classes(**settings), rtol=1e-6)
 
 
+@pytest.mark.slow
 @option("classify", "--calibrate")
 def test_classify_calibrate(run):
     found = classified(run, "--test", "new.csv", "--no-calibrate")
@@ -182,6 +190,7 @@ def test_classify_calibrate(run):
     assert not np.allclose(found, classified(run, "--test", "new.csv", "--calibrate"))
 
 
+@pytest.mark.slow
 @option("classify", "--missing")
 def test_classify_missing(run):
     holes = labelled_frame()
@@ -208,11 +217,13 @@ def test_classify_missing(run):
     np.testing.assert_allclose(pd.read_csv("p.csv")[["P(no)", "P(yes)"]], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 @option("classify", "--target", "--test", "--out")
 def test_classify_target_test_and_out(run):
     np.testing.assert_allclose(classified(run, "--test", "new.csv"), expected_classes(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @option("classify", "--folds")
 def test_classify_folds(run):
     first, second = classified(run, "--folds", "2"), classified(run, "--folds", "3")

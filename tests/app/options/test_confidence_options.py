@@ -29,6 +29,7 @@ def repeated(run, *arguments):
     return json.loads(Path("run.jsonl").read_text().splitlines()[0])["settings"], pd.read_csv("arcs.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", learning_options("confidence", without=["max_seconds"]))
 def test_confidence_setting(name, run):
     """Settings that `spbn.learn` has as well; replicates have as much time as they need."""

@@ -57,6 +57,7 @@ def test_learn_drop(run):
     assert learned(run, "named.csv", "--drop", "name", "--drop", "c") == spbn.learn(FRAME, drop=["c"])
 
 
+@pytest.mark.slow
 @option("learn", "--missing")
 def test_learn_missing(run):
     assert run("learn", "holes.csv")[0] == 2
@@ -78,6 +79,7 @@ def test_learn_out(run):
     assert learned(run, "frame.csv") == spbn.learn(FRAME)
 
 
+@pytest.mark.slow
 @option("learn", "--report")
 def test_learn_report(run):
     network = learned(run, "frame.csv", "--report", "r.html")
@@ -235,6 +237,7 @@ def test_learn_every(run):
     assert found.step == 4.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name != "types"])
 def test_the_options_of_learning_reach_models_over_time(name, run):
     value = CASES[name][0]

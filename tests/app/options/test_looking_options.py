@@ -69,12 +69,14 @@ def test_plot_slices(run):
     assert "--slices is for models over time" in run("plot", "m.spbn", "--out", "g.svg", "--slices", "4")[2]
 
 
+@pytest.mark.slow
 @option("report", "--out")
 def test_report_out(run):
     assert run("report", "m.spbn", "--out", "r.html")[0] == 0
     assert Path("r.html").read_text() == render(spbn.BayesianNetwork.load("m.spbn"), title="m")
 
 
+@pytest.mark.slow
 def test_report_with_rows(run):
     network = spbn.BayesianNetwork.load("m.spbn")
     expected = render(network, data=read_table("frame.csv"), title="m")
@@ -83,6 +85,7 @@ def test_report_with_rows(run):
     assert Path("r.html").read_text() == expected
 
 
+@pytest.mark.slow
 @option("report", "--confidence")
 def test_report_confidence(run):
     assert run("confidence", "frame.csv", "--model", "gbn", "--replicates", 4, "--out", "arcs.csv")[0] == 0
@@ -146,6 +149,7 @@ def test_explore_open(run):
         assert "No browser was found" in run("explore", "m.spbn", "--samples", 100)[1]
 
 
+@pytest.mark.slow
 @option("demo", "--folder")
 def test_demo_folder(run, monkeypatch):
     small = spbn.datasets.paper_synthetic("200")

@@ -50,6 +50,7 @@ def test_forecast_event(run):
         assert f"{name}: P(a>3 and b<2 within 3 steps) = {probability:.4g} ±" in out
 
 
+@pytest.mark.slow
 @option("forecast", "--only", "--plot")
 def test_forecast_only_and_plot(run):
     network = learned_over_time(run)
