@@ -44,9 +44,7 @@ PRUNING_QUERIES = 5_000  # of every span: fewer lie too far apart
 
 # Scales share a grid if their widths differ by less than this factor, by dimension: all four, two and two.
 SHARED_GRID = {1: 16.0, 2: 4.0}
-ADVANTAGE_OF_SCALES = (
-    3.0  # how much faster than all pairs a scale has to be: all pairs of four cost 1.5 times one
-)
+ADVANTAGE_OF_SCALES = 3.0  # that a scale has to have over all pairs, which of four scales cost 1.5 times one
 NARROW_TRAIN = 20_000  # rows from which narrow kernels are pruned
 NARROW_QUERIES = 1_000  # of every span
 

@@ -36,6 +36,23 @@ WIDTH = BLOCK + LANES
 TO_BASE_2 = math.sqrt(0.5 / LOG_2)  # exp(-|z|²/2) = 2^-|z·TO_BASE_2|²
 LEAST = 2.0**-15.9  # what the widest kernel is raised to, before its powers: t⁶⁴ is then a normal number
 
+#: Results below 2^-LIMIT come out as 2^-LIMIT: callers must treat sums that small as underflow.
+LIMIT = 1020.0
+_ROUND = 1.5 * 2.0**52
+
+# Minimax polynomial of 2^r on [-1/2, 1/2], relative error 2.2e-16 (Remez, computed with 50 digits).
+_C0 = 1.0
+_C1 = 0.6931471805599497
+_C2 = 0.24022650695908768
+_C3 = 0.05550410866445883
+_C4 = 0.00961812910803459
+_C5 = 0.0013333558228561476
+_C6 = 0.00015403529961135955
+_C7 = 1.5252658116561384e-05
+_C8 = 1.3215662831846104e-06
+_C9 = 1.0208537904552164e-07
+_C10 = 7.037279530582804e-09
+
 _NUMBERS: Any = types.CPointer(types.float64)  # type: ignore[no-untyped-call]
 _SIGNATURE = types.void(_NUMBERS, types.int64, types.int64, types.int64)
 
@@ -195,37 +212,6 @@ def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
         work[sums + 3 * WIDTH + i] += s3
 
 
-# ----------------------------------------------------------------------------------------------------
-# 2 to the power of a negative number, in a form that the compiler turns into vector instructions.
-#
-# ``math.exp`` is a call, and a loop with a call in it is not vectorised. This is
-# a dozen multiplications and additions and no branch:
-#
-#     2^-q = 2^n · 2^r,    n = round(-q),    r = -q - n in [-1/2, 1/2].
-#
-# Adding 1.5 · 2^52 rounds to an integer, which is then in the lowest bits of the sum; shifted by 52 it is
-# added to the exponent of the polynomial for 2^r. In base 2 the reduction is exact, and the kernels get there
-# at no cost because they scale their coordinates by √(log2(e)/2) when they whiten them.
-
-
-#: Results below 2^-LIMIT come out as 2^-LIMIT: callers must treat sums that small as underflow.
-LIMIT = 1020.0
-_ROUND = 1.5 * 2.0**52
-
-# Minimax polynomial of 2^r on [-1/2, 1/2], relative error 2.2e-16 (Remez, computed with 50 digits).
-_C0 = 1.0
-_C1 = 0.6931471805599497
-_C2 = 0.24022650695908768
-_C3 = 0.05550410866445883
-_C4 = 0.00961812910803459
-_C5 = 0.0013333558228561476
-_C6 = 0.00015403529961135955
-_C7 = 1.5252658116561384e-05
-_C8 = 1.3215662831846104e-06
-_C9 = 1.0208537904552164e-07
-_C10 = 7.037279530582804e-09
-
-
 @intrinsic
 def _bits_of(typing_context: Any, number: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -244,7 +230,17 @@ def _float_of(typing_context: Any, bits: Any) -> Any:
 
 @compiled(fastmath=CONTRACT)  # not REORDER: it would simplify the rounding away
 def exp2_negative(q: float) -> float:
-    """Return 2^-q for q ≥ 0, to 4e-16 relative; 2^-LIMIT beyond the limit."""
+    """Return 2^-q for q ≥ 0, to 4e-16 relative; 2^-LIMIT beyond the limit.
+
+    ``math.exp`` is a call, and a loop with a call in it is not vectorised. This is a dozen multiplications
+    and additions and no branch, which the compiler turns into vector instructions:
+
+        2^-q = 2^n · 2^r,    n = round(-q),    r = -q - n in [-1/2, 1/2].
+
+    Adding 1.5 · 2^52 rounds to an integer, which is then in the lowest bits of the sum; shifted by 52 it is
+    added to the exponent of the polynomial for 2^r. In base 2 the reduction is exact, and the kernels get
+    there at no cost because they scale their coordinates by √(log2(e)/2) when they whiten them.
+    """
     q = q if q < LIMIT else LIMIT
     rounded = _ROUND - q
     r = (_ROUND - rounded) - q
