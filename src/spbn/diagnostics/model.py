@@ -119,8 +119,14 @@ def measure_importance(network: BayesianNetwork, evidence: Evidence) -> Importan
         return f"{table.rows} rows are too few for a cross-validated score; {FEWEST_ROWS} are needed."
     settings = settings_of(network) or FitSettings()
     try:
-        fit = {"bandwidth": settings.bandwidth, "engine": settings.engine, "smoothing": settings.smoothing}
-        score = CVLikelihood(network.transformed(table), folds=FOLDS, seed=0, **fit)
+        score = CVLikelihood(
+            network.transformed(table),
+            folds=FOLDS,
+            seed=0,
+            bandwidth=settings.bandwidth,
+            engine=settings.engine,
+            smoothing=settings.smoothing,
+        )
     except SpbnError as error:
         return f"Scores cannot be computed from these rows: {error}"
     scores: dict[str, float] = {}

@@ -26,6 +26,7 @@ from spbn.plots.pictures import shortened
 from spbn.report.explorer import JointSample, joint_sample
 from spbn.report.html import (
     MINUS,
+    Cell,
     Html,
     capital,
     card,
@@ -237,7 +238,7 @@ def data_section(content: Content) -> Html:
     # Stable: otherwise they are in the order of the table.
     columns = sorted(found.columns, key=lambda column: (not column.notes, not column.missing))
     numbers = [("Missing", "num"), ("Distinct", "num")]
-    heads = ["Column", "Read as", *numbers, "Lowest, median, highest", "To check"]
+    heads: list[Cell] = ["Column", "Read as", *numbers, "Lowest, median, highest", "To check"]
     rows = long_table(heads, [_column_row(content, column) for column in columns], SHOWN_COLUMNS)
     return join(heading("data", title, _data_words(content, found)), tag("div.card.columns", rows))
 

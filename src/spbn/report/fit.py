@@ -179,7 +179,7 @@ def unusual_section(content: Content) -> Html:
     levels = {f"1 in {count(round(1 / share))}": found.alarm(share) for share in ALARMS}
     alarms = {name: level for name, level in levels.items() if level is not None}
     rows = [_unusual_row(content, row) for row in found.rows]
-    heads = ["Row", ("Log-density", "num"), "Because of"]
+    heads: list[Cell] = ["Row", ("Log-density", "num"), "Because of"]
     picture = density_histogram(found, alarms)
     return card("unusual", title, hint, picture, _alarms(found, alarms), table(heads, rows))
 
