@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
-from spbn.diagnostics.rows import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason
+from spbn.diagnostics.rows import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason, value_of
 from spbn.inference.batch import impute_table
 from spbn.monitoring.drift import Change
 from spbn.monitoring.reference import Reference
@@ -76,13 +76,6 @@ class Drift:
     shifts: tuple[float, ...]
 
 
-class Culprit(NamedTuple):
-    """A variable to blame, by its number, and the nats that it explains, as a mean over rows."""
-
-    variable: int
-    drop: float
-
-
 def find_culprits(
     network: BayesianNetwork,
     table: Table,
@@ -92,8 +85,8 @@ def find_culprits(
     *,
     least: float,
     most: int = SHOWN_NODES,
-) -> tuple[Culprit, ...]:
-    """Return the variables to blame for some rows, the worst first.
+) -> list[tuple[int, float]]:
+    """Return the variables to blame for some rows, the worst first, by number, and the nats each explains.
 
     Parameters
     ----------
@@ -108,7 +101,7 @@ def find_culprits(
     """
     columns, means = table.columns.copy(), contributions.mean(axis=1)
     excused = np.zeros(len(means), dtype=np.bool_)
-    found: list[Culprit] = []
+    found: list[tuple[int, float]] = []
     for _ in range(most):
         deficits = np.where(excused, 0.0, np.maximum(usual - means, 0.0))
         gains, best = deficits.copy(), {}
@@ -123,17 +116,17 @@ def find_culprits(
                 if repair.gain > gains[k]:
                     gains[k], best[k] = repair.gain, repair
         worst = int(gains.argmax())
-        needed = max(least, LEAST_SHARE * found[0].drop if found else 0.0)
+        needed = max(least, LEAST_SHARE * found[0][1] if found else 0.0)
         if gains[worst] < needed:
             break
-        found.append(Culprit(worst, float(gains[worst])))
+        found.append((worst, float(gains[worst])))
         excused[worst] = True
         if worst in best:
             _, values, changed = best[worst]
             columns[table.index(network.nodes[worst])] = values
             for place, mean in changed.items():
                 means[place] = mean
-    return tuple(found)
+    return found
 
 
 def _bounds(network: BayesianNetwork, deficits: FloatArray, excused: BoolArray) -> FloatArray:
@@ -210,12 +203,9 @@ def explain_row(
 
     others = None if missing.any() else candidates
     found = find_culprits(network, row, contributions, usual, others, least=LEAST_DROP)
-    reasons = []
-    for culprit in found:
-        variable, value = row.variables[culprit.variable], float(row.columns[culprit.variable, 0])
-        shown = variable.levels[int(value)] if variable.is_discrete else value
-        reasons.append(Reason(variable.name, shown, culprit.drop))
-    return tuple(reasons)
+    return tuple(
+        Reason(row.names[k], value_of(row.variables[k], row.columns[k, 0]), drop) for k, drop in found
+    )
 
 
 def explain_drift(
@@ -251,7 +241,7 @@ def explain_drift(
     contributions = finite_log_density(network.contributions(window).T)
     found = find_culprits(network, window, contributions, reference.means, candidates, least=MIN_DRIFT)
     # The first explains most, whatever the evidence of its own; others must not be there by chance.
-    blamed = [c.variable for k, c in enumerate(found) if k == 0 or c.variable in change.certain]
+    blamed = [k for place, (k, _) in enumerate(found) if place == 0 or k in change.certain]
     blamed = blamed or [change.variable]
     shifts = _shifts(network, window)
     return Drift(

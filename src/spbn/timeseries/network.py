@@ -97,7 +97,11 @@ class DynamicNetwork(Network):
         self.series, self.time, self.step = series, time, step
         #: The variables, which are the nodes of the transition network.
         self.variables: tuple[Variable, ...] = tuple(known[name] for name in names)
-        _require_same_levels(self)
+        for part in self.parts:
+            levels = {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
+            wrong = [v.name for v in part.variables if v.levels != levels[v.name]]
+            if wrong:
+                raise GraphError(f"the networks do not agree on the levels of {quoted(wrong)}.")
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -161,17 +165,9 @@ class DynamicNetwork(Network):
         whole("n", n, 1)
         rng = generator(seed)
         drawn = self.static.draw(n, rng)
-        past = np.stack(
-            [
-                np.stack(
-                    [
-                        self.static.in_data_units(name, drawn[name])
-                        for name in (lag_name(node, self.lags - 1 - place) for place in range(self.lags))
-                    ]
-                )
-                for node in self.nodes
-            ]
-        )
+        names = [lag_name(node, lag) for node in self.nodes for lag in reversed(range(self.lags))]
+        first = np.stack([self.static.in_data_units(name, drawn[name]) for name in names])
+        past = first.reshape(len(self.nodes), self.lags, n)
         later = simulate(self.transition, past, max(0, steps - self.lags), rng)
         rows = np.concatenate([past, later], axis=1)[:, :steps]
         flat = rows.transpose(0, 2, 1).reshape(len(self.nodes), -1)
@@ -212,7 +208,7 @@ class DynamicNetwork(Network):
         whole("steps", steps, 1)
         whole("n", n, 1)
         table, runs = self.read(history, holes=True)
-        last = _last_runs(runs)
+        last = list({name: k for k, name in enumerate(runs.series)}.values())  # run of every series
         short = [runs.series[k] for k in last if runs.lengths[k] < self.lags]
         if short:
             where = f"series {quoted(short)}" if self.series else "the history"
@@ -251,9 +247,7 @@ class DynamicNetwork(Network):
         >>> bool(abs(small.logpdf(walk) - dynamic.logpdf(walk)).max() < 1e-5)
         True
         """
-        static, transition = (
-            network.compact(tolerance, others=others) for network in (self.static, self.transition)
-        )
+        static, transition = (part.compact(tolerance, others=others) for part in self.parts)
         return DynamicNetwork(
             static, transition, self.lags, series=self.series, time=self.time, step=self.step
         )
@@ -366,12 +360,6 @@ class DynamicNetwork(Network):
 io.register("dynamic", DynamicNetwork.from_record)
 
 
-def _last_runs(runs: Runs) -> list[int]:
-    """Return the last run of every series."""
-    last = {name: k for k, name in enumerate(runs.series)}
-    return list(last.values())
-
-
 def _require_complete(recent: Table, rows: IntArray) -> None:
     """Refuse holes in the rows that a forecast begins with."""
     for name, column in zip(recent.names, recent.columns, strict=True):
@@ -394,16 +382,3 @@ def _require_static(static: BayesianNetwork, names: tuple[str, ...], lags: int) 
     for source, target in static.structure.arcs:
         if lag_of[source] < lag_of[target]:
             raise GraphError(f"the static network has an arc into the past: {source} → {target}.")
-
-
-def _require_same_levels(network: DynamicNetwork) -> None:
-    """Refuse networks that do not agree on the levels of a variable."""
-    levels = {
-        lag_name(variable.name, lag): variable.levels
-        for variable in network.variables
-        for lag in range(network.lags + 1)
-    }
-    for part in (network.static, network.transition):
-        wrong = [v.name for v in part.variables if v.levels != levels[v.name]]
-        if wrong:
-            raise GraphError(f"the networks do not agree on the levels of {quoted(wrong)}.")
