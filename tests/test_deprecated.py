@@ -12,6 +12,7 @@ from spbn._deprecated import MODULES, NAMES, renamed
 SOURCE = Path(spbn.__file__).parent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_old_name_gives_what_it_meant(name):
     module, _, now = NAMES[name].partition(":")
@@ -30,6 +31,7 @@ def test_the_public_names_are_few():
         spbn.CKE  # noqa: B018
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", MODULES)
 def test_an_old_module_is_the_new_one(old, monkeypatch):
     path = SOURCE.joinpath(*old.split(".")[1:])

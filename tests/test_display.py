@@ -52,6 +52,7 @@ def test_a_loader_that_fails_is_called_again():
             view(Shape())
 
 
+@pytest.mark.slow
 def test_what_draws_is_loaded_when_something_is_shown():
     code = """
 import sys, spbn
