@@ -92,6 +92,7 @@ def test_no_module_imports_itself_in_a_circle():
     assert cycle(SOURCE) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "imported"), [("structure", "spbn.learning.learn"), ("kernels/exact", "spbn.network")]
 )

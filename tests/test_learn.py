@@ -366,6 +366,7 @@ def test_table_1_of_the_paper_at_2000_rows():
     assert (results[:, 2] <= 1).all()
 
 
+@pytest.mark.slow
 def test_table_1_of_the_paper_at_10000_rows():
     """Published: the true structure and types. The split decides whether A and D become linear Gaussian."""
     results = np.array(

@@ -56,6 +56,7 @@ def mutation(before, after, inside="more", **options):
     return Mutation(before, "area", before, after, ("tests/test_adding.py",), inside, **options)
 
 
+@pytest.mark.slow
 def test_what_tests_notice_is_killed_and_the_rest_survives(repository, tmp_path):
     (tmp_path / "copy").mkdir()
     copy = Copy.of(repository, tmp_path / "copy")
@@ -176,6 +177,7 @@ def test_the_list_can_be_read():
     assert not any(entry.file.endswith(".py") for entry in mutations)  # these have functions
 
 
+@pytest.mark.slow
 def test_every_mutation_fits_the_code():
     """If a function is gone, its mutation breaks what has taken its place, or goes as well."""
     assert list(problems(read_list(), ROOT)) == []

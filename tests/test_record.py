@@ -58,6 +58,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), values))
 def test_settings_are_plain_whatever_they_are(settings):
     plain = plain_settings(settings)

@@ -81,6 +81,7 @@ row_of = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 @settings(max_examples=12, deadline=None)
 @given(rows=st.lists(row_of, min_size=1, max_size=6))
@@ -112,6 +113,7 @@ def test_log_densities_are_right(kind):
         np.testing.assert_allclose(found[:, place], expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if case[2]], ids=str)
 def test_many_rows_have_the_same_log_densities_as_few(case, monkeypatch):
     """Compact tables are read in another way if there are many rows, and not at all far out."""
@@ -316,6 +318,7 @@ print(json.dumps([found, blame, packages, "scipy.stats" in sys.modules]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [False, True])
 def test_no_data_frames_are_imported(small, tmp_path):
     """From the file to the blame, with all types of nodes and margins."""

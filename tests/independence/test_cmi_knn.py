@@ -102,6 +102,7 @@ def confounded(rng):
     return {"x": x + z**2, "y": y + np.cos(2 * z), "z": z}
 
 
+@pytest.mark.slow
 def test_pvalues_are_uniform_under_independence():
     pvalues = pvalues_of(confounded, 200, ["z"])
     assert 0.01 <= np.mean(pvalues <= 0.05) <= 0.09

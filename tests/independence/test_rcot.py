@@ -153,6 +153,7 @@ def confounded(rng):
     return {"x": x + z**2, "y": y + np.cos(2 * z), "z": z}
 
 
+@pytest.mark.slow
 def test_pvalues_are_uniform_under_independence():
     pvalues = pvalues_of(confounded, 300, ["z"])
     assert 0.02 <= np.mean(np.array(pvalues) <= 0.05) <= 0.09

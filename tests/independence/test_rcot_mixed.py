@@ -35,6 +35,7 @@ def confounded(rng, rows=400):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "y", "given"),
     [("d", "e", ""), ("x", "e", ""), ("x", "y", "z"), ("x", "d", "z"), ("d", "f", "z"), ("d", "f", "ze")],

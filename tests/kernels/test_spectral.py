@@ -32,6 +32,7 @@ def exact_rows(monkeypatch):
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cross_validation_keeps_the_promise(shape, d, exact_rows, monkeypatch):

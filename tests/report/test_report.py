@@ -114,6 +114,7 @@ def test_a_gaussian_network_without_data(plain_frame):
     assert "rows drawn from the model" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 25])
 def test_few_rows(plain_network, plain_frame, rows):
     Page(render(plain_network, data=plain_frame[:rows]))
