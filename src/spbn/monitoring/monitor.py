@@ -338,9 +338,9 @@ class Monitor:
         if document.get("nodes") != list(network.nodes):
             raise ModelFileError(f"{name} belongs to another network: its variables are different.")
         try:
-            saved = {key: float(fraction(key, document[key])) for key in ("alarm", "drift")}
+            levels = {key: float(fraction(key, document[key])) for key in ("alarm", "drift")} | levels
             reference = _reference(document["reference"], network)
-            monitor = cls(network, reference, **(saved | levels))
+            monitor = cls(network, reference, alarm=levels["alarm"], drift=levels["drift"])
             monitor._restore(document)
             expected = _numbers(document["probe"], (len(PROBED),))
         except (KeyError, TypeError, ValueError, OverflowError, SpbnError) as error:

@@ -151,9 +151,8 @@ def posterior_html(posterior: Posterior) -> str:
         if variable.is_discrete:
             lines.append((name, "", "", levels_of(posterior.probabilities(name).to_dict()), ""))
         else:
-            within = " to ".join(
-                number(end) for end in intervals.loc[name].to_numpy(dtype=np.float64).tolist()
-            )
+            ends: FloatArray = intervals.loc[name].to_numpy(dtype=np.float64)
+            within = " to ".join(number(end) for end in ends)
             bars = small_histogram(posterior.draws[name].to_numpy(dtype=np.float64), posterior.weights, name)
             lines.append((name, numeral(means[name]), numeral(deviations[name]), within, bars))
     heads = ("Variable", "Mean", "Standard deviation", "90 % interval, or probabilities", "")
