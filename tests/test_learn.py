@@ -141,7 +141,7 @@ def test_required_arcs_that_cannot_be_fitted_are_refused(rng):
 def test_progress_tells_every_step_and_leaves_standard_output_alone(capsys, monkeypatch):
     shown = []
     monkeypatch.setattr(
-        "rich.progress.Progress.update", lambda self, task, description: shown.append(description)
+        "rich.progress.Progress.update", lambda self, task, description, **_: shown.append(description)
     )
     spbn.learn(FRAME, max_parents=1)  # or else the line would also speak of compiling
     network = spbn.learn(FRAME, progress=True, max_parents=1)
