@@ -19,6 +19,7 @@ def test_odd_tables_and_damaged_files_raise_nothing_but_our_errors(seed):
     assert counts["file refused"] > counts["file read"] > 0
 
 
+@pytest.mark.slow
 def test_a_failure_is_found_and_made_smaller(monkeypatch):
     """A fuzzer that cannot fail finds nothing."""
 

@@ -85,6 +85,7 @@ def test_an_interrupt_while_node_types_are_found_for_pc(monkeypatch):
     assert network.search.pdag is not None
 
 
+@pytest.mark.slow
 def test_a_search_that_is_killed_goes_on(tmp_path):
     """In a process of its own, which ends without a word after its third step."""
     path = tmp_path / "run.jsonl"

@@ -356,6 +356,7 @@ def distances(found):
     return hamming, hamming + turned, sum(found.types[n] != truth.types[n] for n in truth.nodes)
 
 
+@pytest.mark.slow
 def test_table_1_of_the_paper_at_2000_rows():
     """Published: HMD 2, SHD 2, THMD 0, from one split."""
     results = np.array(

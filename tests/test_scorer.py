@@ -294,6 +294,7 @@ def test_score_takes_one_row_and_a_scorer_a_network():
         RowScorer("model.spbn")
 
 
+@pytest.mark.slow
 def test_threads_can_share_a_scorer():
     """In which nothing has been computed before."""
     fresh = RowScorer(network("several", "yeo-johnson", True))

@@ -33,6 +33,7 @@ def chosen(frame):
     return next(name for name, way in ways.items() if way is found)
 
 
+@pytest.mark.slow
 def test_kernels_fill_the_holes_of_a_parabola_and_lines_those_of_a_line():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 300)
@@ -129,6 +130,7 @@ def test_draws_for_counts_are_counts_and_others_are_left_alone():
     assert distances[zeros].max() <= distances[~zeros].min()
 
 
+@pytest.mark.slow
 def test_the_network_is_fitted_to_all_fillings():
     frame = holed(spbn.datasets.synthetic(60, seed=0), 0.2)
     network = spbn.learn(frame, model="blend", missing="impute", patience=0)

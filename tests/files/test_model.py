@@ -260,6 +260,7 @@ def test_columns_that_are_compressed_are_refused(path, method):
         BayesianNetwork.load(path)
 
 
+@pytest.mark.slow
 @given(st.floats(0, 1, exclude_max=True))
 def test_a_truncated_file_is_refused(tmp_path_factory, share):
     network = BayesianNetwork.fit(Structure("ab", types="ckde"), nonlinear_frame(40, 2))

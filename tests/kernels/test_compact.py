@@ -89,6 +89,7 @@ def test_log_densities_of_rows_near_and_far(d, rows, shape, offset, spread, few,
         assert (np.abs(made.conditional_log_density(queries) - truth) <= allowed).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_agrees_with_the_definition(rng, d, always_tabled):
     points = curve(rng, d, 800)

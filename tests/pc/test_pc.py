@@ -438,6 +438,7 @@ REFERENCE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("table", "degrees"), [(table, "exact") for table in REFERENCE] + [("magic_niab_2000", "pybnesian")]

@@ -163,6 +163,7 @@ def searches(draw):
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(searches(), st.integers(0, 10**6), st.booleans())
 def test_every_search_is_the_one_that_was_described(search, seed, validated):
