@@ -96,6 +96,14 @@ def test_training_rows_are_left_out_of_the_fit(narrow):
     assert part < careless
 
 
+def test_levels_are_those_that_it_was_made_with(narrow):
+    monitor = Monitor(*narrow, alarm=0.02, drift=1e-4)
+    assert (monitor.alarm, monitor.drift) == (0.02, 1e-4)
+    for name in ("alarm", "drift"):
+        with pytest.raises(AttributeError):
+            setattr(monitor, name, 0.5)
+
+
 def test_other_rows_are_scored_as_they_are(curves):
     network, _ = curves
     other = spbn.datasets.synthetic(2_000, seed=6)

@@ -55,8 +55,8 @@ def test_engines_take_the_same_steps_on_the_reference_tables(shared, name):
 
 
 @pytest.mark.slow
-def test_engines_take_the_same_steps_with_10000_rows():
-    assert_engines_agree(spbn.datasets.synthetic(10_000, seed=5), patience=0)
+def test_engines_take_the_same_steps_with_20000_rows():
+    assert_engines_agree(spbn.datasets.synthetic(20_000, seed=5), patience=0)
 
 
 def assert_engines_agree(frame, patience):

@@ -115,10 +115,6 @@ class Monitor:
     network: Network
     #: What is known of the reference rows.
     reference: Reference
-    #: The share of rows in normal operation that may raise an alarm.
-    alarm: float
-    #: The rate of false drift alarms, per row.
-    drift: float
     #: How many of the rows that have been seen raised an alarm.
     alarms: int
     #: How many drift alarms there were.
@@ -139,8 +135,8 @@ class Monitor:
                 f"network must be a BayesianNetwork or a DynamicNetwork. Got {type(network).__name__}."
             )
         self.network, self._network = network, network.row_network
-        self.alarm = float(fraction("alarm", alarm))
-        self.drift = float(fraction("drift", drift))
+        self._alarm = float(fraction("alarm", alarm))
+        self._drift = float(fraction("drift", drift))
         self._rng = np.random.default_rng(whole("seed", seed))
         self._buffer = network.row_buffer()
         if not isinstance(reference, Reference):
@@ -153,6 +149,16 @@ class Monitor:
         self._test = DriftTest(reference.pit_counts, self.drift)
         self._recent = np.empty((len(self._network.variables), 0))
         self.alarms = self.drift_alarms = 0
+
+    @property
+    def alarm(self) -> float:
+        """The share of rows in normal operation that may raise an alarm."""
+        return self._alarm
+
+    @property
+    def drift(self) -> float:
+        """The rate of false drift alarms, per row."""
+        return self._drift
 
     @property
     def variables(self) -> tuple[Variable, ...]:

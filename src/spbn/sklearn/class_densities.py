@@ -52,6 +52,8 @@ LOG_ODDS_OF_DOUBT = (math.log(1e-9), 0.0)
 #: for boundless confidence: the spread of the temperature's logarithm, and how many rows are in doubt.
 PRIOR_SPREAD, ROWS_IN_DOUBT = 1.0, 1.0
 STARTS = ((0.0, -3.0), (1.5, -3.0))
+NEAR_BOTTOM = 1e-3  # of the parameters, from where the search for the least loss ends to its exact place
+LEAST_LOG_ODDS = -1e300  # instead of -inf, for a class in which a row is impossible
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,9 +294,12 @@ class Calibration:
         labels
             The class of every row, by number.
         """
-        from scipy.optimize import minimize
+        from scipy.optimize import minimize, root
 
         rows = np.arange(len(labels))
+        bounds = (LOG_TEMPERATURES, LOG_ODDS_OF_DOUBT)
+        lowest, highest = np.transpose(bounds)
+        joint = np.maximum(_without_impossible(joint, log_priors), LEAST_LOG_ODDS)
 
         def loss(parameters: FloatArray) -> float:
             log_temperature, log_odds = parameters.tolist()
@@ -303,11 +308,27 @@ class Calibration:
             prior = ROWS_IN_DOUBT * math.log(found.doubt) - 0.5 * (log_temperature / PRIOR_SPREAD) ** 2
             return -float(likelihood) - prior
 
-        bounds = (LOG_TEMPERATURES, LOG_ODDS_OF_DOUBT)
+        def slope(parameters: FloatArray) -> FloatArray:
+            log_temperature, log_odds = np.clip(parameters, lowest, highest).tolist()
+            found = cls._at(log_temperature, log_odds)
+            certain = np.exp(cls(found.temperature).log_probabilities(joint, log_priors))
+            doubted = np.exp(found.log_probabilities(joint, log_priors)[labels, rows])
+            believed = (1.0 - found.doubt) * certain[labels, rows] / doubted
+            surprise = (joint[labels, rows] - (certain * joint).sum(axis=0)) / found.temperature
+            by_temperature = (believed * surprise).sum() + log_temperature / PRIOR_SPREAD**2
+            changed = np.exp(log_priors[labels, rows]) - certain[labels, rows]
+            by_doubt = (found.doubt * (changed / doubted).sum() + ROWS_IN_DOUBT) * (1.0 - found.doubt)
+            return np.array([by_temperature, -by_doubt])
+
         # The loss may have two valleys: great doubt, or a high temperature.
-        found = [minimize(loss, np.array(start), method="L-BFGS-B", bounds=bounds) for start in STARTS]
-        best = min(found, key=lambda result: float(result.fun))
-        return cls._at(*best.x.tolist())
+        valleys = [minimize(loss, np.array(s), jac=slope, method="L-BFGS-B", bounds=bounds) for s in STARTS]
+        best = min(valleys, key=lambda result: float(result.fun)).x
+        # Minima are flat: where the slope is zero is known to more digits than where the loss is least.
+        if ((best > lowest + NEAR_BOTTOM) & (best < highest - NEAR_BOTTOM)).all():
+            bottom = root(slope, best)
+            if bottom.success and np.abs(bottom.x - best).max() < NEAR_BOTTOM:
+                best = bottom.x
+        return cls._at(*best.tolist())
 
     @classmethod
     def _at(cls, log_temperature: float, log_odds_of_doubt: float) -> Calibration:
@@ -317,13 +338,18 @@ class Calibration:
         """Return log P(class | row) for log P(class) f(row | class): classes × rows."""
         from scipy.special import logsumexp
 
-        # A row that is impossible in every class says nothing about its class.
-        joint = np.where(np.isfinite(joint.max(axis=0)), joint, log_priors)
-        tempered = (joint - joint.max(axis=0)) / self.temperature
+        joint = _without_impossible(joint, log_priors)
+        tempered = joint / self.temperature
         found = tempered - logsumexp(tempered, axis=0)
         if self.doubt == 0.0:
             return np.asarray(found)
         return np.logaddexp(math.log1p(-self.doubt) + found, math.log(self.doubt) + log_priors)
+
+
+def _without_impossible(joint: FloatArray, log_priors: FloatArray) -> FloatArray:
+    """Let rows that are impossible in every class say nothing about their class."""
+    joint = np.where(np.isfinite(joint.max(axis=0)), joint, log_priors)
+    return joint - joint.max(axis=0)
 
 
 def settings_for(settings: LearnSettings, rows: int) -> LearnSettings:
