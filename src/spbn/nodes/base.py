@@ -507,11 +507,9 @@ class FoldByFold:
         self._centred = centred
 
     def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
         return self.rows(families).sum(axis=1)
 
     def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × pieces; a family that cannot be fitted is -inf throughout."""
         rows = np.empty((len(families), self._rows.pieces))
         for number, members in enumerate(families.column_tuples):
             *parents, node = (families.columns[column] for column in members)

@@ -119,7 +119,6 @@ class Blend(CPD):
 
     @property
     def type(self) -> NodeType:
-        """The type of the node."""
         return NODE_TYPE
 
     @property
@@ -156,7 +155,6 @@ class Blend(CPD):
         return None if self.joint is None else Table(self.joint.names, self.joint.points)
 
     def without(self, kernels: IntArray) -> Blend:
-        """Return the density without some of its kernels; with all of them if none would be left."""
         return self if self.joint is None else replace(self, kernels=self.joint.without(kernels))
 
     def nearest_line(self) -> LinearGaussian | None:
@@ -187,7 +185,6 @@ class Blend(CPD):
         return frozen(np.array(self.mixture))
 
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """Log-density of every row of the parents and, last, the node."""
         parts = np.full((len(COMPONENTS), columns.shape[1]), -np.inf)
         if self.kernels is not None:
             parts[:-1] = self.kernels.conditional_log_density_by_scale(columns)
@@ -198,7 +195,6 @@ class Blend(CPD):
         return out
 
     def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
         total = np.zeros(columns.shape[1])
         for k, part in self.components.items():
             total += self.mixture[k] * part.cdf_of_columns(columns)
@@ -215,12 +211,10 @@ class Blend(CPD):
         return out
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in an interval, however far out that is."""
         mixed: FloatArray = np.logaddexp.reduce(self._log_masses(region, parents), axis=0)
         return mixed
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
         bounds = np.cumsum(relative_weights(self._log_masses(region, parents), axis=0), axis=0)
         chosen = (rng.random(parents.rows) * bounds[-1] >= bounds).sum(axis=0)
         out = np.empty(parents.rows)
@@ -266,7 +260,6 @@ class Blend(CPD):
         )
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the weights and the components."""
         if isinstance(self.kernels, CompactScales):
             parts = [self.components.get(k) for k in range(len(COMPONENTS))]
             written = [None if part is None else part.to_record(arrays) for part in parts]
@@ -305,7 +298,6 @@ class BlendScorer:
         self._weights: dict[bytes, FloatArray] = {}
 
     def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
         if not self._rows.is_crossed:
             return self.rows(families).sum(axis=1)
         out = np.empty(len(families))
@@ -316,7 +308,6 @@ class BlendScorer:
         return out
 
     def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × pieces; a family that cannot be fitted is -inf throughout."""
         out = np.full((len(families), self._rows.pieces), -np.inf)
         few = not self._rows.is_crossed and self._rows.train.counts.min() < FEWEST_TO_BLEND
         inner = None if few else self._rows.inner
@@ -359,7 +350,6 @@ class BlendType(NodeType):
     most_remote_parents = KERNELS.most_remote_parents
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> Blend:
-        """Fit the components, and their weights by cross-validation."""
         return Blend.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
 
     def fit_rows(self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings) -> Blend:
@@ -403,7 +393,6 @@ class BlendType(NodeType):
         return BlendScorer(rows)
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend:
-        """Read the weights and the components."""
         node, parents = family_of(record)
         weights = numbers(record, "weights", (len(COMPONENTS),))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9:

@@ -120,7 +120,6 @@ class ByConfiguration(CPD):
         return cls(node, parents, configurations, parts, rest)
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the configurations and their densities."""
         return {
             "given": write_variables(self.configurations.variables),
             "configurations": self.configurations.numbers.tolist(),
@@ -130,12 +129,10 @@ class ByConfiguration(CPD):
 
     @property
     def type(self) -> NodeType:
-        """The type of the densities."""
         return self.cases[-1].type
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The parents and, last, the node."""
         discrete = {variable.name: variable for variable in self.configurations.variables}
         return (*(discrete.get(parent, Variable(parent)) for parent in self.parents), Variable(self.node))
 
@@ -145,7 +142,6 @@ class ByConfiguration(CPD):
         return self.densities if self.otherwise is None else (*self.densities, self.otherwise)
 
     def case(self, parents: Table) -> CPD:
-        """Return the density under the configuration that a table's first row has."""
         return self.cases[self.configurations.places(self._codes(parents)[:, :1])[0]]
 
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
@@ -166,7 +162,6 @@ class ByConfiguration(CPD):
         return discrete, [place for place in range(len(names)) if place not in discrete]
 
     def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
         discrete, numbers = self._places
         return self._by_density(
             columns[discrete],
@@ -174,7 +169,6 @@ class ByConfiguration(CPD):
         )
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value for every row of the parents."""
         discrete, numbers = self._places
         return self._by_density(
             parents[discrete],
@@ -182,13 +176,11 @@ class ByConfiguration(CPD):
         )
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in an interval, for every row of its parents."""
         return self._by_density(
             self._codes(parents), lambda density, rows: density.log_mass(region, parents.take(rows))
         )
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
         return self._by_density(
             self._codes(parents), lambda density, rows: density.draw_within(region, parents.take(rows), rng)
         )
@@ -205,7 +197,6 @@ class ByConfiguration(CPD):
         return out
 
     def compact(self, tolerance: float) -> ByConfiguration:
-        """Make every density compact."""
         return self._with_cases([density.compact(tolerance) for density in self.cases])
 
     def pool(self, others: Sequence[ByConfiguration]) -> ByConfiguration:
@@ -255,7 +246,6 @@ class ByConfiguration(CPD):
         return self._with_cases(cases)
 
     def describe(self) -> Description:
-        """Describe the density of every configuration."""
         names = " and ".join(variable.name for variable in self.configurations.variables)
         label = self.type.appearance.label
         cases = dict(zip(self.configurations.labels, (d.describe() for d in self.densities), strict=True))

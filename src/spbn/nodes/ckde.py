@@ -96,7 +96,6 @@ class CKDE(CPD):
 
     @property
     def type(self) -> NodeType:
-        """The type of the node."""
         return NODE_TYPE
 
     @property
@@ -125,7 +124,6 @@ class CKDE(CPD):
         return None if self.joint is None else Table(self.joint.names, self.joint.points)
 
     def without(self, kernels: IntArray) -> CKDE:
-        """Return the density without some of its kernels; with all of them if none would be left."""
         return self if self.joint is None else replace(self, kernels=self.joint.without(kernels))
 
     def nearest_line(self) -> LinearGaussian | None:
@@ -138,11 +136,9 @@ class CKDE(CPD):
             return None
 
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """Log-density of every row of the parents and, last, the node."""
         return self.kernels.conditional_log_density(columns)
 
     def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
         return self.kernels.conditional_cdf(columns)
 
     def logpdf_and_cdf(self, data: Any, uniforms: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
@@ -150,21 +146,17 @@ class CKDE(CPD):
         return self.kernels.conditional_density_and_cdf(as_table(data, variables=self.variables).columns)
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value for every row of the parents."""
         return self.kernels.draw(parents, rng)
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in an interval, however far out that is."""
         interval = require_interval(region)
         return self.kernels.log_mass(parents.select(self.parents).columns, interval.low, interval.high)
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
         interval, given = require_interval(region), parents.select(self.parents).columns
         return self.kernels.draw_between(given, interval.low, interval.high, rng)
 
     def compact(self, tolerance: float) -> CKDE:
-        """Replace the rows by tables."""
         if self.joint is None:
             return self
         require_few_dimensions(self.node, self.parents)
@@ -181,7 +173,6 @@ class CKDE(CPD):
         return replace(self, kernels=KDE(found[0].names, points, bandwidth, found[0].engine))
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the bandwidth and the rows, or the tables."""
         return self.kernels.to_record(arrays)
 
     def describe(self) -> Description:
@@ -220,14 +211,12 @@ class KernelScorer:
         self._densities = rows.scaled_densities if self._scaled else rows.densities
 
     def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
         totals = self._densities.conditional_totals(families)
         is_best = self._scaled and self._rows.is_crossed
         chosen = _best_scales(totals) if is_best else self._chosen(families)
         return totals[np.arange(len(families)), chosen]
 
     def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × pieces; a family that cannot be fitted is -inf throughout."""
         values = self._densities.conditional_values(families)
         return values[np.arange(len(families)), self._chosen(families)]
 
@@ -271,11 +260,9 @@ class CKDEType(NodeType):
     most_remote_parents = DIMENSIONS - 1  # of a grid that fits into memory
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> CKDE:
-        """Place a kernel on every row."""
         return CKDE.fit(table, node, parents, bandwidth=settings.bandwidth, engine=settings.engine)
 
     def fit_rows(self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings) -> CKDE:
-        """Make compact kernels where the rows are."""
         return CKDE(node, tuple(parents), compact_kernels_of(rows, node, parents))
 
     def scorer(self, rows: RowStore) -> KernelScorer:
@@ -283,7 +270,6 @@ class CKDEType(NodeType):
         return KernelScorer(rows)
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> CKDE:
-        """Read the bandwidth and the rows, or the tables."""
         if "compact" in record:
             return CKDE(*family_of(record), compact_kernels_from_record(record, arrays))
         node, parents = family_of(record)

@@ -94,22 +94,18 @@ class ProbabilityTable(CPD):
 
     @property
     def type(self) -> NodeType:
-        """The type of the node."""
         return NODE_TYPE
 
     @property
     def variable(self) -> Variable:
-        """The node with its levels."""
         return Variable(self.node, self.levels)
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The parents and, last, the node."""
         known = {variable.name: variable for variable in self.configurations.variables}
         return (*(known[parent] for parent in self.parents), self.variable)
 
     def as_probability_table(self) -> ProbabilityTable:
-        """Return the table itself."""
         return self
 
     def given(self, parents: FloatArray) -> FloatArray:
@@ -161,12 +157,10 @@ class ProbabilityTable(CPD):
         return (uniforms[:, None] >= bounds).sum(axis=1).astype(np.float64)
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node has one of some levels."""
         with np.errstate(divide="ignore"):
             return np.log(self.given(self._codes(parents))[:, _places(region)].sum(axis=1))
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw one of some levels for every row of the parents."""
         places = _places(region)
         bounds = np.cumsum(self.given(self._codes(parents))[:, places], axis=1)
         wanted = rng.random(parents.rows) * bounds[:, -1]
@@ -204,7 +198,6 @@ class ProbabilityTable(CPD):
         )
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the levels and the probabilities."""
         return {
             "levels": list(self.levels),
             "given": write_variables(self.configurations.variables),
@@ -242,7 +235,6 @@ class CountingScorer:
         return np.array([found.get(columns, -np.inf) for columns in families.column_tuples])
 
     def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × pieces."""
         found: dict[tuple[int, ...], FloatArray] = {}
         for columns, counts in self._rows.counts(families.column_tuples):
             logs = self._log_probabilities(counts)
@@ -290,28 +282,23 @@ class DiscreteType(NodeType):
     alternative = "discrete"
 
     def admits(self, child: Variable, parents: Sequence[Variable]) -> bool:
-        """Everything has to be discrete."""
         return child.is_discrete and all(parent.is_discrete for parent in parents)
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> ProbabilityTable:
-        """Count."""
         return ProbabilityTable._of(table.select([node, *parents]), settings.smoothing)
 
     def fit_rows(
         self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
     ) -> ProbabilityTable:
-        """Count where the rows are."""
         columns = rows.columns((*parents, node))
         found, counts = rows.total_counts(columns)
         levels = rows.variables[columns[-1]].levels
         return ProbabilityTable(node, tuple(parents), levels, found, *smoothed(counts, settings.smoothing))
 
     def scorer(self, rows: RowStore) -> CountingScorer:
-        """Score from counts."""
         return CountingScorer(rows)
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> ProbabilityTable:
-        """Read the levels and the probabilities."""
         node, parents = family_of(record)
         levels = read_levels(node, record.get("levels"))
         configurations = read_configurations(record, parents)

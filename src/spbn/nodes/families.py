@@ -88,7 +88,6 @@ class FamilyScorer:
         self.store = rows
 
     def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
         out = np.full(len(families), -np.inf)
         for chosen, scorer in self._by_scorer(families):
             out[chosen] = scorer.totals(families.only(chosen))

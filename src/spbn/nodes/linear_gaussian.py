@@ -104,31 +104,25 @@ class LinearGaussian(CPD):
         )
 
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """Log-density of every row of the parents and, last, the node."""
         z = self._standardised(columns)
         return -0.5 * (z * z + math.log(2.0 * math.pi * self.variance))
 
     def cdf_of_columns(self, columns: FloatArray) -> FloatArray:
-        """P(X ≤ x | parents) of every row of the parents and, last, the node."""
         from scipy.special import ndtr
 
         return ndtr(self._standardised(columns))
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value for every row of the parents."""
         return self._mean(parents) + math.sqrt(self.variance) * rng.standard_normal(parents.shape[1])
 
     @property
     def type(self) -> NodeType:
-        """The type of the node."""
         return NODE_TYPE
 
     def as_linear(self) -> LinearGaussian:
-        """Return the density itself."""
         return self
 
     def describe(self) -> Description:
-        """Return the equation."""
         terms = [f"{self.intercept:.4g}"]
         for coefficient, parent in zip(self.coefficients, self.parents, strict=True):
             terms.append(f"{'-' if coefficient < 0 else '+'} {abs(coefficient):.4g}·{parent}")
@@ -138,11 +132,9 @@ class LinearGaussian(CPD):
         )
 
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
-        """Return the log-probability that the node is in an interval, however far out that is."""
         return log_mass_between(*self._ends(region, parents))
 
     def draw_within(self, region: Region, parents: Table, rng: np.random.Generator) -> FloatArray:
-        """Draw a value in an interval for every row of the parents."""
         drawn = draw_between(*self._ends(region, parents), rng.random(parents.rows))
         mean = self._mean(parents.select(self.parents).columns)
         interval = require_interval(region)
@@ -159,7 +151,6 @@ class LinearGaussian(CPD):
         )
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Write the parameters."""
         return {
             "intercept": self.intercept,
             "coefficients": list(self.coefficients),
@@ -192,14 +183,12 @@ class LinearScorer:
         self._from_rows = FoldByFold(NODE_TYPE, rows, centred=True)
 
     def totals(self, families: FamilyBatch) -> FloatArray:
-        """Log-likelihood of every family; -inf where one cannot be fitted."""
         totals, inexact = self._rows.linear_totals(families)
         if inexact.any():
             totals[inexact] = self._from_rows.totals(families.only(inexact))
         return totals
 
     def rows(self, families: FamilyBatch) -> FloatArray:
-        """Families × pieces; a family that cannot be fitted is -inf throughout."""
         out = np.empty((len(families), self._rows.pieces))
         for f, columns in enumerate(families.each):
             values = self._rows.linear_values(columns)
@@ -223,13 +212,11 @@ class LinearGaussianType(NodeType):
     alternative = "ckde"
 
     def fit(self, table: Table, node: str, parents: Sequence[str], settings: FitSettings) -> LinearGaussian:
-        """Estimate by ordinary least squares."""
         return LinearGaussian.fit(table, node, parents)
 
     def fit_rows(
         self, rows: RemoteRows, node: str, parents: Sequence[str], settings: FitSettings
     ) -> LinearGaussian:
-        """Estimate from moments."""
         moments, places = rows.moments, np.array(rows.columns((*parents, node)))
         directions, variances, share = residual_directions(
             np.array([moments.count]), moments.scatter[None], places
@@ -253,7 +240,6 @@ class LinearGaussianType(NodeType):
         return LinearScorer(rows)
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> LinearGaussian:
-        """Read the parameters."""
         node, parents = family_of(record)
         coefficients = numbers(record, "coefficients", (len(parents),))
         intercept, variance = numbers(record, "intercept", ()), numbers(record, "variance", ())

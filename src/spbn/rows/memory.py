@@ -82,12 +82,10 @@ class MemoryRows(RowStore):
 
     @cached_property
     def inner(self) -> MemoryRows:
-        """A cross-validation of the training rows; the store itself if it is one."""
         return self._inner() or (self if self.is_crossed else MemoryRows(self.partition.inner, self.settings))
 
     @cached_property
     def singles(self) -> tuple[MemoryRows, ...]:
-        """A store for each of the groups alone."""
         parts = map(self.partition.single, range(self.partition.groups))
         return tuple(MemoryRows(part, self.settings, kept_bytes=0) for part in parts)
 
@@ -102,12 +100,10 @@ class MemoryRows(RowStore):
 
     @cached_property
     def densities(self) -> SetDensities:
-        """Log-densities of sets of columns."""
         return self._densities((1.0,))
 
     @cached_property
     def scaled_densities(self) -> SetDensities:
-        """The same at several scales."""
         return self._densities(SCALES)
 
     def _densities(self, scales: Sequence[float]) -> SetDensities:
@@ -115,7 +111,6 @@ class MemoryRows(RowStore):
         return SetDensities(self.partition, rule, engine, scales=scales, kept_bytes=self._kept_bytes)
 
     def linear_totals(self, families: FamilyBatch) -> tuple[FloatArray, BoolArray]:
-        """Return log-likelihoods from moments, and where these lack the digits."""
         totals, share = log_likelihoods(self.train, self.test, families.members, families.sizes)
         return totals, (share < ILL_CONDITIONED) & (totals > -np.inf)
 
@@ -137,7 +132,6 @@ class MemoryRows(RowStore):
         return np.repeat(np.arange(self.partition.groups), self.partition.spans.query_counts)
 
     def counts(self, families: Sequence[Columns]) -> Iterator[tuple[Columns, FamilyCounts]]:
-        """Yield families of discrete columns, the node last, and their counts."""
         partition = self.partition
         for columns in dict.fromkeys(families):
             levels = len(self.variables[columns[-1]].levels)
@@ -173,7 +167,6 @@ class MemoryRows(RowStore):
         return remembered(self._configurations, columns, found, limit=self._most_sets)
 
     def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Division]]:
-        """Yield sets of discrete columns, and the rows by their configurations."""
         return ((columns, self.division(columns)) for columns in dict.fromkeys(sets))
 
     def division(self, columns: Columns) -> Division:
@@ -207,18 +200,15 @@ class MemoryRows(RowStore):
         return part.rows if part is not None and isinstance(part.rows, MemoryRows) else None
 
     def fold_tables(self, names: Sequence[str], *, centred: bool = False) -> Iterator[tuple[Table, Table]]:
-        """Yield the training rows and the evaluated rows of every group, with some of the columns."""
         partition = self.partition
         table = (partition.table if centred else partition.original).select(names)
         for group in range(partition.groups):
             yield table.take(partition.training_rows(group)), table.take(partition.query_rows(group))
 
     def by_piece(self, by_group: Sequence[FloatArray]) -> FloatArray:
-        """Return the values of all evaluated rows."""
         return np.concatenate(by_group)
 
     def in_data_order(self, pieces: FloatArray) -> FloatArray:
-        """Put values of evaluated rows, last axis, into the order of the data."""
         return self.partition.in_data_order(pieces)
 
 
@@ -229,14 +219,12 @@ class MemoryMixtures:
     components: FloatArray
 
     def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
-        """Return the weights that make the rows most likely, and their log-likelihood."""
         components = self.components
         if usable is not None:
             components = np.where(usable[:, None], components, -np.inf)
         return [mixing_weights(parts) for parts in components]
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Return the log-densities of all rows under known weights."""
         out = np.full((len(self.components), self.components.shape[2]), -np.inf)
         for f, parts in enumerate(self.components):
             mixture = np.where(np.isfinite(parts).all(axis=1), weights[f], 0.0)
