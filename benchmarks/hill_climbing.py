@@ -1,16 +1,14 @@
 """Hill climbing compared with PyBNesian on the same rows, folds and start; scaling; memory.
 
-    python benchmarks/hill_climbing.py [--data ../shared/paper-data] [--quick] [--other FOLDER]
+    python benchmarks/hill_climbing.py [--data ../shared/paper-data] [--quick]
 
-The largest comparison takes PyBNesian about six minutes; ``--quick`` leaves it out. With ``--other``, a
-checkout of another version of spbn, only the two versions are compared.
+The largest comparison takes PyBNesian about six minutes; ``--quick`` leaves it out.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -19,60 +17,6 @@ import spbn
 from spbn.datasets import paper_synthetic, synthetic
 
 from timing import best, heading, machine, peak_megabytes
-from versions import measure, print_ratio, versions
-
-#: Hill climbing as both versions are asked for it: a name and a table, and how often.
-SEARCH = """
-import json, sys, time
-import pandas as pd
-import spbn
-from spbn.datasets import paper_synthetic
-name, source, runs = sys.argv[1], sys.argv[2], int(sys.argv[3])
-frame = paper_synthetic(source) if source.isdigit() else pd.read_csv(source)
-frame = frame.drop(columns="class", errors="ignore").astype(float)
-make = {"BIC": spbn.scores.BIC, "BGe": spbn.scores.BGe}.get(name, spbn.scores.ValidatedLikelihood)
-start = spbn.Structure(list(frame.columns), types="lg" if name in ("BIC", "BGe") else "ckde")
-
-def search():
-    return spbn.search.hill_climb(make(frame), start, patience=0)
-
-search()
-seconds = []
-for _ in range(runs):
-    began = time.perf_counter()
-    result = search()
-    seconds.append(time.perf_counter() - began)
-print(json.dumps({"best": min(seconds), "steps": len(result.steps), "score": result.score}))
-"""
-
-
-def compare_versions(other: Path, data: Path) -> None:
-    """Search with this and with another version of spbn, in turns; the best of several runs counts."""
-    (vowel,) = (data / "UCI data" / "data" / "Vowel").glob("*.csv")
-    arth = data / "GaussianNetworks" / "arth150_2000.csv"
-    cases = [
-        ("SPBN", "2000", 10),
-        ("SPBN", "10000", 4),
-        ("SPBN", str(vowel), 5),
-        ("BIC", str(arth), 5),
-        ("BGe", str(arth), 5),
-    ]
-    heading("Hill climbing by this and by the other version, patience 0")
-    with TemporaryDirectory() as folder:
-        for name, source, runs in cases:
-            found: dict[str, list[dict[str, float]]] = {}
-            for _ in range(3):
-                for version, path in versions(other).items():
-                    result = measure(SEARCH, path, f"{folder}/{version}", name, source, runs)
-                    found.setdefault(version, []).append(result)
-            times = {version: min(result["best"] for result in results) for version, results in found.items()}
-            same = (
-                len({(r["steps"], round(r["score"], 6)) for results in found.values() for r in results}) == 1
-            )
-            title = f"{name} {Path(source).stem}"
-            shown = "   ".join(f"{version} {seconds:7.4f} s" for version, seconds in times.items())
-            print(f"{title:20} {shown}   {'same result' if same else 'NOT THE SAME RESULT'}", end="")
-            print_ratio(times)
 
 
 def compare(name: str, frame: pd.DataFrame, *, start: str = "ckde", patience: int = 0) -> None:
@@ -175,13 +119,9 @@ def main() -> None:
         "--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "paper-data"
     )
     parser.add_argument("--quick", action="store_true", help="leave out what takes PyBNesian minutes")
-    parser.add_argument("--other", type=Path, help="a checkout of the version to compare with")
     arguments = parser.parse_args()
 
     print(machine())
-    if arguments.other is not None:
-        compare_versions(arguments.other, arguments.data)
-        return
     spbn.learn(synthetic(300), patience=0)  # compiles
     heading("SPBN by hill climbing: start CKDE, patience 0, 10 folds")
     compare("synthetic", paper_synthetic("2000"))
