@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spbn._base.display import counting_progress, printable
+from spbn.cli import inputs, options
 from spbn.cli.command import Answer, answer_options, command, count, note, objects, say, say_lines
-from spbn.cli.inputs import busy, require_targets, training_frame, with_all_levels
-from spbn.cli.options import (
-    MISSING_ROWS,
-    TABLE,
-    Lesson,
-    learning_options,
-    out_option,
-    report_option,
-    table_options,
-)
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError, argument, quoted
 
@@ -35,7 +26,7 @@ MOST_CLASSES = 0.5  # as a share of the rows
 
 
 @command
-@learning_options(
+@options.learning_options(
     but=("folds", "missing"),
     one_table=True,
     model={"default": "blend"},
@@ -43,11 +34,9 @@ MOST_CLASSES = 0.5  # as a share of the rows
     test={"flag": "--independence-test"},
 )
 @click.option("--target", required=True, help="The column with the classes.")
-@click.option(
+@options.table_option(
     "--test",
     "new",
-    type=TABLE,
-    metavar="TABLE",
     help="A table with rows to classify. If it has the classes, the predictions are assessed. Without it the "
     "rows of DATA are predicted by cross-validation.",
 )
@@ -61,14 +50,14 @@ MOST_CLASSES = 0.5  # as a share of the rows
     "--calibrate/--no-calibrate", default=True, help="Calibrate the probabilities by cross-validation."
 )
 @click.option("--folds", type=int, default=5, help="Number of folds for cross-validation, without --test.")
-@click.option("--missing", default="error", **MISSING_ROWS)
-@out_option("Write the predictions: predictions.csv.")
-@report_option
-@table_options
+@click.option("--missing", default="error", **options.MISSING_ROWS)
+@options.file_option("--out", "Write the predictions: predictions.csv.")
+@options.report_option
+@options.table_options
 @answer_options
 def classify(
     answer: Answer,
-    lesson: Lesson,
+    lesson: options.Lesson,
     target: str,
     new: Source | None,
     structure: str,
@@ -85,14 +74,14 @@ def classify(
     from spbn.sklearn.estimators import SPBNClassifier
 
     data = lesson.data
-    require_targets(report, tables=[out], inputs=[data, new])
+    inputs.require_targets(report, tables=[out], inputs=[data, new])
     if target in lesson.discrete:
         raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
     chosen = lesson.columns
     if chosen is not None and target not in chosen:
         chosen.append(target)
     _require_target(data, target, lesson.drop)
-    frame = training_frame(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
+    frame = inputs.training_frame(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
     features, classes = frame.drop(columns=target), _classes(frame[target])
     different = len(set(classes.tolist()))
     if different > MOST_CLASSES * len(classes):  # measurements, dates, or names of the rows
@@ -110,7 +99,7 @@ def classify(
         found = cross_validated(classifier, features, classes, folds, lesson.chosen["seed"])
         how = f"Rows of {data.name}, predicted in a cross-validation with {folds} folds."
     else:
-        with busy("learning"):
+        with inputs.busy("learning"):
             classifier.fit(features, classes)
         found = predicted(classifier, *_test_rows(new, features, target, lesson.discrete, missing))
         if found.truth is not None and not found.known.all():
@@ -157,7 +146,7 @@ def cross_validated(
             f"{argument('folds')} must be between 2 and the rows of the largest class, {counts.max()}. "
             f"Got {folds}."
         )
-    features = with_all_levels(features, classifier.discrete)
+    features = inputs.with_all_levels(features, classifier.discrete)
     probabilities = np.zeros((len(classes), len(names)))
     explanations = []
     splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
@@ -199,7 +188,7 @@ def _test_rows(
     names = list(features.columns)
     has_classes = target in column_names(source)
     columns, categories = ([*names, target], [*discrete, target]) if has_classes else (names, discrete)
-    frame = training_frame(source, columns, [], categories, missing)
+    frame = inputs.training_frame(source, columns, [], categories, missing)
     return frame[names], _classes(frame[target]) if has_classes else None
 
 

@@ -103,12 +103,14 @@ class Answer:
             show()
             self._is_shown = True
 
-    def give_rows(self, rows: pd.DataFrame) -> None:
-        """Answer with the rows of a table: CSV, or a list of objects."""
-        # What goes into a pipe or a file stays as it is.
-        names = printable if sys.stdout.isatty() else str
-        text = rows.rename(columns=names)
-        self.give(lambda: {"rows": objects(rows)}, lambda: sys.stdout.write(text.to_csv(index=False)))
+    def give_rows(self, rows: pd.DataFrame, path: Path | None) -> None:
+        """Answer with the rows of a table: in a file, or else as CSV or a list of objects."""
+        if path is None:
+            # What goes into a pipe or a file stays as it is.
+            names = printable if sys.stdout.isatty() else str
+            text = rows.rename(columns=names)
+            self.give(lambda: {"rows": objects(rows)}, lambda: sys.stdout.write(text.to_csv(index=False)))
+        self.write_rows("out", path, rows)
 
     def wrote(self, option: str, path: Path | Sequence[Path], line: str, *, apart: bool = True) -> None:
         """Say that a file was written, and which option asked for it; of several files, name all.
@@ -211,11 +213,6 @@ def objects(rows: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def standard_error(probability: float, draws: float) -> float:
-    """Return the standard error of a probability that was counted among draws."""
-    return math.sqrt(probability * (1.0 - probability) / max(draws, 1.0))
-
-
 def count(things: Collection[Any], word: str, words: str | None = None) -> str:
     """Say how many there are, in words."""
     return f"{len(things)} {word if len(things) == 1 else words or f'{word}s'}"
@@ -267,7 +264,7 @@ class Argument(click.Argument):
     """An argument with a line of help."""
 
     def __init__(self, declarations: Sequence[str], *, help: str = "", **attributes: Any) -> None:
-        super().__init__(declarations, **attributes)
+        super().__init__(declarations, metavar=declarations[0].upper(), **attributes)
         self.help = help
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:

@@ -148,11 +148,7 @@ def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collecti
     read = _read_frame(source, {})
     if not source.is_text:
         return read
-    with source.opened() as stream:
-        frame = pd.read_csv(
-            stream, sep=source.separator, dtype=object, keep_default_na=False, skipinitialspace=True
-        )
-    frame = frame.set_axis(read.columns, axis=1)
+    frame = _parse(source, dtype=object, keep_default_na=False).set_axis(read.columns, axis=1)
     return with_points(frame, comma_columns(source, read, but=discrete, tolerant=True))
 
 
@@ -303,25 +299,7 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Seq
     names = _header(source)
     texts: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
     as_written: dict[Any, Any] = {names.index(name): str for name in written if name in names}
-    try:
-        with source.opened() as stream, warnings.catch_warnings():
-            # Otherwise surplus fields would become an index.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                stream,
-                sep=source.separator,
-                skipinitialspace=True,
-                low_memory=False,
-                dtype=texts,
-                converters=as_written or None,
-                index_col=False,
-            )
-    except pd.errors.ParserWarning:
-        raise DataError(
-            f"{source} has rows with more fields than there are column names.{_surplus(source, names)}"
-        ) from None
-    except pd.errors.ParserError as error:
-        raise DataError(f"{source} is not a table: {_why_no_table(source, names, error)}") from None
+    frame = _parse(source, names, low_memory=False, dtype=texts, converters=as_written or None)
     if _looks_like_data(names):
         shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
         warnings.warn(
@@ -334,27 +312,32 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Seq
 
 def _header(source: Source) -> list[str]:
     """Read the names in the first line of a text file."""
+    line = _parse(source, header=None, nrows=1, dtype=str, keep_default_na=False)
+    names: list[str] = line.iloc[0].tolist()
+    _require_separator(source, names)
+    _require_distinct(source, names)
+    return names
+
+
+def _parse(source: Source, names: Sequence[str] = (), **options: Any) -> pd.DataFrame:
+    """Parse a text file, or say why it is not a table; `names` are those in the first line, if known."""
     try:
-        with source.opened() as stream:
-            line = pd.read_csv(
-                stream,
-                sep=source.separator,
-                skipinitialspace=True,
-                header=None,
-                nrows=1,
-                dtype=str,
-                keep_default_na=False,
+        with source.opened() as stream, warnings.catch_warnings():
+            # Otherwise surplus fields would become an index.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                stream, sep=source.separator, skipinitialspace=True, index_col=False, **options
             )
+    except pd.errors.ParserWarning:
+        raise DataError(
+            f"{source} has rows with more fields than there are column names.{_surplus(source, names)}"
+        ) from None
     except pd.errors.EmptyDataError:
         raise DataError(
             f"{source} has no columns: it holds nothing but empty lines. The first line must hold the names."
         ) from None
     except pd.errors.ParserError as error:
-        raise DataError(f"{source} is not a table: {_why_no_table(source, [], error)}") from None
-    names: list[str] = line.iloc[0].tolist()
-    _require_separator(source, names)
-    _require_distinct(source, names)
-    return names
+        raise DataError(f"{source} is not a table: {_why_no_table(source, names, error)}") from None
 
 
 def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str:

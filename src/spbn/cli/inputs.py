@@ -37,7 +37,11 @@ def busy(title: str) -> AbstractContextManager[object]:
 
 
 def require_targets(
-    *files: Path | None, tables: Sequence[Path | None] = (), inputs: Iterable[Path | Source | None] = ()
+    *files: Path | None,
+    tables: Sequence[Path | None] = (),
+    report: Path | None = None,
+    plot: Path | None = None,
+    inputs: Iterable[Path | Source | None] = (),
 ) -> None:
     """Refuse files that cannot be written, that the command also reads, or that it would write twice.
 
@@ -45,10 +49,12 @@ def require_targets(
     ----------
     tables
         Files that are tables: their names say of which kind, and one may go to standard output.
+    report, plot
+        Files with pictures: the packages that draw have to be there.
     """
     if list(tables).count(STANDARD) > 1:
         raise ArgumentError("only one table can go to standard output (-): give a file for the other.")
-    written = [path for path in (*tables, *files) if path is not None]
+    written = [path for path in (*tables, *files, report, plot) if path is not None]
     read = [Path(path) for path in inputs if path is not None]
     for i, path in enumerate(written):
         if path == STANDARD and path in tables:
@@ -66,14 +72,11 @@ def require_targets(
         if any(_is_same(path, other) for other in written[:i]):
             raise ArgumentError(f"{path} would be written twice: choose two different names.")
         _require_writable(path)
-
-
-def require_picture(path: Path | None) -> None:
-    """Refuse a file that no picture can be drawn into, or all if the packages for that are not there."""
-    if path is not None:
+    if plot is not None:
         from spbn.plots.pictures import require_picture_name
 
-        require_picture_name(path)
+        require_picture_name(plot)
+    if plot is not None or report is not None:
         require_plot_packages()
 
 

@@ -13,25 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spbn._base.display import printable
+from spbn.cli import inputs, options
 from spbn.cli.command import Answer, Flags, answer_options, command, count, objects, say, say_lines, warn
-from spbn.cli.inputs import Axis, axis_of, require_targets
-from spbn.cli.options import (
-    FILE,
-    MISSING_ROWS,
-    Lesson,
-    checkpoint_option,
-    client_of,
-    learning_option,
-    learning_options,
-    out_option,
-    report_option,
-    scheduler_option,
-    table_options,
-    workers_option,
-)
 from spbn.cli.show import SHOWN_CASES, give_network, write_report_to
 from spbn.cli.sources import Source, place
-from spbn.errors import ArgumentError, require_plot_packages
+from spbn.errors import ArgumentError
 from spbn.learning.settings import OPTIONS
 
 if TYPE_CHECKING:
@@ -47,7 +33,7 @@ DEMO_SEED = 2  # decides which rows validate; with this one A and D come out lin
 
 
 @command
-@learning_options()
+@options.learning_options()
 @click.option(
     "--lags", type=int, help="For time series: learn how each row depends on this many rows before it."
 )
@@ -58,17 +44,17 @@ DEMO_SEED = 2  # decides which rows validate; with this one A and D come out lin
 @click.option(
     "--every", type=float, help="With --time: resample the rows to this step, in seconds if times are dates."
 )
-@learning_option(OPTIONS["max_seconds"])
-@checkpoint_option(help=OPTIONS["checkpoint"].flag_help)
-@workers_option
-@scheduler_option
-@out_option("Write the model: model.spbn.")
-@report_option
-@table_options
+@options.learning_option(OPTIONS["max_seconds"])
+@options.file_option("--checkpoint", OPTIONS["checkpoint"].flag_help)
+@options.workers_option
+@options.scheduler_option
+@options.file_option("--out", "Write the model: model.spbn.")
+@options.report_option
+@options.table_options
 @answer_options
 def learn(
     answer: Answer,
-    lesson: Lesson,
+    lesson: options.Lesson,
     lags: int | None,
     series: str | None,
     time: str | None,
@@ -92,13 +78,11 @@ def learn(
     from spbn.cli.files import present
     from spbn.learning.learn import LearningInterrupted
 
-    require_targets(out, report, checkpoint, inputs=lesson.files)
-    if report is not None:
-        require_plot_packages()
-    axis = axis_of(lags, series, time, every)
+    inputs.require_targets(out, checkpoint, report=report, inputs=lesson.files)
+    axis = inputs.axis_of(lags, series, time, every)
     frame, settings = _read(lesson, axis, checkpoint)
     settings |= {"max_seconds": max_seconds, "progress": sys.stderr.isatty()}
-    with client_of(workers, scheduler) as client:
+    with options.client_of(workers, scheduler) as client:
         try:
             network = _learned(lesson, frame, axis, settings | {"client": client})
         except LearningInterrupted as stop:
@@ -119,7 +103,7 @@ def learn(
 
 
 def _read(
-    lesson: Lesson, axis: Axis | None, checkpoint: Path | None
+    lesson: options.Lesson, axis: inputs.Axis | None, checkpoint: Path | None
 ) -> tuple[pd.DataFrame | None, dict[str, Any]]:
     """Return the table and the settings of what learns from it; no table if it is in parts."""
     if not lesson.is_in_parts:
@@ -133,7 +117,7 @@ def _read(
 
 
 def _learned(
-    lesson: Lesson, frame: pd.DataFrame | None, axis: Axis | None, settings: dict[str, Any]
+    lesson: options.Lesson, frame: pd.DataFrame | None, axis: inputs.Axis | None, settings: dict[str, Any]
 ) -> Network:
     """Learn from a table, from rows that follow each other, or from parts of a table."""
     if frame is None:
@@ -176,7 +160,7 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Sourc
 
 
 @command
-@click.option("--folder", type=FILE, default=Path("."), help="Where to write the model and the report.")
+@options.file_option("--folder", "Where to write the model and the report.", default=Path("."))
 @answer_options
 def demo(answer: Answer, folder: Path) -> None:
     """Learn the paper's network, and compare with its figures.
@@ -189,8 +173,7 @@ def demo(answer: Answer, folder: Path) -> None:
     from spbn.report import write_report
 
     model, report = folder / "spbn-demo.spbn", folder / "spbn-demo.html"
-    require_targets(model, report)
-    require_plot_packages()
+    inputs.require_targets(model, report=report)
     train, test = paper_synthetic("10000"), paper_synthetic("test")
     fitted = BayesianNetwork.fit(synthetic_structure(), train)
     start = clock.perf_counter()
@@ -229,18 +212,20 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
 
 
 @command
-@learning_options()
+@options.learning_options()
 @click.option("--replicates", type=int, default=100, help="How many searches, each on half of the rows.")
 @click.option("--workers", type=int, default=1, help="Number of processes that search at the same time.")
-@scheduler_option
-@checkpoint_option(help="Record every replicate in this file, and resume from what it has: run.jsonl.")
-@out_option("Write the strengths of all arcs: arcs.csv.")
-@report_option
-@table_options
+@options.scheduler_option
+@options.file_option(
+    "--checkpoint", "Record every replicate in this file, and resume from what it has: run.jsonl."
+)
+@options.file_option("--out", "Write the strengths of all arcs: arcs.csv.")
+@options.report_option
+@options.table_options
 @answer_options
 def confidence(
     answer: Answer,
-    lesson: Lesson,
+    lesson: options.Lesson,
     replicates: int,
     workers: int,
     scheduler: str | None,
@@ -254,15 +239,13 @@ def confidence(
     """
     from spbn.learning.stability import confidence as find_confidence
 
-    require_targets(report, checkpoint, tables=[out], inputs=lesson.files)
-    if report is not None:
-        require_plot_packages()
+    inputs.require_targets(checkpoint, report=report, tables=[out], inputs=lesson.files)
     if workers > 1 and scheduler is not None:
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     if workers < 1:
         raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
     frame, settings = lesson.read()
-    with client_of(None, scheduler) if scheduler else _processes(workers) as client:
+    with options.client_of(None, scheduler) if scheduler else _processes(workers) as client:
         found = find_confidence(
             frame,
             replicates=replicates,
@@ -351,7 +334,7 @@ def _use_threads(count: int) -> None:
 
 
 @command
-@learning_options(
+@options.learning_options(
     but=("model",),
     one_table=True,
     folds={"help": "Number of folds for the comparison."},
@@ -360,13 +343,13 @@ def _use_threads(count: int) -> None:
         "help": "Transform of every column, for all models. By default none, and blend also with "
         "'yeo-johnson'.",
     },
-    missing=MISSING_ROWS,
+    missing=options.MISSING_ROWS,
 )
-@workers_option
-@scheduler_option
-@table_options
+@options.workers_option
+@options.scheduler_option
+@options.table_options
 @answer_options
-def compare(answer: Answer, lesson: Lesson, workers: int | None, scheduler: str | None) -> None:
+def compare(answer: Answer, lesson: options.Lesson, workers: int | None, scheduler: str | None) -> None:
     """Compare kinds of networks on rows that they have not seen.
 
     The kinds are Gaussian, KDE, semiparametric and blend networks.
@@ -376,7 +359,7 @@ def compare(answer: Answer, lesson: Lesson, workers: int | None, scheduler: str 
     from spbn.learning.comparison import compare_models
 
     frame, settings = lesson.read()
-    with client_of(workers, scheduler) as client:
+    with options.client_of(workers, scheduler) as client:
         found = compare_models(frame, progress=sys.stderr.isatty(), client=client, **settings)
     named = found.rename(columns=lambda name: str(name).replace("-", "_").replace(" ", "_"))
     answer.give(lambda: {"models": objects(named)}, lambda: _show_comparison(found))

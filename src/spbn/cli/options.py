@@ -72,28 +72,35 @@ class Words(click.types.StringParamType):
 FILE, TABLE = click.Path(path_type=Path), TableFile()
 
 A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
-model_argument = argument("model", metavar="MODEL", type=FILE, help="A model written by [bold]spbn learn[/].")
-data_argument = argument("data", metavar="DATA", type=TABLE, help=A_TABLE)
+
+
+def file_option(flag: str, help: str, **attributes: Any) -> Decorator:
+    """Return an option for a file that a command writes."""
+    return click.option(flag, type=FILE, help=help, **attributes)
+
+
+def table_option(*names: str, help: str) -> Decorator:
+    """Return an option for a table that a command reads."""
+    return click.option(*names, type=TABLE, metavar="TABLE", help=help)
+
+
+model_argument = argument("model", type=FILE, help="A model written by [bold]spbn learn[/].")
+table_argument = functools.partial(argument, type=TABLE)
+data_argument = table_argument("data", help=A_TABLE)
 seed_option = click.option("--seed", type=int, default=0, help=OPTIONS["seed"].flag_help)
-report_option = click.option("--report", type=FILE, help="Write a report: report.html.")
-screen_option = click.option("--out", type=FILE, help="Write to a file, not to the screen.")
+report_option = file_option("--report", "Write a report: report.html.")
+screen_option = file_option("--out", "Write to a file, not to the screen.")
 #: What is different about --missing where nothing can be imputed.
 MISSING_ROWS: dict[str, Any] = {
     "type": click.Choice(["error", "drop"]),
     "help": "Rows with missing values: refuse the table, or drop these rows.",
 }
-checkpoint_option = functools.partial(click.option, "--checkpoint", type=FILE)
 workers_option = click.option(
     "--workers", type=int, help="Start this many worker processes on this machine. Needs Dask."
 )
 scheduler_option = click.option(
     "--scheduler", help="Use the workers of this Dask scheduler: tcp://10.0.0.1:8786."
 )
-
-
-def out_option(help: str, *, required: bool = False) -> Decorator:
-    """Return the option for the file that a command is mainly about."""
-    return click.option("--out", type=FILE, required=required, help=help)
 
 
 def table_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -180,7 +187,7 @@ def learning_options(
                 )(wrapped)
         if one_table:
             return data_argument(wrapped)
-        return argument("data", metavar="DATA", type=TABLE, nargs=-1, required=True, help=A_TABLE)(wrapped)
+        return table_argument("data", nargs=-1, required=True, help=A_TABLE)(wrapped)
 
     return decorate
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from spbn._base.display import printable
+from spbn.cli import inputs, options
 from spbn.cli.command import (
     Answer,
     answer_options,
@@ -20,30 +21,6 @@ from spbn.cli.command import (
     say,
     say_lines,
     shown,
-    standard_error,
-)
-from spbn.cli.inputs import (
-    busy,
-    frame_for,
-    frame_without,
-    load_any_model,
-    load_model,
-    require_picture,
-    require_targets,
-)
-from spbn.cli.options import (
-    EXAMPLES,
-    FILE,
-    TABLE,
-    conditions_in,
-    data_argument,
-    in_words,
-    model_argument,
-    out_option,
-    require_intervals,
-    screen_option,
-    seed_option,
-    table_options,
 )
 from spbn.cli.sources import STANDARD, Source, ending
 from spbn.errors import ArgumentError, ModelFileError, quoted
@@ -60,8 +37,8 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
 
 
 @command
-@model_argument
-@click.option("--given", multiple=True, help=f"What is known, such as {EXAMPLES}. May be repeated.")
+@options.model_argument
+@click.option("--given", multiple=True, help=f"What is known, such as {options.EXAMPLES}. May be repeated.")
 @click.option(
     "--do",
     multiple=True,
@@ -74,9 +51,9 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
     help="Also print the probability of this: 'C>0'. If repeated, the probability of all together.",
 )
 @click.option("-n", type=int, default=2000, help="How many draws to make.")
-@seed_option
-@out_option("Write draws of the unknown variables: samples.csv.")
-@click.option("--plot", type=FILE, help="Draw every variable before and after: .png, .svg or .pdf.")
+@options.seed_option
+@options.file_option("--out", "Write draws of the unknown variables: samples.csv.")
+@options.file_option("--plot", "Draw every variable before and after: .png, .svg or .pdf.")
 @answer_options
 def query(
     answer: Answer,
@@ -93,16 +70,15 @@ def query(
 
     [dim]spbn query wine.spbn --given "alcohol=13" --given "hue<0.8" --event "proline>1000"[/]
     """
-    require_targets(plot, tables=[out], inputs=[model])
-    require_picture(plot)
+    inputs.require_targets(plot=plot, tables=[out], inputs=[model])
     if n < 1:
         raise ArgumentError(f"-n must be 1 or more. Got {n}.")
-    network = load_model(model)
-    known = conditions_in("--given", given, network.variables)
-    set_to = conditions_in("--do", do, network.variables)
-    asked = conditions_in("--event", event, network.variables)
-    require_intervals(asked, network.variables, "{low:.12g}<={name}<={high:.12g}")
-    with busy("asking the network"):
+    network = inputs.load_model(model)
+    known = options.conditions_in("--given", given, network.variables)
+    set_to = options.conditions_in("--do", do, network.variables)
+    asked = options.conditions_in("--event", event, network.variables)
+    options.require_intervals(asked, network.variables, "{low:.12g}<={name}<={high:.12g}")
+    with inputs.busy("asking the network"):
         posterior = network.query(known, do=set_to, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
     found = _posterior_document(posterior, asked, probability)
@@ -146,7 +122,7 @@ def _posterior_document(
         found["event"] = {
             "conditions": asked,
             "probability": probability,
-            "standard_error": 0.0 if is_exact else standard_error(probability, posterior.effective_size),
+            "standard_error": 0.0 if is_exact else _standard_error(probability, posterior.effective_size),
         }
     return found
 
@@ -176,7 +152,12 @@ def _show_posterior(posterior: Posterior, found: Mapping[str, Any], event: Seque
     if event:
         error = found["event"]["standard_error"]
         plus_minus = f" ± {error:.2g}" if error else ""
-        say(f"P({in_words(event)}) = {found['event']['probability']:.4g}{plus_minus}")
+        say(f"P({options.in_words(event)}) = {found['event']['probability']:.4g}{plus_minus}")
+
+
+def _standard_error(probability: float, draws: float) -> float:
+    """Return the standard error of a probability that was counted among draws."""
+    return math.sqrt(probability * (1.0 - probability) / max(draws, 1.0))
 
 
 def _with_digits_of(width: float, value: float) -> str:
@@ -189,8 +170,8 @@ def _with_digits_of(width: float, value: float) -> str:
 
 
 @command
-@model_argument
-@data_argument
+@options.model_argument
+@options.data_argument
 @click.option("--target", multiple=True, required=True, help="A variable to predict. May be repeated.")
 @click.option(
     "--statistic",
@@ -198,9 +179,9 @@ def _with_digits_of(width: float, value: float) -> str:
     default="mean",
     help="What to predict for numbers; for categories, always the most probable level.",
 )
-@seed_option
-@screen_option
-@table_options
+@options.seed_option
+@options.screen_option
+@options.table_options
 @answer_options
 def predict(
     answer: Answer,
@@ -217,51 +198,45 @@ def predict(
 
     [dim]spbn predict wine.spbn new.csv --target proline --out predictions.csv[/]
     """
-    require_targets(tables=[out], inputs=[model, data])
-    network = load_model(model)
+    inputs.require_targets(tables=[out], inputs=[model, data])
+    network = inputs.load_model(model)
     unknown = [name for name in target if name not in network.nodes]
     if unknown:
         raise ArgumentError(
             f"--target names no variable of the model: {quoted(unknown)}. They are {quoted(network.nodes)}."
         )
     targets = list(dict.fromkeys(target))
-    frame = frame_without(network, data, targets)
+    frame = inputs.frame_without(network, data, targets)
     absent = [name for name in network.nodes if name not in frame.columns and name not in targets]
     if absent:
         note(f"{data} has no column {quoted(absent)}: the predictions do without.")
-    with busy("predicting"):
+    with inputs.busy("predicting"):
         found = network.predict(frame, targets, statistic=statistic, seed=seed)
-    _write_or_print(answer, found, out)
+    answer.give_rows(found, out)
 
 
 @command
-@model_argument
+@options.model_argument
 @click.option("-n", type=int, default=1000, help="How many rows; for a model over time, in one series.")
-@seed_option
-@screen_option
+@options.seed_option
+@options.screen_option
 @answer_options
 def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> None:
     """Draw rows from a network.
 
     [dim]spbn sample wine.spbn -n 1000 --out samples.csv[/]
     """
-    require_targets(tables=[out], inputs=[model])
-    network = load_any_model(model)
-    with busy("drawing rows"):
+    inputs.require_targets(tables=[out], inputs=[model])
+    network = inputs.load_any_model(model)
+    with inputs.busy("drawing rows"):
         rows = network.sample(n, seed=seed)  # of a model over time: one series
-    _write_or_print(answer, rows, out)
-
-
-def _write_or_print(answer: Answer, rows: pd.DataFrame, path: Path | None) -> None:
-    if path is None:
-        answer.give_rows(rows)
-    answer.write_rows("out", path, rows)
+    answer.give_rows(rows, out)
 
 
 @command
-@model_argument
-@data_argument
-@out_option("Write the table without holes: full.csv.", required=True)
+@options.model_argument
+@options.data_argument
+@options.file_option("--out", "Write the table without holes: full.csv.", required=True)
 @click.option(
     "--draws",
     type=int,
@@ -269,8 +244,8 @@ def _write_or_print(answer: Answer, rows: pd.DataFrame, path: Path | None) -> No
     help="How many times to fill the holes, each time differently. Several tables are written to full-1.csv, "
     "full-2.csv and so on.",
 )
-@seed_option
-@table_options
+@options.seed_option
+@options.table_options
 @answer_options
 def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, seed: int) -> None:
     """Fill holes in a table with likely values.
@@ -285,11 +260,11 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
     targets = [out] if draws == 1 else [_numbered(out, number + 1) for number in range(draws)]
     if draws > 1 and out == STANDARD:
         raise ArgumentError("--draws gives several tables, and standard output (-) takes one: give a file.")
-    require_targets(tables=targets, inputs=[model, data])
-    network = load_model(model)
-    frame = frame_for(network, data, with_holes=True)
+    inputs.require_targets(tables=targets, inputs=[model, data])
+    network = inputs.load_model(model)
+    frame = inputs.frame_for(network, data, with_holes=True)
     holes = frame.isna()
-    with busy("filling the holes"):
+    with inputs.busy("filling the holes"):
         filled = network.imputations(frame, n=draws, seed=seed)
     for table, target in zip(filled, targets, strict=True):
         answer.save_rows(_merged(data, table, holes), target)
@@ -339,30 +314,27 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
 
 
 @command
-@argument("model", metavar="MODEL", type=FILE, help="A model written by [bold]spbn learn --lags[/].")
-@argument(
-    "history",
-    metavar="HISTORY",
-    type=TABLE,
-    help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input.",
+@argument("model", type=options.FILE, help="A model written by [bold]spbn learn --lags[/].")
+@options.table_argument(
+    "history", help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 )
 @click.option("--steps", type=int, default=10, help="How many rows to look ahead.")
 @click.option("-n", type=int, default=1000, help="How many paths to draw.")
 @click.option(
     "--event",
     multiple=True,
-    help=f"Also print the probability that this happens within the steps, such as {EXAMPLES}. If repeated, "
-    "how probable it is that all happen in the same row.",
+    help="Also print the probability that this happens within the steps, such as "
+    f"{options.EXAMPLES}. If repeated, how probable it is that all happen in the same row.",
 )
 @click.option("--only", help="The series to continue, if there are several. Default: all.")
 @click.option(
     "--every", type=float, help="Resample the history to this time step first, in seconds if times are dates."
 )
-@seed_option
-@out_option("Write means and quantiles of every step: ahead.csv.")
-@click.option("--paths", type=FILE, help="Write the paths themselves: paths.csv.")
-@click.option("--plot", type=FILE, help="Draw fan charts: .png, .svg or .pdf.")
-@table_options
+@options.seed_option
+@options.file_option("--out", "Write means and quantiles of every step: ahead.csv.")
+@options.file_option("--paths", "Write the paths themselves: paths.csv.")
+@options.file_option("--plot", "Draw fan charts: .png, .svg or .pdf.")
+@options.table_options
 @answer_options
 def forecast(
     answer: Answer,
@@ -384,18 +356,17 @@ def forecast(
     """
     from spbn.timeseries.network import DynamicNetwork
 
-    require_targets(plot, tables=[out, paths], inputs=[model, history])
-    require_picture(plot)
+    inputs.require_targets(plot=plot, tables=[out, paths], inputs=[model, history])
     for option, value in (("--steps", steps), ("-n", n)):
         if value < 1:
             raise ArgumentError(f"{option} must be 1 or more. Got {value}.")
-    network = load_any_model(model)
+    network = inputs.load_any_model(model)
     if not isinstance(network, DynamicNetwork):
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
-    asked = conditions_in("--event", event, network.variables)
-    require_intervals(asked, network.variables, "{name}>{value:.12g}")
-    rows = _only(network, frame_for(network, history, every=every, with_holes=True), only)
-    with busy("drawing paths"):
+    asked = options.conditions_in("--event", event, network.variables)
+    options.require_intervals(asked, network.variables, "{name}>{value:.12g}")
+    rows = _only(network, inputs.frame_for(network, history, every=every, with_holes=True), only)
+    with inputs.busy("drawing paths"):
         ahead = network.forecast(rows, steps, n=n, seed=seed)
     if plot is not None and len(ahead.series) > 1:
         raise ArgumentError(f"--plot draws one series: say which (--only), of {quoted(ahead.series)}.")
@@ -467,8 +438,8 @@ def _show_forecast(
         say()
     for name, probability in chances.items():
         where = f"{name}: " if ahead.series_name else ""
-        chance = f"P({in_words(event)} within {ahead.steps} steps)"
-        say(f"{where}{chance} = {probability:.4g} ± {standard_error(probability, ahead.n):.2g}")
+        chance = f"P({options.in_words(event)} within {ahead.steps} steps)"
+        say(f"{where}{chance} = {probability:.4g} ± {_standard_error(probability, ahead.n):.2g}")
 
 
 def _forecast_document(
@@ -486,7 +457,7 @@ def _forecast_document(
         rows.append({**dict(zip(index.names, where, strict=True)), "variables": row})
     document: dict[str, Any] = {"steps": ahead.steps, "n": ahead.n, "share": SHARE, "rows": rows}
     if asked:
-        errors = {name: standard_error(chance, ahead.n) for name, chance in chances.items()}
+        errors = {name: _standard_error(chance, ahead.n) for name, chance in chances.items()}
         probability, error = (
             found if ahead.series_name else next(iter(found.values())) for found in (chances, errors)
         )

@@ -12,19 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from spbn._base.display import printable
-from spbn.cli.command import Answer, answer_options, argument, command, count, say, say_lines
-from spbn.cli.inputs import FILL, busy, frame_for, load_any_model, require_targets
-from spbn.cli.options import (
-    A_TABLE,
-    TABLE,
-    data_argument,
-    model_argument,
-    out_option,
-    seed_option,
-    table_options,
-)
+from spbn.cli import inputs, options
+from spbn.cli.command import Answer, answer_options, command, count, say, say_lines
 from spbn.cli.sources import Source
-from spbn.errors import ArgumentError, DataError, require_plot_packages
+from spbn.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,14 +31,14 @@ LARGE = 1e7  # numbers that fit into their column
 
 
 @command
-@model_argument
+@options.model_argument
 @answer_options
 def show(answer: Answer, model: Path) -> None:
     """Print a network: nodes, types, parents, equations, bandwidths.
 
     [dim]spbn show wine.spbn[/]
     """
-    give_network(answer, load_any_model(model), details=True)
+    give_network(answer, inputs.load_any_model(model), details=True)
 
 
 def give_network(answer: Answer, network: Network, *, details: bool = False) -> None:
@@ -183,8 +174,8 @@ def _search_document(search: Any) -> dict[str, Any] | None:
 
 
 @command
-@model_argument
-@out_option("graph.svg, .png, .pdf or .dot.", required=True)
+@options.model_argument
+@options.file_option("--out", "graph.svg, .png, .pdf or .dot.", required=True)
 @click.option(
     "--slices",
     type=int,
@@ -199,11 +190,11 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
     from spbn.plots.graphs import save_slices, save_structure
     from spbn.timeseries.network import DynamicNetwork
 
-    require_targets(out, inputs=[model])
-    network = load_any_model(model)
+    inputs.require_targets(out, inputs=[model])
+    network = inputs.load_any_model(model)
     if slices is not None and not network.is_dynamic:
         raise ArgumentError(f"--slices is for models over time, and {model} is not one.")
-    with busy("drawing the graph"):
+    with inputs.busy("drawing the graph"):
         if isinstance(network, DynamicNetwork) and out.suffix.lower() != ".dot":
             save_slices(network, out, slices=slices)
         else:
@@ -212,16 +203,14 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
 
 
 @command
-@model_argument
-@argument("data", metavar="DATA", type=TABLE, required=False, help=f"Rows to check the model on. {A_TABLE}")
-@out_option("Write the report: report.html.", required=True)
-@click.option(
+@options.model_argument
+@options.table_argument("data", required=False, help=f"Rows to check the model on. {options.A_TABLE}")
+@options.file_option("--out", "Write the report: report.html.", required=True)
+@options.table_option(
     "--confidence",
-    type=TABLE,
-    metavar="TABLE",
     help="Which arcs to believe: the table that spbn confidence --out wrote, arcs.csv.",
 )
-@table_options
+@options.table_options
 @answer_options
 def report(answer: Answer, model: Path, data: Source | None, out: Path, confidence: Source | None) -> None:
     """Write a report that opens in a browser.
@@ -230,11 +219,10 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
 
     [dim]spbn report wine.spbn wine.csv --confidence arcs.csv --out wine.html[/]
     """
-    require_targets(out, inputs=[model, data, confidence])
-    require_plot_packages()
-    network = load_any_model(model)
+    inputs.require_targets(report=out, inputs=[model, data, confidence])
+    network = inputs.load_any_model(model)
     strengths = None if confidence is None else _strengths(network, confidence)
-    rows = None if data is None else frame_for(network, data, with_holes=not network.is_dynamic)
+    rows = None if data is None else inputs.frame_for(network, data, with_holes=not network.is_dynamic)
     write_report_to(answer, "out", out, network, rows, model.stem, strengths)
 
 
@@ -252,7 +240,7 @@ def write_report_to(
     def write(path: Path) -> None:
         from spbn.report import write_report
 
-        with busy("writing the report"):
+        with inputs.busy("writing the report"):
             write_report(network, path, data=data, title=title, confidence=confidence)
 
     answer.write(option, path, "report", write)
@@ -271,8 +259,8 @@ def _strengths(network: Network, source: Source) -> Strengths:
 
 
 @command
-@model_argument
-@out_option("Write the page: explorer.html. Default: MODEL-explorer.html.")
+@options.model_argument
+@options.file_option("--out", "Write the page: explorer.html. Default: MODEL-explorer.html.")
 @click.option(
     "-n",
     "--samples",
@@ -280,7 +268,7 @@ def _strengths(network: Network, source: Source) -> Strengths:
     type=int,
     help="Rows to draw from the network. Default: as many as fit a small page, up to 20,000.",
 )
-@seed_option
+@options.seed_option
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.")
 @answer_options
 def explore(
@@ -295,9 +283,9 @@ def explore(
     from spbn.report import write_explorer
 
     target = Path(f"{model.stem}-explorer.html") if out is None else out
-    require_targets(target, inputs=[model])
-    network = load_any_model(model)
-    with busy("drawing rows"):
+    inputs.require_targets(target, inputs=[model])
+    network = inputs.load_any_model(model)
+    with inputs.busy("drawing rows"):
         write_explorer(network, target, n=samples, seed=seed, title=model.stem)
     answer.wrote("out", target, f"explorer written to {target}")
     if opens and not webbrowser.open(target.resolve().as_uri()):
@@ -305,8 +293,8 @@ def explore(
 
 
 @command
-@model_argument
-@out_option("Write the compact model: small.spbn.", required=True)
+@options.model_argument
+@options.file_option("--out", "Write the compact model: small.spbn.", required=True)
 @click.option(
     "--tolerance", type=float, default=1e-6, help="Largest error of the log-density of a node in any row."
 )
@@ -326,9 +314,9 @@ def compact(
 
     [dim]spbn compact wine.spbn --out small.spbn[/]
     """
-    require_targets(out, inputs=[model])
-    network = load_any_model(model)
-    with busy("making tables"):
+    inputs.require_targets(out, inputs=[model])
+    network = inputs.load_any_model(model)
+    with inputs.busy("making tables"):
         small = network.compact(tolerance, others=others)
     small.save(out)
     before, after = model.stat().st_size, out.stat().st_size
@@ -350,8 +338,8 @@ def _in_words(size: int) -> str:
 
 
 @command
-@model_argument
-@data_argument
+@options.model_argument
+@options.data_argument
 @click.option("--by-node", is_flag=True, help="Show the contribution of every node, on screen and in --out.")
 @click.option("--top", type=int, default=20, help="How many of the most unusual rows to print.")
 @click.option(
@@ -360,12 +348,13 @@ def _in_words(size: int) -> str:
     default="error",
     help="Rows with missing values: refuse the table, or score what is known.",
 )
-@seed_option
-@out_option(
+@options.seed_option
+@options.file_option(
+    "--out",
     "Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in total_logpdf if "
-    "there is a node of that name."
+    "there is a node of that name.",
 )
-@table_options
+@options.table_options
 @answer_options
 def score(
     answer: Answer,
@@ -384,25 +373,25 @@ def score(
     import numpy as np
     import pandas as pd
 
-    require_targets(tables=[out], inputs=[model, data])
+    inputs.require_targets(tables=[out], inputs=[model, data])
     if top < 0:
         raise ArgumentError(f"--top must be 0 or more. Got {top}.")
-    network = load_any_model(model)
+    network = inputs.load_any_model(model)
     if network.is_dynamic and missing == "integrate":
         raise ArgumentError(
             "--missing integrate is not for models over time: what is missing in a row is missing in the "
             "past of the next. Fill what is missing."
         )
     integrates = "Fill in the missing values, or pass --missing integrate to score rows by the others."
-    remedy = FILL if network.is_dynamic else integrates
-    frame = frame_for(network, data, with_holes=missing == "integrate", remedy=remedy)
+    remedy = inputs.FILL if network.is_dynamic else integrates
+    frame = inputs.frame_for(network, data, with_holes=missing == "integrate", remedy=remedy)
     by_name: dict[str, FloatArray] = {}
     if not network.is_dynamic and frame.isna().to_numpy().any():
         if by_node:
             raise ArgumentError(
                 "--by-node takes complete rows only: the contribution of a node depends on its parents."
             )
-        with busy("scoring the rows"):
+        with inputs.busy("scoring the rows"):
             logpdf = np.asarray(network.row_network.logpdf(frame, missing="integrate", seed=seed))
         observed = _observed_document(logpdf, frame, top)
         answer.give(lambda: observed, lambda: _show_observed(observed))
@@ -424,7 +413,7 @@ def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
     from spbn.diagnostics.rows import unusual_in_time
     from spbn.timeseries.network import DynamicNetwork
 
-    with busy("scoring the rows"):
+    with inputs.busy("scoring the rows"):
         if isinstance(network, DynamicNetwork):
             return unusual_in_time(network, frame, top=top)
         return unusual_rows(network.row_network, frame, top=top)

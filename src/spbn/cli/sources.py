@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -116,12 +116,10 @@ class Source:
 
     @property
     def is_standard(self) -> bool:
-        """Whether it is standard input."""
         return self.path == STANDARD
 
     @property
     def name(self) -> str:
-        """The name of the file."""
         return str(self) if self.is_standard else self.path.name
 
     @property
@@ -136,7 +134,6 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text file."""
         return self.kind in SEPARATORS
 
     @contextmanager
@@ -227,8 +224,7 @@ class Source:
     def _unpacked(self, stream: BinaryIO, size: int) -> BinaryIO:
         """Return what reads a packed file, but not without end."""
         remedy = "write what it holds to a file" if self.is_standard else "unpack it first, with gunzip,"
-        packed = gzip.GzipFile(fileobj=stream)
-        return io.BufferedReader(_Bounded(packed, most_unpacked(size), _too_full(self, remedy)))
+        return io.BufferedReader(_Bounded(gzip.GzipFile(fileobj=stream), most_unpacked(size), self, remedy))
 
     def _about_encoding(self) -> str:
         """Say which line is not in the encoding, and what to do."""
@@ -255,8 +251,8 @@ class Source:
 class _Bounded(io.RawIOBase):
     """Reads what another file holds, up to so many bytes."""
 
-    def __init__(self, packed: gzip.GzipFile, most: int, message: str) -> None:
-        self._packed, self._left, self._message = packed, most, message
+    def __init__(self, packed: gzip.GzipFile, most: int, source: Source, remedy: str) -> None:
+        self._packed, self._left, self._source, self._remedy = packed, most, source, remedy
 
     def readable(self) -> bool:
         return True
@@ -265,7 +261,7 @@ class _Bounded(io.RawIOBase):
         found = self._packed.readinto(buffer)
         self._left -= found
         if self._left < 0:
-            raise DataError(self._message)
+            raise _too_full(self._source, self._remedy)
         return found
 
 
@@ -274,22 +270,16 @@ def most_unpacked(size: int) -> int:
     return MOST_TIMES * size + MOST_BYTES
 
 
-def _too_full(source: Source, remedy: str) -> str:
-    return (
+def _too_full(source: Source, remedy: str) -> DataError:
+    return DataError(
         f"{source} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is meant "
         f"to, {remedy} and give that."
     )
 
 
-def as_source(
-    path: str | os.PathLike[str] | Source,
-    *,
-    sep: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-) -> Source:
-    """Return where a table is; a `Source` is returned as it is."""
-    return path if isinstance(path, Source) else Source(Path(path), sep, decimal, encoding)
+def as_source(path: str | os.PathLike[str] | Source, **written: str | None) -> Source:
+    """Return where a table is, and how it is written; a `Source` is returned as it is."""
+    return path if isinstance(path, Source) else Source(Path(path), **written)
 
 
 def ending(path: Path) -> str:
@@ -347,7 +337,7 @@ def require_extent(source: Source) -> None:
     with zipfile.ZipFile(source.path) as archive:
         unpacked = sum(part.file_size for part in archive.infolist())
         if unpacked > most_unpacked(source.path.stat().st_size):
-            raise DataError(_too_full(source, "save the table as CSV"))
+            raise _too_full(source, "save the table as CSV")
         for part in archive.infolist():
             if _SHEET.fullmatch(part.filename):
                 with archive.open(part) as stream:
@@ -365,6 +355,8 @@ def _extent(stream: IO[bytes]) -> tuple[int, int]:
 
     Rows and cells say where they are, or come after the one before.
     """
+    from openpyxl.utils import column_index_from_string
+
     last_row = last_column = row = column = 0
     rest = b""
     while chunk := stream.read(AT_A_TIME):
@@ -375,16 +367,12 @@ def _extent(stream: IO[bytes]) -> tuple[int, int]:
             place = _PLACE.search(attributes)
             if kind == b"row":
                 row, column = int(place[2]) if place else row + 1, 0
+            elif place:
+                row, column = int(place[2]), column_index_from_string(place[1].decode())
             else:
-                row, column = (int(place[2]), _column(place[1])) if place else (row, column + 1)
-                last_column = max(last_column, column)
-            last_row = max(last_row, row)
+                column += 1
+            last_row, last_column = max(last_row, row), max(last_column, column)
     return last_row, last_column
-
-
-def _column(letters: bytes) -> int:
-    """Return the number of a column: A is 1, and AA is 27."""
-    return reduce(lambda number, letter: 26 * number + letter - ord("A") + 1, letters, 0)
 
 
 def comma_columns(
