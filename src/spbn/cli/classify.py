@@ -79,7 +79,7 @@ def classify(
         raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
     chosen = lesson.columns
     if chosen is not None and target not in chosen:
-        chosen.append(target)
+        chosen = [*chosen, target]
     _require_target(data, target, lesson.drop)
     frame = inputs.training_frame(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
     features, classes = frame.drop(columns=target), _classes(frame[target])

@@ -148,7 +148,6 @@ class Answer:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The answer as plain data."""
         return plain({**self._content, "files": self._files})
 
 
@@ -202,15 +201,9 @@ def plain(value: Any) -> Any:
 
 
 def objects(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one object per row of a table."""
-    import pandas as pd
-
-    names = list(map(str, rows.columns))
-    # Columns of categories and the like have holes of their own.
-    return [
-        dict(zip(names, (None if pd.api.types.is_scalar(v) and pd.isna(v) else v for v in row), strict=True))
-        for row in rows.itertuples(index=False, name=None)
-    ]
+    """Return one object per row of a table; what is missing is None."""
+    found: Any = rows.astype(object).where(rows.notna(), None)
+    return found.rename(columns=str).to_dict("records")
 
 
 def count(things: Collection[Any], word: str, words: str | None = None) -> str:
@@ -226,7 +219,6 @@ class Flags:
         self._flags = ARGUMENTS | {str(parameter.name): parameter.opts[0] for parameter in own}
 
     def name(self, argument: str, /) -> str:
-        """Return the option that an argument is."""
         return self._flags.get(argument, argument)
 
     def setting(self, argument: str, value: object, /) -> str:
@@ -254,12 +246,6 @@ def warn(message: Warning | str, *_: object, **__: object) -> None:
     complain(f"warning: {in_flags(message)}")
 
 
-class Refused(click.ClickException):
-    """What the library has refused, in the words of the command line."""
-
-    exit_code = 2
-
-
 class Argument(click.Argument):
     """An argument with a line of help."""
 
@@ -268,7 +254,6 @@ class Argument(click.Argument):
         self.help = help
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return what stands in the line about usage."""
         name = f"{self.metavar}{'...' if self.nargs == -1 else ''}"
         return [name if self.required else f"[{name}]"]
 
@@ -284,13 +269,12 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except SpbnError as error:
-            raise Refused(in_flags(error)) from error
+            raise click.UsageError(in_flags(error)) from error
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return the help as it is printed."""
-        return _printed([*_introduction(self, ctx), *_parameters(self, ctx)])
+        return _help(self, ctx)
 
 
 class Group(click.Group):
@@ -302,11 +286,9 @@ class Group(click.Group):
         self._headings = headings
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the overview."""
         return list(self.commands)
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return the overview as it is printed."""
         width = max(map(len, self.commands))
         panels = [
             _panel(
@@ -314,9 +296,7 @@ class Group(click.Group):
             )
             for heading, below in self._headings.items()
         ]
-        return _printed(
-            [*_introduction(self, ctx), *_parameters(self, ctx), *panels, _text(self.epilog or "")]
-        )
+        return _help(self, ctx, *panels, _text(self.epilog or ""))
 
 
 argument = functools.partial(click.argument, cls=Argument)
@@ -332,11 +312,21 @@ def _unwrapped(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
-def _introduction(command: click.Command, ctx: click.Context) -> list[RenderableType]:
+def _help(command: click.Command, ctx: click.Context, *below: RenderableType) -> str:
+    """Return the help as it is printed, in colours where a terminal shows it."""
+    from rich.console import Console
     from rich.markup import escape
 
     usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
-    return [_text(f"[yellow]Usage:[/] [bold]{escape(usage)}[/]"), _text(command.help or ""), ""]
+    parts = [_text(f"[yellow]Usage:[/] [bold]{escape(usage)}[/]"), _text(command.help or ""), ""]
+    for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
+        rows = [(_named(p), _kind(p), _explained(p)) for p in command.get_params(ctx) if isinstance(p, kind)]
+        if rows:
+            parts.append(_panel(title, rows))
+    console = Console(highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(*parts, *below, sep="\n")
+    return capture.get()
 
 
 def _text(markup: str) -> RenderableType:
@@ -344,16 +334,6 @@ def _text(markup: str) -> RenderableType:
     from rich.text import Text
 
     return Padding(Text.from_markup(markup), (1, 1, 0, 1))
-
-
-def _parameters(command: click.Command, ctx: click.Context) -> list[RenderableType]:
-    """Return the panels of arguments and options."""
-    panels = []
-    for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
-        shown = [p for p in command.get_params(ctx) if isinstance(p, kind)]
-        if shown:
-            panels.append(_panel(title, [(_named(p), _kind(p), _explained(p)) for p in shown]))
-    return panels
 
 
 def _named(parameter: click.Parameter) -> str:
@@ -408,13 +388,3 @@ def _panel(title: str, rows: Iterable[Sequence[str]]) -> RenderableType:
             table.add_column(ratio=1)
         table.add_row(*row)
     return Panel(table, title=title, title_align="left", border_style="dim")
-
-
-def _printed(parts: Sequence[RenderableType]) -> str:
-    """Return what is printed, in colours where a terminal shows it."""
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
-    with console.capture() as capture:
-        console.print(*parts, sep="\n")
-    return capture.get()

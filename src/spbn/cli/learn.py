@@ -194,7 +194,6 @@ def demo(answer: Answer, folder: Path) -> None:
 
 
 def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping[str, Any]) -> None:
-    """Print both networks, figures that can be compared, and some rows."""
     say("The paper's synthetic network, fitted to 10,000 rows:", style="bold")
     say()
     say_lines(str(fitted))
@@ -282,7 +281,6 @@ def _confidence_document(found: Confidence) -> dict[str, Any]:
 
 
 def _show_confidence(found: Mapping[str, Any]) -> None:
-    """Print believed arcs first."""
     say(
         f"{count(range(found['replicates']), 'replicate')}, {count(found['nodes'], 'node')}; "
         f"arcs stronger than {found['threshold']:.2f} are believed"
@@ -366,7 +364,6 @@ def compare(answer: Answer, lesson: options.Lesson, workers: int | None, schedul
 
 
 def _show_comparison(table: pd.DataFrame) -> None:
-    """Print models side by side, the best first."""
     import pandas as pd
 
     shares = [name for name in table.columns if name.endswith(" share")]

@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 #: Whether workers of this machine are processes of their own; tests do with threads.
 PROCESSES = True
 
+#: Conditions on a variable, which is put in for {}.
 _ORDER = "<=|>=|<|>|≤|≥"  # people copy the last two from texts
-_LEFT = re.compile(rf"\s*(?P<number>[^\s<>=≤≥]+)\s*(?P<sign>{_ORDER})\s*")
-_RIGHT = re.compile(rf"\s*(?P<sign>{_ORDER})\s*(?P<number>[^\s<>=≤≥]+)\s*")
-_EQUAL = re.compile(r"\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
-_AMONG = re.compile(r"\s+in\s+(?P<values>.*?)\s*", re.DOTALL)
+_NUMBER = r"[^\s<>=≤≥]+"
+_EQUAL = r"\s*{}\s*==?\s*(.*?)\s*"
+_AMONG = r"\s*{}\s+in\s+(.*?)\s*"
+_BETWEEN = rf"\s*(?:({_NUMBER})\s*({_ORDER})\s*)?{{}}\s*(?:({_ORDER})\s*({_NUMBER})\s*)?"
+_EDGE = r"(?:(?<!\w)|(?!\w))"  # of a word, if the name begins or ends with a letter
 EXAMPLES = "'E=3.5', '5<=D<=7', 'C>0', 'sex=F' or 'sex in F,M'"
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
@@ -52,7 +54,6 @@ class TableFile(click.Path):
     """A file with a table, or ``-`` for standard input."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return where the table is."""
         return as_source(value)
 
 
@@ -65,7 +66,6 @@ class Words(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the words that begin like this."""
         return [CompletionItem(word) for word in self._words if word.startswith(incomplete)]
 
 
@@ -172,8 +172,12 @@ def learning_options(
         @functools.wraps(command)
         def called(*, data: Source | tuple[Source, ...], columns: tuple[str, ...], **options: Any) -> None:
             files = (data,) if isinstance(data, Source) else data
-            settings = {known.name: options.pop(known.name) for known in shared}
-            lesson = Lesson(files, columns, settings, can_impute="missing" not in (*but, *changes))
+            chosen = {known.name: options.pop(known.name) for known in shared}
+            for known in shared:
+                if known.kind == "names":
+                    chosen[known.name] = names_in(str(known.flag), chosen[known.name]) or []
+            can_impute = "missing" not in (*but, *changes)
+            lesson = Lesson(files, names_in("--columns", columns), chosen.pop("drop"), chosen, can_impute)
             command(lesson=lesson, **options)
 
         wrapped: Callable[..., None] = called
@@ -200,23 +204,30 @@ class Lesson:
     ----------
     files
         What was given as the table.
-    only
-        The columns to use, as they were given.
+    columns, drop
+        The columns to use, None being all, and those to leave out.
     chosen
-        The options, as they were given.
+        The other options. Arcs are as they were given, until the names of the columns are known.
     can_impute
         Whether the command can learn from a table with holes.
     """
 
     files: tuple[Source, ...]
-    only: tuple[str, ...]
+    columns: list[str] | None
+    drop: list[str]
     chosen: Mapping[str, Any]
-    can_impute: bool = True
+    can_impute: bool
 
     @property
     def data(self) -> Source:
         """The file, or the first of several."""
         return self.files[0]
+
+    @property
+    def discrete(self) -> list[str]:
+        """The columns that hold categories, whatever they look like."""
+        names: list[str] = self.chosen["discrete"]
+        return names
 
     @property
     def table(self) -> Source:
@@ -233,32 +244,14 @@ class Lesson:
         is_pattern = has_magic(str(self.data)) and not self.data.path.exists()
         return len(self.files) > 1 or self.data.path.is_dir() or is_pattern
 
-    @property
-    def columns(self) -> list[str] | None:
-        """The columns to use; None if all."""
-        return names_in("--columns", self.only)
-
-    @property
-    def drop(self) -> list[str]:
-        """The columns to leave out."""
-        return names_in("--drop", self.chosen["drop"]) or []
-
-    @property
-    def discrete(self) -> list[str]:
-        """The columns that hold categories, whatever they look like."""
-        return names_in("--discrete", self.chosen["discrete"]) or []
-
     def settings(self, names: Collection[str]) -> dict[str, Any]:
         """Return the settings of `spbn.learn` for a table with columns of these names."""
-        found = dict(self.chosen)
-        del found["drop"]  # the table lacks them already
-        for name, value in found.items():
-            flag = str(OPTIONS[name].flag)
-            if OPTIONS[name].kind == "arcs":
-                found[name] = [arc_in(flag, text, names) for text in value]
-            elif OPTIONS[name].kind == "names":
-                found[name] = names_in(flag, value) or []
-        return found
+        return {
+            name: [arc_in(str(OPTIONS[name].flag), text, names) for text in value]
+            if OPTIONS[name].kind == "arcs"
+            else value
+            for name, value in self.chosen.items()
+        }
 
     def read(self, axis: Axis | None = None) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Return the table and the settings of `spbn.learn`; `axis` says how rows follow each other."""
@@ -315,10 +308,10 @@ class Lesson:
 
 
 def names_in(option: str, texts: Collection[str]) -> list[str] | None:
-    """Split names at commas; a name with a comma in it is put in double quotes."""
+    """Read names that are separated by commas; None if nothing is given."""
     if not texts:
         return None
-    names = [name.strip() for text in texts for name in next(csv.reader([text], skipinitialspace=True), [])]
+    names = [name for text in texts for name in _fields(text)]
     if not names:
         raise ArgumentError(f"{option} names no column: give one name or several, separated by commas.")
     return names
@@ -376,11 +369,22 @@ def conditions_in(option: str, texts: Sequence[str], variables: Sequence[Variabl
 def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple[str, Any]:
     """Read one condition: the name of a variable, and a value, an interval, or a list of levels."""
     for variable in sorted(variables, key=lambda variable: -len(variable.name)):
-        for left, right in _around(variable.name, text):
-            read = _levels if variable.is_discrete else _numbers
-            value = read(option, text, variable, left, right)
-            if value is not None:
-                return variable.name, value
+        name = re.escape(variable.name)
+        equal, among, between = (
+            re.fullmatch(pattern.format(name), text, re.DOTALL) for pattern in (_EQUAL, _AMONG, _BETWEEN)
+        )
+        if variable.is_discrete and (equal or among):
+            wanted = [equal[1]] if equal else _fields(among[1]) if among else []
+            return variable.name, _levels(f"{option} {text!r}", variable, wanted)
+        if not variable.is_discrete and equal:
+            number = _number(equal[1])
+            if number is None or not math.isfinite(number):
+                raise ArgumentError(
+                    f"{option} {text!r}: {variable.name!r} is continuous, and {equal[1]!r} is not a number."
+                )
+            return variable.name, number
+        if not variable.is_discrete and between and any(between.groups()):
+            return variable.name, _interval(f"{option} {text!r}", variable, between)
     raise ArgumentError(_refusal(option, text, variables))
 
 
@@ -405,59 +409,37 @@ def require_intervals(event: dict[str, Any], variables: Sequence[Variable], exam
             )
 
 
-def _around(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield what is left and right of a name, wherever it stands as a word of its own."""
-    before = r"(?<!\w)" if re.match(r"\w", name) else ""
-    after = r"(?!\w)" if re.search(r"\w\Z", name) else ""
-    for found in re.finditer(f"{before}(?={re.escape(name)}{after})", text):
-        yield text[: found.start()], text[found.start() + len(name) :]
+def _fields(text: str) -> list[str]:
+    """Split text at commas; a field with a comma in it is put in double quotes."""
+    return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
 
 
-def _levels(option: str, text: str, variable: Variable, left: str, right: str) -> Any:
-    if left.strip():
-        return None
-    equal, among = _EQUAL.fullmatch(right), _AMONG.fullmatch(right)
-    if equal:
-        wanted = [equal["value"]]
-    elif among:
-        wanted = [value.strip() for value in next(csv.reader([among["values"]], skipinitialspace=True), [])]
-    else:
-        return None
+def _levels(condition: str, variable: Variable, wanted: Sequence[str]) -> str | list[str]:
     from spbn.tables.columns import level_of
 
     chosen = [level_of(value, variable.levels) for value in wanted]
     unknown = [value for value, level in zip(wanted, chosen, strict=True) if level not in variable.levels]
     if unknown or not chosen:
         raise ArgumentError(
-            f"{option} {text!r}: {variable.name!r} has no level {quoted(unknown) or 'of that name'}. "
+            f"{condition}: {variable.name!r} has no level {quoted(unknown) or 'of that name'}. "
             f"Its levels are {quoted(variable.levels)}."
         )
     return chosen[0] if len(set(chosen)) == 1 else chosen
 
 
-def _numbers(option: str, text: str, variable: Variable, left: str, right: str) -> Any:
-    equal = _EQUAL.fullmatch(right)
-    if equal and not left.strip():
-        number = _number(equal["value"])
-        if number is None or not math.isfinite(number):
-            raise ArgumentError(
-                f"{option} {text!r}: {variable.name!r} is continuous, and {equal['value']!r} is not a number."
-            )
-        return number
-    before, after = _LEFT.fullmatch(left), _RIGHT.fullmatch(right)
-    if bool(before) != bool(left.strip()) or bool(after) != bool(right.strip()) or not (before or after):
-        return None
+def _interval(condition: str, variable: Variable, found: re.Match[str]) -> tuple[float | None, float | None]:
     bounds: dict[bool, float] = {}  # whether it is the upper one
-    for match, is_upper in ((before, ">≥"), (after, "<≤")):
-        if match is None:
+    left, left_sign, right_sign, right = found.groups()
+    for text, sign, is_upper in ((left, left_sign, ">≥"), (right, right_sign, "<≤")):
+        if text is None:
             continue
-        number = _number(match["number"])
+        number = _number(text)
         if number is None:
-            raise ArgumentError(f"{option} {text!r}: {match['number']!r} is not a number.")
-        upper = match["sign"][0] in is_upper
+            raise ArgumentError(f"{condition}: {text!r} is not a number.")
+        upper = sign[0] in is_upper
         if upper in bounds:
             raise ArgumentError(
-                f"{option} {text!r} bounds {variable.name!r} twice from the same side: write "
+                f"{condition} bounds {variable.name!r} twice from the same side: write "
                 f"'5<={variable.name}<=7'."
             )
         bounds[upper] = number
@@ -481,8 +463,7 @@ def _both(option: str, name: str, first: Any, second: Any) -> Any:
 
 
 def _refusal(option: str, text: str, variables: Sequence[Variable]) -> str:
-    """Say why no condition can be read."""
-    named = [variable for variable in variables if any(True for _ in _around(variable.name, text))]
+    named = [v for v in variables if re.search(f"{_EDGE}{re.escape(v.name)}{_EDGE}", text)]
     there = max(named, key=lambda variable: len(variable.name), default=None)
     if there is None:
         names = quoted(variable.name for variable in variables)

@@ -18,6 +18,7 @@ from spbn.cli.command import (
     command,
     count,
     note,
+    objects,
     say,
     say_lines,
     shown,
@@ -283,7 +284,6 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
 
 
 def _show_imputation(filled_in: Mapping[str, int], rows: int) -> None:
-    """Say how many values were filled in, and in which columns."""
     number = sum(filled_in.values())
     if not number:
         say("no value is missing: nothing was filled in")
@@ -387,7 +387,6 @@ def forecast(
 
 
 def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:
-    """Return the rows of one series."""
     if only is None:
         return rows
     if network.series is None:
@@ -402,34 +401,33 @@ def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.D
     return chosen
 
 
-def _summary(ahead: Forecast) -> dict[str, dict[str, pd.Series[Any]]]:
+def _summary(ahead: Forecast) -> dict[str, pd.DataFrame]:
     """Return mean and quantiles of every number at every step, and probabilities of levels."""
+    import pandas as pd
+
     ends = {"low": 0.5 - SHARE / 2, "median": 0.5, "high": 0.5 + SHARE / 2}
     means, quantiles = ahead.mean(), ahead.quantile(list(ends.values()))
-    found: dict[str, dict[str, pd.Series[Any]]] = {}
+    found: dict[str, pd.DataFrame] = {}
     for variable in ahead.variables:
         name = variable.name
         if variable.is_discrete:
-            shares = ahead.probabilities(name)
-            found[name] = {str(level): shares[level] for level in variable.levels}
+            found[name] = ahead.probabilities(name)[list(variable.levels)]
         else:
-            found[name] = {"mean": means[name], **{key: quantiles[name, end] for key, end in ends.items()}}
+            columns = {"mean": means[name], **{key: quantiles[name, end] for key, end in ends.items()}}
+            found[name] = pd.DataFrame(columns)
     return found
 
 
 def _show_forecast(
-    ahead: Forecast, summary: Mapping[str, Any], event: Sequence[str], chances: Mapping[str, float]
+    ahead: Forecast, summary: Mapping[str, pd.DataFrame], event: Sequence[str], chances: Mapping[str, float]
 ) -> None:
     """Print some steps: the first ones, and then fewer and fewer."""
-    import pandas as pd
-
     series = f", {count(ahead.series, 'series', 'series')}" if ahead.series_name else ""
     say(f"{count(range(ahead.steps), 'step')} ahead, {count(range(ahead.n), 'path')}{series}")
     steps = range(1, ahead.steps + 1)
     shown = [step for step in steps if step == ahead.steps or str(step).rstrip("0") in ("1", "2", "5")]
     for variable in ahead.variables:
-        found = pd.DataFrame(summary[variable.name])
-        found = found.rename(columns=printable if variable.is_discrete else HEADS)
+        found = summary[variable.name].rename(columns=printable if variable.is_discrete else HEADS)
         found = found.rename(index=lambda value: printable(value) if isinstance(value, str) else value)
         rows = found.loc[found.index.get_level_values(-1).isin(shown), :].reset_index(allow_duplicates=True)
         say("", variable.name, style="bold")
@@ -443,18 +441,16 @@ def _show_forecast(
 
 
 def _forecast_document(
-    ahead: Forecast, summary: Mapping[str, Any], asked: Mapping[str, Any], chances: Mapping[str, float]
+    ahead: Forecast,
+    summary: Mapping[str, pd.DataFrame],
+    asked: Mapping[str, Any],
+    chances: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Give one object per series and step."""
-    index = ahead.mean().index
-    rows = []
-    for place, entry in enumerate(index):
-        row = {}
-        for variable in ahead.variables:
-            values = {key: column.iloc[place] for key, column in summary[variable.name].items()}
-            row[variable.name] = {"probabilities": values} if variable.is_discrete else values
-        where = entry if isinstance(entry, tuple) else (entry,)
-        rows.append({**dict(zip(index.names, where, strict=True)), "variables": row})
+    rows = [row | {"variables": {}} for row in objects(ahead.mean().index.to_frame())]
+    for variable in ahead.variables:
+        for row, values in zip(rows, objects(summary[variable.name]), strict=True):
+            found = {"probabilities": values} if variable.is_discrete else values
+            row["variables"][variable.name] = found
     document: dict[str, Any] = {"steps": ahead.steps, "n": ahead.n, "share": SHARE, "rows": rows}
     if asked:
         errors = {name: _standard_error(chance, ahead.n) for name, chance in chances.items()}
@@ -465,11 +461,10 @@ def _forecast_document(
     return document
 
 
-def _forecast_table(ahead: Forecast, summary: Mapping[str, Any]) -> pd.DataFrame:
-    """Return mean, interval and median of every number, and probabilities of levels, by step."""
+def _forecast_table(ahead: Forecast, summary: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     frame = ahead.mean()[[]].copy()
     for variable in ahead.variables:
         for key, values in summary[variable.name].items():
             is_level = variable.is_discrete
-            frame[f"P({variable.name}={key})" if is_level else f"{variable.name} {HEADS[key]}"] = values
+            frame[f"P({variable.name}={key})" if is_level else f"{variable.name} {HEADS[str(key)]}"] = values
     return frame.reset_index()

@@ -332,7 +332,6 @@ def compact(
 
 
 def _in_words(size: int) -> str:
-    """Return the size of a file in words."""
     kilobytes = size / 1000
     return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
 

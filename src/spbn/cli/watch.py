@@ -256,7 +256,6 @@ class AlarmPrinter:
 
 
 def _document(row: Row, result: MonitorResult, k: int) -> dict[str, Any]:
-    """Describe what was found about a row in plain data."""
     found: dict[str, Any] = {"row": result.first + k + 1, "line": row.line}
     if row.label:
         found["label"] = row.label
