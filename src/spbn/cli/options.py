@@ -246,12 +246,11 @@ class Lesson:
 
     def settings(self, names: Collection[str]) -> dict[str, Any]:
         """Return the settings of `spbn.learn` for a table with columns of these names."""
-        return {
-            name: [arc_in(str(OPTIONS[name].flag), text, names) for text in value]
-            if OPTIONS[name].kind == "arcs"
-            else value
-            for name, value in self.chosen.items()
-        }
+        found = dict(self.chosen)
+        for name, value in found.items():
+            if OPTIONS[name].kind == "arcs":
+                found[name] = [arc_in(str(OPTIONS[name].flag), text, names) for text in value]
+        return found
 
     def read(self, axis: Axis | None = None) -> tuple[pd.DataFrame, dict[str, Any]]:
         """Return the table and the settings of `spbn.learn`; `axis` says how rows follow each other."""

@@ -22,7 +22,7 @@ from spbn._base.display import printable
 from spbn.cli import inputs, options
 from spbn.cli.command import command, complain, note, plain
 from spbn.cli.sources import EXCEL, GZIP, PARQUET, Source
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import ArgumentError, DataError, SpbnError, quoted
 
 if TYPE_CHECKING:
     from spbn.monitoring import Monitor, MonitorResult
@@ -94,9 +94,22 @@ def watch(
     if rows.path.suffix.lower() in (PARQUET, EXCEL, GZIP):
         raise DataError(f"spbn watch reads text, line by line: {rows} has to be written as CSV first.")
     monitor = _monitor(inputs.load_any_model(model), reference, state, alarm, drift, seed)
-    printer = AlarmPrinter(monitor, every=shows_all, as_json=as_json, name=str(rows))
+    printer = AlarmPrinter(monitor, shows_all=shows_all, as_json=as_json, name=str(rows))
+    reader = RowReader(monitor.variables, label, monitor.keys, printer.absent, rows.sep, rows.decimal)
+    saved = time.monotonic()
     with nullcontext(sys.stdin.buffer) if rows.is_standard else rows.path.open("rb") as stream:
-        _watch(monitor, rows, stream, printer, state, label)
+        try:
+            for lines in lines_of(stream, encoding=rows.encoding):
+                printer.take(lines, reader)
+                sys.stdout.flush()
+                if state is not None and time.monotonic() - saved > SAVE_EVERY:
+                    monitor.save(state)
+                    saved = time.monotonic()
+        except KeyboardInterrupt:
+            pass  # the usual way to stop watching
+        finally:
+            if state is not None:
+                monitor.save(state)
     if not as_json:
         printer.summarise()
     if printer.lines and not monitor.rows:
@@ -136,78 +149,45 @@ def _monitor(
         return Monitor(network, frame, alarm=alarm, drift=drift, seed=seed)
 
 
-def _watch(
-    monitor: Monitor,
-    source: Source,
-    stream: BinaryIO,
-    printer: AlarmPrinter,
-    state: Path | None,
-    label: str | None,
-) -> None:
-    """Judge rows until there are no more, or Ctrl-C; the state is saved in any case."""
-    reader = RowReader(
-        monitor.variables,
-        label=label,
-        keys=monitor.keys,
-        on_absent=printer.absent,
-        sep=source.sep,
-        decimal=source.decimal,
-    )
-    saved = time.monotonic()
-    try:
-        for lines in lines_of(stream, encoding=source.encoding):
-            _judge(monitor, list(_rows(reader, lines, printer)), printer)
-            sys.stdout.flush()
-            if state is not None and time.monotonic() - saved > SAVE_EVERY:
-                monitor.save(state)
-                saved = time.monotonic()
-    except KeyboardInterrupt:
-        pass  # the usual way to stop watching
-    finally:
-        if state is not None:
-            monitor.save(state)
-
-
-def _rows(reader: RowReader, lines: list[Line], printer: AlarmPrinter) -> Iterator[Row]:
-    for line in lines:
-        try:
-            row = reader.row(line)
-        except NamesError:
-            raise
-        except DataError as error:
-            printer.skipped(line.number, str(error))
-            continue
-        if row is not None:
-            yield row
-
-
-def _judge(monitor: Monitor, rows: list[Row], printer: AlarmPrinter) -> None:
-    """Judge rows together or, if one of them cannot be judged, one by one without it."""
-    import numpy as np
-
-    if not rows:
-        return
-    try:
-        keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
-        result = monitor.check_columns(np.stack([row.values for row in rows], axis=1), keys)
-    except DataError as error:
-        if len(rows) == 1:
-            printer.skipped(rows[0].line, str(error))
-            return
-        for row in rows:
-            _judge(monitor, [row], printer)
-    else:
-        printer.show(rows, result)
-
-
 @final
 class AlarmPrinter:
-    """Prints what is found, and counts."""
+    """Judges rows, prints what is found, and counts."""
 
-    def __init__(self, monitor: Monitor, *, every: bool, as_json: bool, name: str) -> None:
-        self._monitor, self._every, self._as_json, self._name = monitor, every, as_json, name
+    def __init__(self, monitor: Monitor, *, shows_all: bool, as_json: bool, name: str) -> None:
+        self._monitor, self._shows_all, self._as_json, self._name = monitor, shows_all, as_json, name
         self.lines = 0  # that are not rows
         self._before = (monitor.rows, monitor.alarms, monitor.drift_alarms)
+
+    def take(self, lines: list[Line], reader: RowReader) -> None:
+        rows = []
+        for line in lines:
+            try:
+                row = reader.row(line)
+            except DataError as error:
+                self._skip(line.number, error)
+            else:
+                rows += [] if row is None else [row]
+        if rows:
+            self._judge(rows)
+
+    def _judge(self, rows: list[Row]) -> None:
+        """Judge rows together or, if one of them cannot be judged, one by one without it."""
+        import numpy as np
+
+        names = self._monitor.keys
+        try:
+            keys = dict(zip(names, zip(*(row.keys for row in rows), strict=True), strict=True))
+            result = self._monitor.check_columns(np.stack([row.values for row in rows], axis=1), keys)
+        except DataError as error:
+            if len(rows) == 1:
+                self._skip(rows[0].line, error)
+                return
+            for row in rows:
+                self._judge([row])
+        else:
+            for k in range(len(rows)) if self._shows_all else sorted({*result.reasons, *result.drifts}):
+                found = _document(rows[k], result, k)
+                sys.stdout.write(f"{json.dumps(found) if self._as_json else self._words(found)}\n")
 
     def absent(self, number: int, names: list[str]) -> None:
         are, them = ("it is", "it") if len(names) == 1 else ("they are", "them")
@@ -215,18 +195,13 @@ class AlarmPrinter:
         so = f"what depends on {them} is not judged" if over_time else "integrated out"
         note(f"{self._name}, line {number} has no {quoted(names)}: {are} unknown, and {so}.")
 
-    def skipped(self, number: int, reason: str) -> None:
+    def _skip(self, number: int, reason: DataError) -> None:
         """Say why a line is not a row; the first few times."""
         self.lines += 1
         if self.lines <= MOST_COMPLAINTS:
-            complain(f"{self._name}, line {number} is left out: {reason.rstrip('.')}.")
+            complain(f"{self._name}, line {number} is left out: {str(reason).rstrip('.')}.")
         if self.lines == MOST_COMPLAINTS:
             complain("further lines that are left out are only counted.")
-
-    def show(self, rows: list[Row], result: MonitorResult) -> None:
-        for k in range(len(rows)) if self._every else sorted({*result.reasons, *result.drifts}):
-            found = _document(rows[k], result, k)
-            sys.stdout.write(f"{json.dumps(found) if self._as_json else self._words(found)}\n")
 
     def summarise(self) -> None:
         monitor = self._monitor
@@ -244,12 +219,12 @@ class AlarmPrinter:
             rarity = f"1 row in {1.0 / share:,.0f}" if share > 1e-9 else "fewer than 1 row in a billion"
             reasons = " and ".join(f"{r['variable']} = {_short(r['value'])}" for r in found["blame"])
             parts.append(f"ALARM: {rarity} is as unusual{f', because of {reasons}' if reasons else ''}")
-        elif self._every:
+        elif self._shows_all:
             parts.append("not judged" if share is None else f"share {share:.3g}")
         if found["drift_alarm"]:
             moved = " and ".join(f"{m['variable']}{_by(m['shift'])}" for m in found["drift_blame"])
             parts.append(f"DRIFT: {moved}, since row {found['since']} or so")
-        elif self._every:
+        elif self._shows_all:
             parts.append(f"drift {found['drift']:.2g}")
         name = f" [{found['label']}]" if "label" in found else ""
         return printable(f"row {found['row']} (line {found['line']}){name}: {'; '.join(parts)}")
@@ -362,7 +337,7 @@ def _is_readable(text: str) -> bool:
         return False
 
 
-class NamesError(DataError):
+class NamesError(SpbnError):
     """The first line makes no sense, and so no other does."""
 
 
@@ -386,15 +361,13 @@ class RowReader:
     def __init__(
         self,
         variables: Sequence[Variable],
-        *,
         label: str | None = None,
         keys: Sequence[str] = (),
         on_absent: Callable[[int, list[str]], None] = lambda number, names: None,
         sep: str | None = None,
         decimal: str | None = None,
     ) -> None:
-        self._variables, self._label, self._keys = variables, label, keys
-        self._on_absent = on_absent
+        self._variables, self._label, self._keys, self._on_absent = variables, label, keys, on_absent
         self._told: set[str] = set()  # of which variables it was told that they are absent
         self._separators, self._decimal = SEPARATORS if sep is None else (sep,), decimal or "."
         self._is_json: bool | None = None
