@@ -392,15 +392,13 @@ def score(
             )
         with inputs.busy("scoring the rows"):
             logpdf = np.asarray(network.row_network.logpdf(frame, missing="integrate", seed=seed))
-        observed = _observed_document(logpdf, frame, top)
-        answer.give(lambda: observed, lambda: _show_observed(observed))
+        document, left_out = _observed_document(logpdf, frame, top), False
     else:
-        found, labels = _unusual(network, frame, top), frame.index.tolist()
-        answer.give(
-            lambda: _unusual_document(found, labels, by_node), lambda: _show_unusual(found, labels, by_node)
-        )
+        found = _unusual(network, frame, top)
+        document, left_out = _unusual_document(found, frame.index.tolist(), by_node), found.left_out
         logpdf = found.logpdf
         by_name = dict(zip(network.nodes, found.contributions.T, strict=True)) if by_node else {}
+    answer.give(lambda: document, lambda: _show_scores(document, list(by_name), left_out))
     total = "logpdf"
     while total in network.nodes:
         total = f"total_{total}"
@@ -418,34 +416,35 @@ def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
         return unusual_rows(network.row_network, frame, top=top)
 
 
-def _show_unusual(found: UnusualRows, labels: Sequence[object], by_node: bool) -> None:
-    """Print the least likely rows, and the nodes to blame for them or what every node contributes."""
-    say(f"{count(found.logpdf, 'row')}, mean log-density {_fixed(found.mean, 4)}", "")
-    if by_node:
-        _show_contributions(found, labels)
-    else:
-        say(f"{'row':>8} {'log-density':>12}  nodes to blame", style="bold")
-        for row in found.rows:
-            reasons = ", ".join(f"{reason.node} ({_fixed(-reason.drop, 1)})" for reason in row.reasons)
-            blame = reasons or "a little of everything"
-            say(f"{labels[row.position]!s:>8} {_fixed(row.logpdf, 3):>12}  {blame}")
-    say()
-    if found.left_out:
-        say(f"These are the rows that the network was learned from: each is scored {found.scoring.value}.")
-    brackets = " In brackets: the node's log-density minus that of a typical training row."
-    say(f"Rows are counted from 1, without the header.{'' if by_node else brackets}", style="dim")
-
-
-def _show_contributions(found: UnusualRows, labels: Sequence[object]) -> None:
+def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> None:
+    """Print the least likely rows: what some nodes contribute, or else what is to blame or missing."""
     import pandas as pd
 
-    positions = [row.position for row in found.rows]
-    by_node = zip(found.nodes, found.contributions.T, strict=True)
-    columns = {printable(node): values[positions] for node, values in by_node}
-    table = pd.DataFrame(columns, index=[labels[position] for position in positions])
-    table.insert(0, "log-density", [row.logpdf for row in found.rows], allow_duplicates=True)
-    table = table.rename_axis(index=None, columns="row")
-    say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
+    rows, is_complete = found["unusual"], "incomplete" not in found
+    incomplete = "" if is_complete else f"of which {found['incomplete']} with missing values; "
+    say(f"{count(range(found['rows']), 'row')}, {incomplete}mean log-density {_fixed(found['mean'], 4)}", "")
+    if nodes:
+        table = pd.DataFrame([row["by_node"] for row in rows], [row["row"] for row in rows], nodes)
+        table = table.rename(columns=printable).rename_axis(columns="row")
+        table.insert(0, "log-density", [row["logpdf"] for row in rows], allow_duplicates=True)
+        say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
+    else:
+        head = "nodes to blame" if is_complete else "missing"
+        say(f"{'row':>8} {'log-density':>12}  {head}", style="bold")
+        for row in rows:
+            blame = [f"{reason['node']} ({_fixed(-reason['drop'], 1)})" for reason in row.get("blame", ())]
+            why = row["missing"] if not is_complete else blame or ["a little of everything"]
+            say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {', '.join(why)}".rstrip())
+    say()
+    if left_out:
+        say(f"These are the rows that the network was learned from: each is scored {found['scored']}.")
+    about = "" if nodes else " In brackets: the node's log-density minus that of a typical training row."
+    if not is_complete:
+        about = (
+            " A row with missing values is scored by the others: compare its log-density only with that of "
+            "rows in which the same columns are missing."
+        )
+    say(f"Rows are counted from 1, without the header.{about}", style="dim")
 
 
 def _unusual_document(found: UnusualRows, labels: Sequence[object], by_node: bool) -> dict[str, Any]:
@@ -477,22 +476,6 @@ def _observed_document(logpdf: FloatArray, frame: pd.DataFrame, top: int) -> dic
         "scored": "by what is there",
         "unusual": unusual,
     }
-
-
-def _show_observed(found: Mapping[str, Any]) -> None:
-    rows = count(range(found["rows"]), "row")
-    mean = _fixed(found["mean"], 4)
-    say(f"{rows}, of which {found['incomplete']} with missing values; mean log-density {mean}")
-    say("", f"{'row':>8} {'log-density':>12}  missing", style="bold")
-    for row in found["unusual"]:
-        absent = ", ".join(row["missing"])
-        say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {absent}".rstrip())
-    say()
-    say(
-        "Rows are counted from 1, without the header. A row with missing values is scored by the others: "
-        "compare its log-density only with that of rows in which the same columns are missing.",
-        style="dim",
-    )
 
 
 def _fixed(number: float, digits: int) -> str:
