@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import spbn
 from spbn._base.display import printable
 from spbn.cli import inputs, options
 from spbn.cli.command import Answer, Flags, answer_options, command, count, objects, say, say_lines, warn
@@ -125,12 +126,8 @@ def _learned(
 
         return learn_from_parts([source.path for source in lesson.files], **settings)
     if axis is not None:
-        from spbn.timeseries.learn import learn_dynamic
-
-        return learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
-    from spbn.learning.learn import learn as learn_network
-
-    return learn_network(frame, **settings)
+        return spbn.learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
+    return spbn.learn(frame, **settings)
 
 
 def _wants_to_save(stop: LearningInterrupted, path: Path) -> bool:
@@ -167,30 +164,24 @@ def demo(answer: Answer, folder: Path) -> None:
 
     [dim]spbn demo[/]
     """
-    from spbn.datasets import paper_synthetic, synthetic_logpdf, synthetic_structure
-    from spbn.learning.learn import learn as learn_network
-    from spbn.network import BayesianNetwork
-    from spbn.report import write_report
-
     model, report = folder / "spbn-demo.spbn", folder / "spbn-demo.html"
     inputs.require_targets(model, report=report)
-    train, test = paper_synthetic("10000"), paper_synthetic("test")
-    fitted = BayesianNetwork.fit(synthetic_structure(), train)
+    train, test = spbn.datasets.paper_synthetic("10000"), spbn.datasets.paper_synthetic("test")
+    truth = spbn.datasets.synthetic_structure()
+    fitted = spbn.BayesianNetwork.fit(truth, train)
     start = clock.perf_counter()
-    learned = learn_network(train, seed=DEMO_SEED, progress=sys.stderr.isatty())
+    learned = spbn.learn(train, seed=DEMO_SEED, progress=sys.stderr.isatty())
     seconds = clock.perf_counter() - start
     found = {
-        "true_density": float(synthetic_logpdf(test).sum()),
+        "true_density": float(spbn.datasets.synthetic_logpdf(test).sum()),
         "fitted_network": fitted.loglik(test),
         "published": {"true_density": PUBLISHED_TRUTH, "fitted_network": PUBLISHED_FIT},
-        "is_true_structure": learned.structure == synthetic_structure(),
+        "is_true_structure": learned.structure == truth,
         "seconds": seconds,
     }
     answer.give(lambda: found, lambda: _show_demo(fitted, learned, found))
-    learned.save(model)
-    write_report(learned, report, data=train, title="The paper's synthetic network")
-    answer.wrote("model", model, f"model written to {model}")
-    answer.wrote("report", report, f"report written to {report}")
+    answer.write("model", model, "model", learned.save)
+    write_report_to(answer, "report", report, learned, train, "The paper's synthetic network")
 
 
 def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping[str, Any]) -> None:
@@ -236,8 +227,6 @@ def confidence(
 
     [dim]spbn confidence wine.csv --replicates 100 --out arcs.csv --report arcs.html[/]
     """
-    from spbn.learning.stability import confidence as find_confidence
-
     inputs.require_targets(checkpoint, report=report, tables=[out], inputs=lesson.files)
     if workers > 1 and scheduler is not None:
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
@@ -245,7 +234,7 @@ def confidence(
         raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
     frame, settings = lesson.read()
     with options.client_of(None, scheduler) if scheduler else _processes(workers) as client:
-        found = find_confidence(
+        found = spbn.confidence(
             frame,
             replicates=replicates,
             client=client,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import spbn
 from spbn._base.display import printable
 from spbn.cli import inputs, options
 from spbn.cli.command import (
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.inference import Posterior
-    from spbn.timeseries.forecast import Forecast
-    from spbn.timeseries.network import DynamicNetwork
 
 SHARE = 0.9  # of the interval that is shown and written
 HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
@@ -354,14 +353,12 @@ def forecast(
 
     [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
     """
-    from spbn.timeseries.network import DynamicNetwork
-
     inputs.require_targets(plot=plot, tables=[out, paths], inputs=[model, history])
     for option, value in (("--steps", steps), ("-n", n)):
         if value < 1:
             raise ArgumentError(f"{option} must be 1 or more. Got {value}.")
     network = inputs.load_any_model(model)
-    if not isinstance(network, DynamicNetwork):
+    if not isinstance(network, spbn.DynamicNetwork):
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
     asked = options.conditions_in("--event", event, network.variables)
     options.require_intervals(asked, network.variables, "{name}>{value:.12g}")
@@ -386,7 +383,7 @@ def forecast(
         answer.write("plot", plot, "picture", lambda path: save_forecast(ahead, path))
 
 
-def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:
+def _only(network: spbn.DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:
     if only is None:
         return rows
     if network.series is None:
@@ -401,7 +398,7 @@ def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.D
     return chosen
 
 
-def _summary(ahead: Forecast) -> dict[str, pd.DataFrame]:
+def _summary(ahead: spbn.Forecast) -> dict[str, pd.DataFrame]:
     """Return mean and quantiles of every number at every step, and probabilities of levels."""
     import pandas as pd
 
@@ -419,7 +416,10 @@ def _summary(ahead: Forecast) -> dict[str, pd.DataFrame]:
 
 
 def _show_forecast(
-    ahead: Forecast, summary: Mapping[str, pd.DataFrame], event: Sequence[str], chances: Mapping[str, float]
+    ahead: spbn.Forecast,
+    summary: Mapping[str, pd.DataFrame],
+    event: Sequence[str],
+    chances: Mapping[str, float],
 ) -> None:
     """Print some steps: the first ones, and then fewer and fewer."""
     series = f", {count(ahead.series, 'series', 'series')}" if ahead.series_name else ""
@@ -441,7 +441,7 @@ def _show_forecast(
 
 
 def _forecast_document(
-    ahead: Forecast,
+    ahead: spbn.Forecast,
     summary: Mapping[str, pd.DataFrame],
     asked: Mapping[str, Any],
     chances: Mapping[str, float],
@@ -461,7 +461,7 @@ def _forecast_document(
     return document
 
 
-def _forecast_table(ahead: Forecast, summary: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _forecast_table(ahead: spbn.Forecast, summary: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     frame = ahead.mean()[[]].copy()
     for variable in ahead.variables:
         for key, values in summary[variable.name].items():

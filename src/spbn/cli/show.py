@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import spbn
 from spbn._base.display import printable
 from spbn.cli import inputs, options
 from spbn.cli.command import Answer, answer_options, command, count, say, say_lines
@@ -188,14 +189,13 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
     [dim]spbn plot wine.spbn --out graph.svg[/]
     """
     from spbn.plots.graphs import save_slices, save_structure
-    from spbn.timeseries.network import DynamicNetwork
 
     inputs.require_targets(out, inputs=[model])
     network = inputs.load_any_model(model)
     if slices is not None and not network.is_dynamic:
         raise ArgumentError(f"--slices is for models over time, and {model} is not one.")
     with inputs.busy("drawing the graph"):
-        if isinstance(network, DynamicNetwork) and out.suffix.lower() != ".dot":
+        if isinstance(network, spbn.DynamicNetwork) and out.suffix.lower() != ".dot":
             save_slices(network, out, slices=slices)
         else:
             save_structure(network.row_network.structure, out)
@@ -408,10 +408,9 @@ def score(
 def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
     from spbn.diagnostics import unusual_rows
     from spbn.diagnostics.rows import unusual_in_time
-    from spbn.timeseries.network import DynamicNetwork
 
     with inputs.busy("scoring the rows"):
-        if isinstance(network, DynamicNetwork):
+        if isinstance(network, spbn.DynamicNetwork):
             return unusual_in_time(network, frame, top=top)
         return unusual_rows(network.row_network, frame, top=top)
 
