@@ -389,7 +389,7 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
     if other is not None:
         shown, word = ("a tab", "tab") if other == "\t" else (repr(other), other)
         remedy = f"{shown}, use {setting('sep', word)}, and see to it that all rows have as many."
-    elif " " in names[0].strip() and source.sep is None and _has_words(source, len(names[0].split())):
+    elif " " in names[0].strip() and source.sep is None and _has_words(source):
         remedy = f"spaces, use {setting('sep', 'space')}."
     else:
         return
@@ -399,11 +399,11 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
     )
 
 
-def _has_words(source: Source, number: int) -> bool:
+def _has_words(source: Source) -> bool:
     """Tell whether the first rows have as many words as the line of names."""
     with source.opened() as stream:
-        lines = [line.split() for line in islice(stream, 20) if line.strip()]
-    return len(lines) > 1 and all(len(words) == number for words in lines)
+        words = [len(line.split()) for line in islice(stream, 20) if line.strip()]
+    return len(words) > 1 and len(set(words)) == 1
 
 
 def _require_distinct(source: Source, names: Sequence[str]) -> None:
@@ -437,12 +437,9 @@ def _numbers_and_categories(
         converted[str(name)] = column if bad.any() else numbers
         trouble = _trouble(column, numbers) if bad.any() else ""
         if trouble:
-            row = int(bad.argmax())
             where.update(bad.nonzero()[0].tolist())
             texts.update(str(value).strip() for value in column[bad])
-            wrong[str(name)] = (
-                f"column {name!r} holds {trouble}: {_shown(column.iloc[row])} in {place(source, row + 1)}"
-            )
+            wrong[str(name)] = f"column {name!r} holds {trouble}: {_first(source, column, bad)}"
     if wrong:
         it = "it" if len(wrong) == 1 else "them"
         names = list(wrong)
@@ -498,12 +495,11 @@ def _conforming(source: Source, frame: pd.DataFrame, levels: Mapping[str, tuple[
         converted[str(name)] = numbers = _numbers(column)
         bad = (column.notna() & numbers.isna()).to_numpy()
         if bad.any():
-            row = int(bad.argmax())
-            value = column.iloc[row]
+            value = column[bad].iloc[0]
             kind = "text" if isinstance(value, str) else f"values of type {type(value).__name__}"
             raise DataError(
                 f"{source}: column {name!r} holds {'dates or times' if _is_time(column) else kind}, not "
-                f"numbers: {_shown(value)} in {place(source, row + 1)}. Convert it to numbers."
+                f"numbers: {_first(source, column, bad)}. Convert it to numbers."
             )
     return pd.DataFrame(converted, index=frame.index)
 
@@ -513,16 +509,18 @@ def _among(source: Source, column: pd.Series[Any], levels: tuple[str, ...]) -> p
     found = column.map(lambda value: level_of(value, levels), na_action="ignore").astype(object)
     unknown = (found.notna() & ~found.isin(levels)).to_numpy()
     if unknown.any():
-        row = int(unknown.argmax())
         raise DataError(
-            f"{source}: column {column.name!r} has the level {_shown(found.iloc[row])} in "
-            f"{place(source, row + 1)}, which the model does not know. Its levels are {quoted(levels)}."
+            f"{source}: column {column.name!r} has the level {_first(source, found, unknown)}, which the "
+            f"model does not know. Its levels are {quoted(levels)}."
         )
     return pd.Categorical(found, categories=pd.Index(levels))
 
 
-def _shown(value: Any) -> str:
-    return f"{repr(value) if isinstance(value, str) else str(value):.60}"
+def _first(source: Source, column: pd.Series[Any], bad: BoolArray) -> str:
+    """Show the first value that is marked as bad, and say where it is."""
+    row = int(bad.argmax())
+    value = column.iloc[row]
+    return f"{repr(value) if isinstance(value, str) else str(value):.60} in {place(source, row + 1)}"
 
 
 def _without_marks(column: pd.Series[Any]) -> pd.Series[Any]:

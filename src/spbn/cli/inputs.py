@@ -36,6 +36,12 @@ def busy(title: str) -> AbstractContextManager[object]:
     return working(sys.stderr.isatty(), title)
 
 
+def require_least(option: str, value: int, least: int = 1) -> None:
+    """Refuse the value of an option that is too small."""
+    if value < least:
+        raise ArgumentError(f"{option} must be {least} or more. Got {value}.")
+
+
 def require_targets(
     *files: Path | None,
     tables: Sequence[Path | None] = (),
@@ -259,8 +265,7 @@ def axis_of(lags: int | None, series: str | None, time: str | None, every: float
         if unused:
             raise ArgumentError(f"{' and '.join(unused)} can only be used together with --lags.")
         return None
-    if lags < 1:
-        raise ArgumentError(f"--lags must be 1 or more. Got {lags}.")
+    require_least("--lags", lags)
     if every is not None and time is None:
         raise ArgumentError("--every needs the column with the times of rows: --time.")
     return Axis(lags, series, time, every)

@@ -230,8 +230,7 @@ def confidence(
     inputs.require_targets(checkpoint, report=report, tables=[out], inputs=lesson.files)
     if workers > 1 and scheduler is not None:
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
-    if workers < 1:
-        raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
+    inputs.require_least("--workers", workers)
     frame, settings = lesson.read()
     with options.client_of(None, scheduler) if scheduler else _processes(workers) as client:
         found = spbn.confidence(

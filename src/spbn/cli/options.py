@@ -25,7 +25,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spbn.cli.command import argument
-from spbn.cli.inputs import Axis, busy, note_peculiar_columns, training_frame
+from spbn.cli.inputs import Axis, busy, note_peculiar_columns, require_least, training_frame
 from spbn.cli.sources import Source, as_source
 from spbn.errors import ArgumentError, quoted
 from spbn.learning.settings import OPTIONS, Option
@@ -345,8 +345,7 @@ def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     if workers is not None and scheduler is not None:
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     if workers is not None:
-        if workers < 1:
-            raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
+        require_least("--workers", workers)
         with local_workers(workers, processes=PROCESSES) as client:
             yield client
     elif scheduler is not None:

@@ -71,8 +71,7 @@ def query(
     [dim]spbn query wine.spbn --given "alcohol=13" --given "hue<0.8" --event "proline>1000"[/]
     """
     inputs.require_targets(plot=plot, tables=[out], inputs=[model])
-    if n < 1:
-        raise ArgumentError(f"-n must be 1 or more. Got {n}.")
+    inputs.require_least("-n", n)
     network = inputs.load_model(model)
     known = options.conditions_in("--given", given, network.variables)
     set_to = options.conditions_in("--do", do, network.variables)
@@ -255,8 +254,7 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
 
     [dim]spbn impute wine.spbn holes.csv --out full.csv[/]
     """
-    if draws < 1:
-        raise ArgumentError(f"--draws must be 1 or more. Got {draws}.")
+    inputs.require_least("--draws", draws)
     targets = [out] if draws == 1 else [_numbered(out, number + 1) for number in range(draws)]
     if draws > 1 and out == STANDARD:
         raise ArgumentError("--draws gives several tables, and standard output (-) takes one: give a file.")
@@ -354,9 +352,8 @@ def forecast(
     [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
     """
     inputs.require_targets(plot=plot, tables=[out, paths], inputs=[model, history])
-    for option, value in (("--steps", steps), ("-n", n)):
-        if value < 1:
-            raise ArgumentError(f"{option} must be 1 or more. Got {value}.")
+    inputs.require_least("--steps", steps)
+    inputs.require_least("-n", n)
     network = inputs.load_any_model(model)
     if not isinstance(network, spbn.DynamicNetwork):
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")

@@ -373,8 +373,7 @@ def score(
     import pandas as pd
 
     inputs.require_targets(tables=[out], inputs=[model, data])
-    if top < 0:
-        raise ArgumentError(f"--top must be 0 or more. Got {top}.")
+    inputs.require_least("--top", top, 0)
     network = inputs.load_any_model(model)
     if network.is_dynamic and missing == "integrate":
         raise ArgumentError(
