@@ -113,13 +113,7 @@ class Answer:
         self.write_rows("out", path, rows)
 
     def wrote(self, option: str, path: Path | Sequence[Path], line: str, *, apart: bool = True) -> None:
-        """Say that a file was written, and which option asked for it; of several files, name all.
-
-        Parameters
-        ----------
-        apart
-            Whether an empty line comes first, if something was printed before.
-        """
+        """Say that a file was written, apart from what was printed before; of several files, name all."""
         self._files[option] = str(path) if isinstance(path, Path) else [str(one) for one in path]
         if self._as_json:
             return

@@ -143,12 +143,8 @@ def training_frame(
 ) -> pd.DataFrame:
     """Read the rows to learn from: complete ones, or all if what is missing is to be imputed.
 
-    Columns of categories, among them those that are named `discrete`, keep the levels of rows left out.
-
-    Parameters
-    ----------
-    remedy
-        What else can be done about missing values.
+    Columns of categories, among them those that are named `discrete`, keep the levels of rows left out. The
+    remedy is what else can be done about missing values.
     """
     from spbn.cli.files import present, read_table, require_complete
     from spbn.tables.columns import named
@@ -197,14 +193,7 @@ def frame_for(
 ) -> pd.DataFrame:
     """Read the columns that a network needs, and those of series and time if it has them.
 
-    Parameters
-    ----------
-    every
-        The time between rows, if they are to be resampled.
-    with_holes
-        Whether values may be missing.
-    remedy
-        What to do if values are missing.
+    Rows are resampled if `every` is a time between them. The remedy is for values that must not be missing.
     """
     from spbn.cli.files import read_table, require_complete
 

@@ -1,10 +1,11 @@
-"""Networks from tables, and how far to trust them: ``spbn learn``, ``demo``, ``confidence``, ``compare``."""
+"""Networks from tables, and how far to trust them: ``spbn learn``, ``classify``, ``confidence`` and so on."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time as clock
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,23 +14,38 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import spbn
-from spbn._base.display import printable
+from spbn._base.display import counting_progress, printable
 from spbn.cli import inputs, options
-from spbn.cli.command import Answer, Flags, answer_options, command, count, objects, say, say_lines, warn
+from spbn.cli.command import (
+    Answer,
+    Flags,
+    answer_options,
+    command,
+    count,
+    note,
+    objects,
+    say,
+    say_lines,
+    warn,
+)
 from spbn.cli.show import SHOWN_CASES, give_network, write_report_to
 from spbn.cli.sources import Source, place
-from spbn.errors import ArgumentError
+from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.learning.settings import OPTIONS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
+    from spbn.diagnostics.classification import Predictions
     from spbn.learning.learn import LearningInterrupted
     from spbn.learning.stability import Confidence
     from spbn.network import BayesianNetwork, Network
+    from spbn.sklearn.estimators import SPBNClassifier
 
 #: Log-likelihoods of the test rows in the paper.
 PUBLISHED_TRUTH, PUBLISHED_FIT = -6982.23, -7134.90
+MOST_CLASSES = 0.5  # as a share of the rows
 DEMO_SEED = 2  # decides which rows validate; with this one A and D come out linear Gaussian
 
 
@@ -203,8 +219,8 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
 
 @command
 @options.learning_options()
-@click.option("--replicates", type=int, default=100, help="How many searches, each on half of the rows.")
-@click.option("--workers", type=int, default=1, help="Number of processes that search at the same time.")
+@click.option("--replicates", default=100, help="How many searches, each on half of the rows.")
+@click.option("--workers", default=1, help="Number of processes that search at the same time.")
 @options.scheduler_option
 @options.file_option(
     "--checkpoint", "Record every replicate in this file, and resume from what it has: run.jsonl."
@@ -284,8 +300,8 @@ def _show_confidence(found: Mapping[str, Any]) -> None:
             line = f"{name:{width}}  {arc['strength']:8.2f}  {arc['direction']:9.2f}"
             why = f"open: {arc['open']}" if arc["open"] else ""
             say(f"{line}  {why}".rstrip())
-    say()
     say(
+        "",
         "Strength: the share of replicates that join the two nodes. Direction: the share of these in "
         "which the arc points this way.",
         style="dim",
@@ -368,8 +384,8 @@ def _show_comparison(table: pd.DataFrame) -> None:
     )
     shown.loc[shown.index[0], "difference"] = ""
     say_lines(shown.to_string(index=False))
-    say()
     say(
+        "",
         "Mean log-density of an unseen row, and its difference from that of the best model, each ± its "
         "standard error. Higher is better.",
         style="dim",
@@ -384,3 +400,201 @@ def _in_words(shares: pd.Series[Any]) -> str:
     """Say which part of the nodes is of which type, the largest part first."""
     found = shares[shares > 0].sort_values(ascending=False, kind="stable")
     return ", ".join(f"{share:.0%} {str(name).removesuffix(' share')}" for name, share in found.items())
+
+
+@command
+@options.learning_options(
+    but=("folds", "missing"),
+    one_table=True,
+    model={"default": "blend"},
+    margins={"default": "yeo-johnson"},
+    test={"flag": "--independence-test"},
+)
+@click.option("--target", required=True, help="The column with the classes.")
+@options.table_option(
+    "--test",
+    "new",
+    help="A table with rows to classify. If it has the classes, the predictions are assessed. Without it the "
+    "rows of DATA are predicted by cross-validation.",
+)
+@click.option(
+    "--structure",
+    type=click.Choice(["multinet", "augmented"]),
+    default="multinet",
+    help="One network per class, or one in which the class is a parent of all columns.",
+)
+@click.option(
+    "--calibrate/--no-calibrate", default=True, help="Calibrate the probabilities by cross-validation."
+)
+@click.option("--folds", default=5, help="Number of folds for cross-validation, without --test.")
+@click.option("--missing", default="error", **options.MISSING_ROWS)
+@options.file_option("--out", "Write the predictions: predictions.csv.")
+@options.report_option
+@options.table_options
+@answer_options
+def classify(
+    answer: Answer,
+    lesson: options.Lesson,
+    target: str,
+    new: Source | None,
+    structure: str,
+    calibrate: bool,
+    folds: int,
+    missing: str,
+    out: Path | None,
+    report: Path | None,
+) -> None:
+    """Predict a class from the other columns, with probabilities.
+
+    [dim]spbn classify train.csv --target class --test new.csv --out predictions.csv[/]
+    """
+    from spbn.sklearn.estimators import SPBNClassifier
+
+    data = lesson.data
+    inputs.require_targets(report, tables=[out], inputs=[data, new])
+    if target in lesson.discrete:
+        raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
+    chosen = lesson.columns
+    if chosen is not None and target not in chosen:
+        chosen = [*chosen, target]
+    _require_target(data, target, lesson.drop)
+    frame = inputs.training_frame(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
+    features, classes = frame.drop(columns=target), _classes(frame[target])
+    different = len(set(classes.tolist()))
+    if different > MOST_CLASSES * len(classes):  # measurements, dates, or names of the rows
+        raise DataError(
+            f"{data}: column {target!r} has {different} different values in {len(classes)} rows, so these "
+            f"are not classes. Choose another --target; for numbers, use spbn learn and spbn predict."
+        )
+    if features.shape[1] == 0:
+        raise DataError(f"{data} has no column besides {target!r} to predict it from.")
+    settings = lesson.settings(list(map(str, features.columns)))
+    classifier = SPBNClassifier(
+        structure=structure, calibrate=calibrate, score_function=settings.pop("score"), **settings
+    )
+    if new is None:
+        found = cross_validated(classifier, features, classes, folds, lesson.chosen["seed"])
+        how = f"Rows of {data.name}, predicted in a cross-validation with {folds} folds."
+    else:
+        with inputs.busy("learning"):
+            classifier.fit(features, classes)
+        found = predicted(classifier, *_test_rows(new, features, target, lesson.discrete, missing))
+        if found.truth is not None and not found.known.all():
+            names = sorted({str(name) for name in found.truth[~found.known]})
+            note(
+                f"{(~found.known).sum()} rows have a class that no training row has ({quoted(names)}): they "
+                f"are predicted, but not assessed."
+            )
+        how = f"Rows of {new.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
+    answer.give(lambda: _predictions_document(found), lambda: _show_predictions(found))
+    answer.write_rows("out", out, found.frame, "predictions")
+    if report is not None:
+        from spbn.report.pages import write_classification_report
+
+        write_classification_report(found, report, title=f"{target} of {data.stem}", how=how)
+        answer.wrote("report", report, f"report written to {report}")
+
+
+def predicted(
+    classifier: SPBNClassifier, features: pd.DataFrame, truth: npt.NDArray[Any] | None
+) -> Predictions:
+    """Predict rows, and say which features speak for the predictions; `truth` may be unknown."""
+    from spbn.diagnostics.classification import Predictions
+
+    return Predictions(
+        classifier.classes_, classifier.predict_proba(features), classifier.explain(features), truth
+    )
+
+
+def cross_validated(
+    classifier: SPBNClassifier, features: pd.DataFrame, classes: npt.NDArray[Any], folds: int, seed: int
+) -> Predictions:
+    """Predict every row by a model that was learned without its fold."""
+    import numpy as np
+    import pandas as pd
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedKFold
+
+    from spbn.diagnostics.classification import Predictions
+
+    names, counts = np.unique(classes, return_counts=True)
+    if not 2 <= folds <= counts.max():
+        raise ArgumentError(
+            f"{argument('folds')} must be between 2 and the rows of the largest class, {counts.max()}. "
+            f"Got {folds}."
+        )
+    features = inputs.with_all_levels(features, classifier.discrete)
+    probabilities = np.zeros((len(classes), len(names)))
+    explanations = []
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    with (
+        warnings.catch_warnings(),
+        counting_progress(sys.stderr.isatty(), "learning", total=folds) as advance,
+    ):
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        for train, test in splitter.split(features, classes):
+            fitted = clone(classifier).fit(features.iloc[train], classes[train])
+            part = predicted(fitted, features.iloc[test], None)
+            probabilities[np.ix_(test, np.searchsorted(names, part.classes))] = part.probabilities
+            explanations.append(part.explanation)
+            advance()
+    return Predictions(names, probabilities, pd.concat(explanations).loc[features.index], classes)
+
+
+def _require_target(source: Source, target: str, drop: list[str]) -> None:
+    """Refuse a target that is not there: reading its column as classes would name another option."""
+    from spbn.cli.files import column_names
+
+    names = [name for name in column_names(source) if name not in drop]
+    if target not in names:
+        raise DataError(f"{source} has no column {target!r} to use. Its columns are {quoted(names)}.")
+
+
+def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:
+    """Return classes as whole numbers or truth values if they are some, and as text otherwise."""
+    array = column.to_numpy()
+    return array if array.dtype.kind in "iub" else column.astype(str).to_numpy(dtype=object)
+
+
+def _test_rows(
+    source: Source, features: pd.DataFrame, target: str, discrete: list[str], missing: str
+) -> tuple[pd.DataFrame, npt.NDArray[Any] | None]:
+    """Read the columns to predict from, and the classes if they are there."""
+    from spbn.cli.files import column_names
+
+    names = list(features.columns)
+    has_classes = target in column_names(source)
+    columns, categories = ([*names, target], [*discrete, target]) if has_classes else (names, discrete)
+    frame = inputs.training_frame(source, columns, [], categories, missing)
+    return frame[names], _classes(frame[target]) if has_classes else None
+
+
+def _show_predictions(found: Predictions) -> None:
+    """Print how good predictions are; if the truth is unknown, how many rows each class gets."""
+    import pandas as pd
+
+    assessment = found.assessment
+    names = [printable(str(name)) for name in found.classes]
+    say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}", "")
+    if assessment is None:
+        counts = found.explanation["predicted"].value_counts().reindex(found.classes, fill_value=0)
+        say_lines(pd.DataFrame({"predicted": counts.to_numpy()}, index=names).to_string())
+        return
+    say(f"accuracy           {assessment.accuracy:.1%}")
+    say(f"log loss           {assessment.log_loss:.4f}")
+    say(f"Brier score        {assessment.brier:.4f}")
+    say(f"calibration error  {assessment.calibration_error:.4f}", "")
+    table = pd.DataFrame(assessment.confusion, index=names, columns=names)
+    say_lines(table.rename_axis(columns="class").to_string())
+    say("", "Confusion: one line per true class, one column per prediction.", style="dim")
+
+
+def _predictions_document(found: Predictions) -> dict[str, Any]:
+    names = ("accuracy", "log_loss", "brier", "calibration_error", "confusion")
+    assessment = found.assessment
+    return {
+        "classes": list(found.classes),
+        "rows": len(found.probabilities),
+        "predictions": objects(found.frame),
+        **({} if assessment is None else {name: getattr(assessment, name) for name in names}),
+    }

@@ -157,14 +157,8 @@ def learning_options(
 ) -> Decorator:
     """Give a command a table, and the options that decide what is learned from it: they become a `Lesson`.
 
-    Parameters
-    ----------
-    but
-        Options that the command does not have, or has with another meaning.
-    one_table
-        Whether there can be one table only.
-    changes
-        What is different for this command: for the name of an argument of `learn`, a default, say.
+    All options `but` those that the command does not have, or has with another meaning; `changes` are what
+    is different for this command: for the name of an argument of `learn`, a default, say.
     """
     shared = [known for known in OPTIONS.values() if known.is_shared and known.flag and known.name not in but]
 

@@ -50,7 +50,7 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
     multiple=True,
     help="Also print the probability of this: 'C>0'. If repeated, the probability of all together.",
 )
-@click.option("-n", type=int, default=2000, help="How many draws to make.")
+@click.option("-n", default=2000, help="How many draws to make.")
 @options.seed_option
 @options.file_option("--out", "Write draws of the unknown variables: samples.csv.")
 @options.file_option("--plot", "Draw every variable before and after: .png, .svg or .pdf.")
@@ -216,7 +216,7 @@ def predict(
 
 @command
 @options.model_argument
-@click.option("-n", type=int, default=1000, help="How many rows; for a model over time, in one series.")
+@click.option("-n", default=1000, help="How many rows; for a model over time, in one series.")
 @options.seed_option
 @options.screen_option
 @answer_options
@@ -238,7 +238,6 @@ def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> 
 @options.file_option("--out", "Write the table without holes: full.csv.", required=True)
 @click.option(
     "--draws",
-    type=int,
     default=1,
     help="How many times to fill the holes, each time differently. Several tables are written to full-1.csv, "
     "full-2.csv and so on.",
@@ -315,8 +314,8 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
 @options.table_argument(
     "history", help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 )
-@click.option("--steps", type=int, default=10, help="How many rows to look ahead.")
-@click.option("-n", type=int, default=1000, help="How many paths to draw.")
+@click.option("--steps", default=10, help="How many rows to look ahead.")
+@click.option("-n", default=1000, help="How many paths to draw.")
 @click.option(
     "--event",
     multiple=True,

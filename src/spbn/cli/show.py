@@ -43,13 +43,7 @@ def show(answer: Answer, model: Path) -> None:
 
 
 def give_network(answer: Answer, network: Network, *, details: bool = False) -> None:
-    """Answer with a network: its nodes in the order of sampling, how they were found and from what.
-
-    Parameters
-    ----------
-    details
-        Whether to give the parameters of every node.
-    """
+    """Answer with a network: its nodes, in detail if asked for, how they were found and from what."""
     answer.give(partial(_network_document, network, details), partial(_show_network, network, details))
 
 
@@ -295,9 +289,7 @@ def explore(
 @command
 @options.model_argument
 @options.file_option("--out", "Write the compact model: small.spbn.", required=True)
-@click.option(
-    "--tolerance", type=float, default=1e-6, help="Largest error of the log-density of a node in any row."
-)
+@click.option("--tolerance", default=1e-6, help="Largest error of the log-density of a node in any row.")
 @click.option(
     "--others",
     type=click.Choice(["error", "keep"]),
@@ -340,7 +332,7 @@ def _in_words(size: int) -> str:
 @options.model_argument
 @options.data_argument
 @click.option("--by-node", is_flag=True, help="Show the contribution of every node, on screen and in --out.")
-@click.option("--top", type=int, default=20, help="How many of the most unusual rows to print.")
+@click.option("--top", default=20, help="How many of the most unusual rows to print.")
 @click.option(
     "--missing",
     type=click.Choice(["error", "integrate"]),

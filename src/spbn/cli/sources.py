@@ -395,26 +395,22 @@ def comma_columns(
         if name not in but and (found := _written_with_commas(column))
     }
     found = [name for name, values in texts.items() if all(map(_COMMA.fullmatch, values))]
-    certain = [
-        name for name in found if any("," in text and not _GROUPED.fullmatch(text) for text in texts[name])
-    ]
+    is_certain = source.decimal is not None or any(
+        "," in text and not _GROUPED.fullmatch(text) for name in found for text in texts[name]
+    )
     if tolerant:
-        return found if certain or source.decimal else []
+        return found if is_certain else []
     for name, values in texts.items():
         if name not in found:
             both = next((text for text in values if "," in text and "." in text), None)
-            if both is not None:
-                raise DataError(
-                    f"{source}: column {name!r} has marks between thousands, as in {both!r}. Save the table "
-                    f"with nothing between thousands, and with one sign for decimals."
-                )
             odd = next(text for text in values if not _COMMA.fullmatch(text))
+            different = f"written in different ways, such as {odd!r} and {_example(values, but=odd)!r}"
+            what = f"marks between thousands, as in {both!r}" if both else f"numbers that are {different}"
             raise DataError(
-                f"{source}: column {name!r} has numbers that are written in different ways, such as {odd!r} "
-                f"and {_example(values, but=odd)!r}. Save the table with nothing between thousands, and with "
-                f"one sign for decimals."
+                f"{source}: column {name!r} has {what}. Save the table with nothing between thousands, and "
+                f"with one sign for decimals."
             )
-        if not (certain or source.decimal):
+        if not is_certain:
             raise DataError(
                 f"{source}: column {name!r} has commas that may group thousands, as in {_example(values)!r}. "
                 f"Use {setting('decimal', ',')} if they are decimal commas; otherwise save the table without "
