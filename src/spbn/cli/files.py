@@ -169,22 +169,20 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
             if kind == PARQUET:
                 frame.to_parquet(temporary, index=False)
             elif kind == EXCEL:
-                _write_excel(frame, temporary)
+                import openpyxl  # noqa: F401
+
+                frame.to_excel(temporary, index=False, engine="openpyxl")
             else:
                 # Without the time of writing, so that the same rows give the same file.
                 packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
                 frame.to_csv(temporary, sep=SEPARATORS[kind], index=False, compression=packed)
         except ImportError:
             raise PackageError(_NEEDED[kind]) from None
-
-
-def _write_excel(frame: pd.DataFrame, target: Path) -> None:
-    import openpyxl  # noqa: F401
-
-    try:
-        frame.to_excel(target, index=False, engine="openpyxl")
-    except ValueError as error:  # more rows or columns than a sheet can have
-        raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
+        except ValueError as error:
+            if kind != EXCEL:
+                raise
+            # It has more rows or columns than a sheet can have.
+            raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
 
 
 def present(frame: pd.DataFrame) -> BoolArray:

@@ -97,7 +97,16 @@ def learn(
 
     inputs.require_targets(out, checkpoint, report=report, inputs=lesson.files)
     axis = inputs.axis_of(lags, series, time, every)
-    frame, settings = _read(lesson, axis, checkpoint)
+    frame: pd.DataFrame | None = None
+    if lesson.is_in_parts:
+        if checkpoint is not None:
+            raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
+        if axis is not None:
+            raise ArgumentError("--lags cannot be used with several files: put them into one table.")
+        settings = lesson.read_later()
+    else:
+        frame, settings = lesson.read(axis)
+        settings["checkpoint"] = checkpoint
     settings |= {"max_seconds": max_seconds, "progress": sys.stderr.isatty()}
     with options.client_of(workers, scheduler) as client:
         try:
@@ -117,20 +126,6 @@ def learn(
             _warn_of_far_rows(network.row_network, frame, lesson.data)
     answer.write("out", out, "model", network.save)
     write_report_to(answer, "report", report, network, frame, lesson.data.stem)
-
-
-def _read(
-    lesson: options.Lesson, axis: inputs.Axis | None, checkpoint: Path | None
-) -> tuple[pd.DataFrame | None, dict[str, Any]]:
-    """Return the table and the settings of what learns from it; no table if it is in parts."""
-    if not lesson.is_in_parts:
-        frame, settings = lesson.read(axis)
-        return frame, settings | {"checkpoint": checkpoint}
-    if checkpoint is not None:
-        raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
-    if axis is not None:
-        raise ArgumentError("--lags cannot be used with several files: put them into one table.")
-    return None, lesson.read_later()
 
 
 def _learned(

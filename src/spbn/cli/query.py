@@ -254,7 +254,9 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
     [dim]spbn impute wine.spbn holes.csv --out full.csv[/]
     """
     inputs.require_least("--draws", draws)
-    targets = [out] if draws == 1 else [_numbered(out, number + 1) for number in range(draws)]
+    end = ending(out)
+    stem = out.name.removesuffix(end)
+    targets = [out] if draws == 1 else [out.with_name(f"{stem}-{k + 1}{end}") for k in range(draws)]
     if draws > 1 and out == STANDARD:
         raise ArgumentError("--draws gives several tables, and standard output (-) takes one: give a file.")
     inputs.require_targets(tables=targets, inputs=[model, data])
@@ -287,11 +289,6 @@ def _show_imputation(filled_in: Mapping[str, int], rows: int) -> None:
     values, of = ("value", "row") if number == 1 else ("values", "rows" if rows > 1 else "row")
     columns = ", ".join(f"{name} {k}" for name, k in filled_in.items())
     say(f"{number} missing {values} in {rows} {of} filled in: {columns}")
-
-
-def _numbered(path: Path, number: int) -> Path:
-    end = ending(path)
-    return path.with_name(f"{path.name.removesuffix(end)}-{number}{end}")
 
 
 def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataFrame:

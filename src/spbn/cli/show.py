@@ -364,6 +364,8 @@ def score(
     import numpy as np
     import pandas as pd
 
+    from spbn.diagnostics.rows import unusual_in_time, unusual_rows
+
     inputs.require_targets(tables=[out], inputs=[model, data])
     inputs.require_least("--top", top, 0)
     network = inputs.load_any_model(model)
@@ -385,7 +387,11 @@ def score(
             logpdf = np.asarray(network.row_network.logpdf(frame, missing="integrate", seed=seed))
         document, left_out = _observed_document(logpdf, frame, top), False
     else:
-        found = _unusual(network, frame, top)
+        with inputs.busy("scoring the rows"):
+            if isinstance(network, spbn.DynamicNetwork):
+                found = unusual_in_time(network, frame, top=top)
+            else:
+                found = unusual_rows(network.row_network, frame, top=top)
         document, left_out = _unusual_document(found, frame.index.tolist(), by_node), found.left_out
         logpdf = found.logpdf
         by_name = dict(zip(network.nodes, found.contributions.T, strict=True)) if by_node else {}
@@ -394,16 +400,6 @@ def score(
     while total in network.nodes:
         total = f"total_{total}"
     answer.write_rows("out", out, pd.DataFrame({total: logpdf, **by_name}, index=frame.index), "scores")
-
-
-def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
-    from spbn.diagnostics import unusual_rows
-    from spbn.diagnostics.rows import unusual_in_time
-
-    with inputs.busy("scoring the rows"):
-        if isinstance(network, spbn.DynamicNetwork):
-            return unusual_in_time(network, frame, top=top)
-        return unusual_rows(network.row_network, frame, top=top)
 
 
 def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> None:
