@@ -19,6 +19,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from inspect import cleandoc
 from numbers import Integral, Real
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 import click
 
 from spbn._base.display import printable
-from spbn.cli.sources import STANDARD
+from spbn.cli.sources import STANDARD, Source, as_source
 from spbn.errors import ArgumentError, SpbnError
 from spbn.learning.settings import OPTIONS
 
@@ -143,32 +144,6 @@ class Answer:
     @property
     def document(self) -> dict[str, Any]:
         return plain({**self._content, "files": self._files})
-
-
-def answer_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option --json; it is passed its `answer`, which knows who is to read it.
-
-    With --json, whatever else the command prints goes to the error stream, and the document is printed when
-    all is done: standard output has one document, or nothing if the command fails. Likewise, where a table
-    goes to standard output, nothing else does.
-    """
-
-    @click.option("--json", "as_json", is_flag=True, help="Print a JSON document instead of text.")
-    @functools.wraps(command)
-    def called(*, as_json: bool, **given: Any) -> None:
-        takes_output = any(isinstance(value, Path) and value == STANDARD for value in given.values())
-        if as_json and takes_output:
-            raise ArgumentError("--json and a table cannot both go to standard output (-): give a file.")
-        if not as_json and not takes_output:
-            command(answer=Answer(), **given)
-            return
-        answer = Answer(as_json=as_json, table_stream=sys.stdout)
-        with redirect_stdout(sys.stderr):
-            command(answer=answer, **given)
-        if as_json:
-            sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
-
-    return called
 
 
 def shown(path: Path) -> str:
@@ -293,12 +268,81 @@ class Group(click.Group):
         return _help(self, ctx, *panels, _text(self.epilog or ""))
 
 
+class TableFile(click.Path):
+    """A file with a table, or ``-`` for standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
+        return as_source(value)
+
+
+FILE, TABLE = click.Path(path_type=Path), TableFile()
 argument = functools.partial(click.argument, cls=Argument)
+#: Options of all commands that read tables, and of those that have an answer.
+_WRITTEN = (
+    click.Option(
+        ["--sep"],
+        help="Separator between the fields of a text file: one character, or tab. Default: detected.",
+    ),
+    click.Option(
+        ["--decimal"],
+        type=click.Choice([".", ","]),
+        help="Decimal point or comma in the numbers of a text file. Default: detected.",
+    ),
+    click.Option(["--encoding"], help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8."),
+)
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON document instead of text.")
 
 
 def command(function: Callable[..., None]) -> Command:
-    """Make a command of a function, with its name and its docstring."""
-    return click.command(cls=Command)(function)
+    """Make a command of a function, with its name and its docstring.
+
+    If it reads tables, it also has the options that say how these are written. Unless it has an option --json
+    of its own, it has the usual one, and is passed its `answer`, which knows who is to read it.
+    """
+    made = click.command(cls=Command)(function)
+    run, parameters = function, tuple(made.params)
+    if all(parameter.name != _JSON.name for parameter in parameters):
+        run = functools.partial(_answer, run)
+        made.params.append(_JSON)
+    if any(parameter.type is TABLE for parameter in parameters):
+        run = functools.partial(_read_tables, run)
+        made.params[len(parameters) : len(parameters)] = _WRITTEN
+    made.callback = run
+    return made
+
+
+def _answer(run: Callable[..., None], *, as_json: bool, **given: Any) -> None:
+    """Run a command; with --json, print the document when all is done.
+
+    Whatever else it prints then goes to the error stream: standard output has one document, or nothing if the
+    command fails. Likewise, where a table goes to standard output, nothing else does.
+    """
+    takes_output = any(isinstance(value, Path) and value == STANDARD for value in given.values())
+    if as_json and takes_output:
+        raise ArgumentError("--json and a table cannot both go to standard output (-): give a file.")
+    if not as_json and not takes_output:
+        run(answer=Answer(), **given)
+        return
+    answer = Answer(as_json=as_json, table_stream=sys.stdout)
+    with redirect_stdout(sys.stderr):
+        run(answer=answer, **given)
+    if as_json:
+        sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
+
+
+def _read_tables(run: Callable[..., None], **given: Any) -> None:
+    """Run a command with tables that are written as the options say."""
+    written = {str(option.name): given.pop(str(option.name)) for option in _WRITTEN}
+    standard = 0
+    for name, value in given.items():
+        tables = value if isinstance(value, tuple) else (value,)
+        if tables and isinstance(tables[0], Source):
+            standard += tables[0].is_standard  # several cannot be standard input, and are refused for that
+            changed = tuple(replace(table, **written) for table in tables)
+            given[name] = changed if isinstance(value, tuple) else changed[0]
+    if standard > 1:
+        raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
+    run(**given)
 
 
 def _unwrapped(text: str) -> str:

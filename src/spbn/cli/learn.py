@@ -19,7 +19,6 @@ from spbn.cli import inputs, options
 from spbn.cli.command import (
     Answer,
     Flags,
-    answer_options,
     command,
     count,
     note,
@@ -67,8 +66,6 @@ DEMO_SEED = 2  # decides which rows validate; with this one A and D come out lin
 @options.scheduler_option
 @options.file_option("--out", "Write the model: model.spbn.")
 @options.report_option
-@options.table_options
-@answer_options
 def learn(
     answer: Answer,
     lesson: options.Lesson,
@@ -169,7 +166,6 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Sourc
 
 @command
 @options.file_option("--folder", "Where to write the model and the report.", default=Path("."))
-@answer_options
 def demo(answer: Answer, folder: Path) -> None:
     """Learn the paper's network, and compare with its figures.
 
@@ -222,8 +218,6 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
 )
 @options.file_option("--out", "Write the strengths of all arcs: arcs.csv.")
 @options.report_option
-@options.table_options
-@answer_options
 def confidence(
     answer: Answer,
     lesson: options.Lesson,
@@ -344,8 +338,6 @@ def _use_threads(count: int) -> None:
 )
 @options.workers_option
 @options.scheduler_option
-@options.table_options
-@answer_options
 def compare(answer: Answer, lesson: options.Lesson, workers: int | None, scheduler: str | None) -> None:
     """Compare kinds of networks on rows that they have not seen.
 
@@ -425,8 +417,6 @@ def _in_words(shares: pd.Series[Any]) -> str:
 @click.option("--missing", default="error", **options.MISSING_ROWS)
 @options.file_option("--out", "Write the predictions: predictions.csv.")
 @options.report_option
-@options.table_options
-@answer_options
 def classify(
     answer: Answer,
     lesson: options.Lesson,

@@ -16,17 +16,16 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from glob import has_magic
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from spbn.cli.command import argument
+from spbn.cli.command import FILE, TABLE, argument
 from spbn.cli.inputs import Axis, busy, note_peculiar_columns, require_least, training_frame
-from spbn.cli.sources import Source, as_source
+from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, quoted
 from spbn.learning.settings import OPTIONS, Option
 
@@ -50,13 +49,6 @@ EXAMPLES = "'E=3.5', '5<=D<=7', 'C>0', 'sex=F' or 'sex in F,M'"
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-class TableFile(click.Path):
-    """A file with a table, or ``-`` for standard input."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return as_source(value)
-
-
 class Words(click.types.StringParamType):
     """Text, for which a shell offers some words; others are refused by whoever reads it, with a reason."""
 
@@ -68,8 +60,6 @@ class Words(click.types.StringParamType):
     ) -> list[CompletionItem]:
         return [CompletionItem(word) for word in self._words if word.startswith(incomplete)]
 
-
-FILE, TABLE = click.Path(path_type=Path), TableFile()
 
 A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 
@@ -101,38 +91,6 @@ workers_option = click.option(
 scheduler_option = click.option(
     "--scheduler", help="Use the workers of this Dask scheduler: tcp://10.0.0.1:8786."
 )
-
-
-def table_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how text files are written: all tables that it reads."""
-
-    @click.option(
-        "--sep", help="Separator between the fields of a text file: one character, or tab. Default: detected."
-    )
-    @click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        help="Decimal point or comma in the numbers of a text file. Default: detected.",
-    )
-    @click.option("--encoding", help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8.")
-    @functools.wraps(command)
-    def called(*, sep: str | None, decimal: str | None, encoding: str | None, **options: Any) -> None:
-        def written(table: Source) -> Source:
-            return replace(table, sep=sep, decimal=decimal, encoding=encoding)
-
-        tables: list[Source] = []
-        for name, value in options.items():
-            if isinstance(value, Source):
-                options[name] = written(value)
-                tables.append(value)
-            elif isinstance(value, Lesson):
-                options[name] = replace(value, files=tuple(map(written, value.files)))
-                tables.append(value.data)  # several cannot be standard input, and are refused for that
-        if sum(table.is_standard for table in tables) > 1:
-            raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
-        command(**options)
-
-    return called
 
 
 def learning_option(known: Option, **changes: Any) -> Decorator:

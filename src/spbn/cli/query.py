@@ -12,18 +12,7 @@ import click
 import spbn
 from spbn._base.display import printable
 from spbn.cli import inputs, options
-from spbn.cli.command import (
-    Answer,
-    answer_options,
-    argument,
-    command,
-    count,
-    note,
-    objects,
-    say,
-    say_lines,
-    shown,
-)
+from spbn.cli.command import FILE, Answer, argument, command, count, note, objects, say, say_lines, shown
 from spbn.cli.sources import STANDARD, Source, ending
 from spbn.errors import ArgumentError, ModelFileError, quoted
 
@@ -54,7 +43,6 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
 @options.seed_option
 @options.file_option("--out", "Write draws of the unknown variables: samples.csv.")
 @options.file_option("--plot", "Draw every variable before and after: .png, .svg or .pdf.")
-@answer_options
 def query(
     answer: Answer,
     model: Path,
@@ -180,8 +168,6 @@ def _with_digits_of(width: float, value: float) -> str:
 )
 @options.seed_option
 @options.screen_option
-@options.table_options
-@answer_options
 def predict(
     answer: Answer,
     model: Path,
@@ -219,7 +205,6 @@ def predict(
 @click.option("-n", default=1000, help="How many rows; for a model over time, in one series.")
 @options.seed_option
 @options.screen_option
-@answer_options
 def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> None:
     """Draw rows from a network.
 
@@ -243,8 +228,6 @@ def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> 
     "full-2.csv and so on.",
 )
 @options.seed_option
-@options.table_options
-@answer_options
 def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, seed: int) -> None:
     """Fill holes in a table with likely values.
 
@@ -307,7 +290,7 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
 
 
 @command
-@argument("model", type=options.FILE, help="A model written by [bold]spbn learn --lags[/].")
+@argument("model", type=FILE, help="A model written by [bold]spbn learn --lags[/].")
 @options.table_argument(
     "history", help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 )
@@ -327,8 +310,6 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
 @options.file_option("--out", "Write means and quantiles of every step: ahead.csv.")
 @options.file_option("--paths", "Write the paths themselves: paths.csv.")
 @options.file_option("--plot", "Draw fan charts: .png, .svg or .pdf.")
-@options.table_options
-@answer_options
 def forecast(
     answer: Answer,
     model: Path,

@@ -14,7 +14,7 @@ import click
 import spbn
 from spbn._base.display import printable
 from spbn.cli import inputs, options
-from spbn.cli.command import Answer, answer_options, command, count, say, say_lines
+from spbn.cli.command import Answer, command, count, say, say_lines
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError
 
@@ -33,7 +33,6 @@ LARGE = 1e7  # numbers that fit into their column
 
 @command
 @options.model_argument
-@answer_options
 def show(answer: Answer, model: Path) -> None:
     """Print a network: nodes, types, parents, equations, bandwidths.
 
@@ -176,7 +175,6 @@ def _search_document(search: Any) -> dict[str, Any] | None:
     type=int,
     help="For a model over time: how many rows to draw. Default: one more than it has lags.",
 )
-@answer_options
 def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
     """Draw the graph of a network.
 
@@ -204,8 +202,6 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
     "--confidence",
     help="Which arcs to believe: the table that spbn confidence --out wrote, arcs.csv.",
 )
-@options.table_options
-@answer_options
 def report(answer: Answer, model: Path, data: Source | None, out: Path, confidence: Source | None) -> None:
     """Write a report that opens in a browser.
 
@@ -264,7 +260,6 @@ def _strengths(network: Network, source: Source) -> Strengths:
 )
 @options.seed_option
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.")
-@answer_options
 def explore(
     answer: Answer, model: Path, out: Path | None, samples: int | None, seed: int, opens: bool
 ) -> None:
@@ -296,7 +291,6 @@ def explore(
     default="error",
     help="Nodes too large for a table, such as those with three parents: refuse, or keep rows.",
 )
-@answer_options
 def compact(
     answer: Answer, model: Path, out: Path, tolerance: float, others: Literal["error", "keep"]
 ) -> None:
@@ -345,8 +339,6 @@ def _in_words(size: int) -> str:
     "Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in total_logpdf if "
     "there is a node of that name.",
 )
-@options.table_options
-@answer_options
 def score(
     answer: Answer,
     model: Path,

@@ -67,7 +67,6 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
 @click.option("--all", "shows_all", is_flag=True, help="Print every row, not only alarms.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON objects, one per line.")
 @options.seed_option
-@options.table_options
 def watch(
     model: Path,
     rows: Source,
