@@ -414,15 +414,14 @@ def shown_default(parameter: Any) -> str:
     return "standard input" if default == "-" else str(default)
 
 
-def _panel(title: str, rows: Iterable[Sequence[str]]) -> RenderableType:
+def _panel(title: str, rows: Sequence[Sequence[str]]) -> RenderableType:
     from rich.panel import Panel
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2), expand=True)
+    for _ in rows[0][1:]:
+        table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
     for row in rows:
-        if not table.columns:
-            for _ in row[:-1]:
-                table.add_column(no_wrap=True)
-            table.add_column(ratio=1)
         table.add_row(*row)
     return Panel(table, title=title, title_align="left", border_style="dim")

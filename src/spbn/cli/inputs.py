@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spbn._base.display import working
 from spbn.cli.command import as_option_value, note, say
 from spbn.cli.sources import STANDARD, Source, kind_of
-from spbn.errors import (
-    ArgumentError,
-    DataError,
-    ModelFileError,
-    argument,
-    quoted,
-    require_plot_packages,
-    setting,
-)
+from spbn.errors import ArgumentError, DataError, ModelFileError, argument, require_plot_packages, setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,16 +176,12 @@ def with_all_levels(frame: pd.DataFrame, discrete: Collection[str] = ()) -> pd.D
 
 
 def frame_for(
-    network: Network,
-    data: Source,
-    *,
-    every: float | None = None,
-    with_holes: bool = False,
-    remedy: str = FILL,
+    network: Network, data: Source, *, every: float | None = None, remedy: str | None = None
 ) -> pd.DataFrame:
     """Read the columns that a network needs, and those of series and time if it has them.
 
-    Rows are resampled if `every` is a time between them. The remedy is for values that must not be missing.
+    Rows are resampled if `every` is a time between them. The remedy is for missing values, which are refused;
+    if there is none, values may be missing.
     """
     from spbn.cli.files import read_table, require_complete
 
@@ -202,24 +190,9 @@ def frame_for(
         raise ArgumentError("--every is for models that were learned with --time.")
     with busy("reading the table"):
         frame = read_table(data, variables=network.variables, keys=axis.keys)
-        if not with_holes:
+        if remedy is not None:
             require_complete(data, frame.drop(columns=axis.keys), remedy)
         return axis.resampled(frame)
-
-
-def frame_without(network: BayesianNetwork, data: Source, targets: Collection[str]) -> pd.DataFrame:
-    """Read as many columns of a network as there are, but for some; values may be missing."""
-    from spbn.cli.files import column_names, read_table
-
-    with busy("reading the table"):
-        there = column_names(data)
-        variables = [v for v in network.variables if v.name in there and v.name not in targets]
-        if not variables:
-            raise DataError(
-                f"{data} has none of the columns to predict {quoted(targets)} from. Its columns are "
-                f"{quoted(there)}."
-            )
-        return read_table(data, variables=variables)
 
 
 class Axis(NamedTuple):

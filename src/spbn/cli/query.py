@@ -14,7 +14,7 @@ from spbn._base.display import printable
 from spbn.cli import inputs, options
 from spbn.cli.command import FILE, Answer, argument, command, count, note, objects, say, say_lines, shown
 from spbn.cli.sources import STANDARD, Source, ending
-from spbn.errors import ArgumentError, ModelFileError, quoted
+from spbn.errors import ArgumentError, DataError, ModelFileError, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,6 +183,8 @@ def predict(
 
     [dim]spbn predict wine.spbn new.csv --target proline --out predictions.csv[/]
     """
+    from spbn.cli.files import column_names, read_table
+
     inputs.require_targets(tables=[out], inputs=[model, data])
     network = inputs.load_model(model)
     unknown = [name for name in target if name not in network.nodes]
@@ -191,8 +193,16 @@ def predict(
             f"--target names no variable of the model: {quoted(unknown)}. They are {quoted(network.nodes)}."
         )
     targets = list(dict.fromkeys(target))
-    frame = inputs.frame_without(network, data, targets)
-    absent = [name for name in network.nodes if name not in frame.columns and name not in targets]
+    with inputs.busy("reading the table"):
+        there = column_names(data)
+        variables = [v for v in network.variables if v.name in there and v.name not in targets]
+        if not variables:
+            raise DataError(
+                f"{data} has none of the columns to predict {quoted(targets)} from. Its columns are "
+                f"{quoted(there)}."
+            )
+        frame = read_table(data, variables=variables)
+    absent = [name for name in network.nodes if name not in there and name not in targets]
     if absent:
         note(f"{data} has no column {quoted(absent)}: the predictions do without.")
     with inputs.busy("predicting"):
@@ -244,7 +254,7 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
         raise ArgumentError("--draws gives several tables, and standard output (-) takes one: give a file.")
     inputs.require_targets(tables=targets, inputs=[model, data])
     network = inputs.load_model(model)
-    frame = inputs.frame_for(network, data, with_holes=True)
+    frame = inputs.frame_for(network, data)
     holes = frame.isna()
     with inputs.busy("filling the holes"):
         filled = network.imputations(frame, n=draws, seed=seed)
@@ -336,7 +346,7 @@ def forecast(
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
     asked = options.conditions_in("--event", event, network.variables)
     options.require_intervals(asked, network.variables, "{name}>{value:.12g}")
-    rows = _only(network, inputs.frame_for(network, history, every=every, with_holes=True), only)
+    rows = _only(network, inputs.frame_for(network, history, every=every), only)
     with inputs.busy("drawing paths"):
         ahead = network.forecast(rows, steps, n=n, seed=seed)
     if plot is not None and len(ahead.series) > 1:

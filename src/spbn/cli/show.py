@@ -212,7 +212,8 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
     inputs.require_targets(report=out, inputs=[model, data, confidence])
     network = inputs.load_any_model(model)
     strengths = None if confidence is None else _strengths(network, confidence)
-    rows = None if data is None else inputs.frame_for(network, data, with_holes=not network.is_dynamic)
+    remedy = inputs.FILL if network.is_dynamic else None
+    rows = None if data is None else inputs.frame_for(network, data, remedy=remedy)
     write_report_to(answer, "out", out, network, rows, model.stem, strengths)
 
 
@@ -368,7 +369,7 @@ def score(
         )
     integrates = "Fill in the missing values, or pass --missing integrate to score rows by the others."
     remedy = inputs.FILL if network.is_dynamic else integrates
-    frame = inputs.frame_for(network, data, with_holes=missing == "integrate", remedy=remedy)
+    frame = inputs.frame_for(network, data, remedy=None if missing == "integrate" else remedy)
     by_name: dict[str, FloatArray] = {}
     if not network.is_dynamic and frame.isna().to_numpy().any():
         if by_node:

@@ -444,16 +444,12 @@ def _written_with_commas(column: pd.Series[Any]) -> list[str]:
 
     if is_numeric_dtype(column) or column.dtype == "category":
         return []
-    texts: set[str] = set()
-    for value in column.dropna():
-        if isinstance(value, str):
-            text = value.strip()
-            if text not in texts and text != "?":
-                if not (_PLAIN.fullmatch(text) or _GROUPED.fullmatch(text)):
-                    return []
-                texts.add(text)
-        elif not isinstance(value, int | float):  # of which a sheet may have some
-            return []
+    values = column.dropna().unique()
+    texts = {value.strip() for value in values if isinstance(value, str)} - {"?"}
+    are_numbers = all(_PLAIN.fullmatch(text) or _GROUPED.fullmatch(text) for text in texts)
+    # A sheet may have numbers as well.
+    if not are_numbers or not all(isinstance(value, str | int | float) for value in values):
+        return []
     return sorted(texts) if any("," in text for text in texts) else []
 
 

@@ -137,7 +137,7 @@ def _monitor(
         return monitor
     if reference is None:
         raise ArgumentError(NO_REFERENCE)
-    frame = inputs.frame_for(network, reference, with_holes=True)
+    frame = inputs.frame_for(network, reference)
     holes = int((~present(frame).all(axis=1)).sum())
     if holes:
         have, them = ("has", "it") if holes == 1 else ("have", "them")
