@@ -182,15 +182,6 @@ class Lesson:
         return names
 
     @property
-    def table(self) -> Source:
-        """The file, where there can be one only."""
-        if len(self.files) > 1:
-            raise ArgumentError(
-                f"one table can be given. Got {len(self.files)}: {quoted(map(str, self.files))}."
-            )
-        return self.data
-
-    @property
     def is_in_parts(self) -> bool:
         """Whether it is several Parquet files: a list, a folder, or a pattern that no shell has filled in."""
         is_pattern = has_magic(str(self.data)) and not self.data.path.exists()
@@ -209,7 +200,11 @@ class Lesson:
         from spbn.cli.files import present, read_table, require_complete
         from spbn.tables.lags import lag_name
 
-        data, missing, columns = self.table, self.chosen["missing"], self.columns
+        if len(self.files) > 1:
+            raise ArgumentError(
+                f"one table can be given. Got {len(self.files)}: {quoted(map(str, self.files))}."
+            )
+        data, missing, columns = self.data, self.chosen["missing"], self.columns
         if axis is None:
             remedy = "With --missing impute, a network is learned from the values that are there."
             remedy = remedy if self.can_impute else ""
