@@ -14,8 +14,8 @@ import csv
 import functools
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from glob import has_magic
 from typing import TYPE_CHECKING, Any
@@ -284,22 +284,16 @@ def arc_in(option: str, text: str, names: Collection[str]) -> tuple[str, str]:
     return known[0]
 
 
-@contextmanager
-def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
-    """Give the client of workers that are started, or of a scheduler; None if neither is asked for."""
+def client_of(workers: int | None, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return the client of workers that are started, or of a scheduler; None if neither is asked for."""
     from spbn.dask.client import connected, local_workers
 
     if workers is not None and scheduler is not None:
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     if workers is not None:
         require_least("--workers", workers)
-        with local_workers(workers, processes=PROCESSES) as client:
-            yield client
-    elif scheduler is not None:
-        with connected(scheduler) as client:
-            yield client
-    else:
-        yield None
+        return local_workers(workers, processes=PROCESSES)
+    return nullcontext() if scheduler is None else connected(scheduler)
 
 
 def conditions_in(option: str, texts: Sequence[str], variables: Sequence[Variable]) -> dict[str, Any]:
@@ -333,8 +327,8 @@ def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple
     raise ArgumentError(_refusal(option, text, variables))
 
 
-def require_intervals(event: dict[str, Any], variables: Sequence[Variable], example: str) -> None:
-    """Refuse an event with an empty interval, or with one value of a continuous variable: neither can happen.
+def event_in(texts: Sequence[str], variables: Sequence[Variable], example: str) -> dict[str, Any]:
+    """Read the conditions of an event; none of an empty interval or of one number, which cannot happen.
 
     Parameters
     ----------
@@ -343,6 +337,7 @@ def require_intervals(event: dict[str, Any], variables: Sequence[Variable], exam
     """
     from spbn.inference.problem import read_region
 
+    event = conditions_in("--event", texts, variables)
     known = {variable.name: variable for variable in variables}
     for name, value in event.items():
         read_region(known[name], value, "the event")
@@ -352,6 +347,7 @@ def require_intervals(event: dict[str, Any], variables: Sequence[Variable], exam
                 f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
                 f"an interval, such as '{shown}'."
             )
+    return event
 
 
 def _fields(text: str) -> list[str]:

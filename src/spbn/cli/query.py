@@ -63,8 +63,7 @@ def query(
     network = inputs.load_model(model)
     known = options.conditions_in("--given", given, network.variables)
     set_to = options.conditions_in("--do", do, network.variables)
-    asked = options.conditions_in("--event", event, network.variables)
-    options.require_intervals(asked, network.variables, "{low:.12g}<={name}<={high:.12g}")
+    asked = options.event_in(event, network.variables, "{low:.12g}<={name}<={high:.12g}")
     with inputs.busy("asking the network"):
         posterior = network.query(known, do=set_to, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
@@ -344,8 +343,7 @@ def forecast(
     network = inputs.load_any_model(model)
     if not isinstance(network, spbn.DynamicNetwork):
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
-    asked = options.conditions_in("--event", event, network.variables)
-    options.require_intervals(asked, network.variables, "{name}>{value:.12g}")
+    asked = options.event_in(event, network.variables, "{name}>{value:.12g}")
     rows = _only(network, inputs.frame_for(network, history, every=every), only)
     with inputs.busy("drawing paths"):
         ahead = network.forecast(rows, steps, n=n, seed=seed)
