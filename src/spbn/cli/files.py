@@ -187,13 +187,7 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
 
 def present(frame: pd.DataFrame) -> BoolArray:
     """Tell which values of a frame are there: neither missing nor infinite; rows × columns."""
-    there = [
-        np.isfinite(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        if is_numeric_dtype(column)
-        else column.notna().to_numpy(dtype=np.bool_)
-        for _, column in frame.items()
-    ]
-    return np.stack(there, axis=1)
+    return (frame.notna() & ~frame.isin([np.inf, -np.inf])).to_numpy(dtype=np.bool_)
 
 
 def require_complete(source: str | os.PathLike[str] | Source, frame: pd.DataFrame, remedy: str) -> None:
