@@ -130,26 +130,8 @@ def warn_deprecated(old: str, new: str, *, stacklevel: int = 4) -> None:
 
 
 @final
-class _Alias(Loader):
-    """Loads a module under another name."""
-
-    def __init__(self, target: str) -> None:
-        self._target = target
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Import the module by its present name."""
-        module = importlib.import_module(self._target)
-        self._spec = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Leave the module as it is, apart from the specification that the import system gave it."""
-        module.__spec__ = self._spec
-
-
-@final
-class MovedModules(MetaPathFinder):
-    """Finds modules by the names that they had in version 0.2."""
+class MovedModules(MetaPathFinder, Loader):
+    """Finds modules by the names that they had in version 0.2, and loads them by those that they have now."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -165,7 +147,16 @@ class MovedModules(MetaPathFinder):
                 return None
         now = MODULES[package] + inner
         warn_deprecated(fullname, now, stacklevel=3)
-        return ModuleSpec(fullname, _Alias(now), is_package=True)
+        return ModuleSpec(fullname, self, origin=now, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(str(spec.origin))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is, apart from the specification that the import system gave it."""
+        module.__spec__ = module.__spec__ and module.__spec__.loader_state
 
 
 def install() -> None:

@@ -106,15 +106,7 @@ def _literal(text: str) -> object:
 
 
 class _Worded(Exception):  # noqa: N818  # warnings are exceptions too
-    """An exception whose message may have marks.
-
-    Attributes
-    ----------
-    message
-        The message, with its marks.
-    argument
-        The argument that the message speaks of: the first that is marked, unless it is said.
-    """
+    """An exception whose `message` may have marks; its `argument` is the first that is marked, or is said."""
 
     def __init__(self, message: str = "", *, argument: str | None = None) -> None:
         super().__init__(message)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spbn.cli.classify import cross_validated
+from spbn.cli.learn import cross_validated
 from spbn.report.pages import render_classification
 from spbn.sklearn import SPBNClassifier
 

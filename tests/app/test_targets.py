@@ -27,8 +27,7 @@ def refused(run, files, monkeypatch):
         raise AssertionError("work has begun")
 
     monkeypatch.setattr("spbn.cli.options.training_frame", working)
-    for module in ("show", "query"):
-        monkeypatch.setattr(f"spbn.cli.{module}.load_any_model", working)
+    monkeypatch.setattr("spbn.cli.inputs.load_any_model", working)
     monkeypatch.setattr("spbn.datasets.paper_synthetic", working)
 
     def check(*arguments, message):

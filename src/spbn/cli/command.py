@@ -19,6 +19,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from inspect import cleandoc
 from numbers import Integral, Real
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 import click
 
 from spbn._base.display import printable
-from spbn.cli.sources import STANDARD
+from spbn.cli.sources import STANDARD, Source, as_source
 from spbn.errors import ArgumentError, SpbnError
 from spbn.learning.settings import OPTIONS
 
@@ -103,21 +104,17 @@ class Answer:
             show()
             self._is_shown = True
 
-    def give_rows(self, rows: pd.DataFrame) -> None:
-        """Answer with the rows of a table: CSV, or a list of objects."""
-        # What goes into a pipe or a file stays as it is.
-        names = printable if sys.stdout.isatty() else str
-        text = rows.rename(columns=names)
-        self.give(lambda: {"rows": objects(rows)}, lambda: sys.stdout.write(text.to_csv(index=False)))
+    def give_rows(self, rows: pd.DataFrame, path: Path | None) -> None:
+        """Answer with the rows of a table: in a file, or else as CSV or a list of objects."""
+        if path is None:
+            # What goes into a pipe or a file stays as it is.
+            names = printable if sys.stdout.isatty() else str
+            text = rows.rename(columns=names)
+            self.give(lambda: {"rows": objects(rows)}, lambda: sys.stdout.write(text.to_csv(index=False)))
+        self.write_rows("out", path, rows)
 
     def wrote(self, option: str, path: Path | Sequence[Path], line: str, *, apart: bool = True) -> None:
-        """Say that a file was written, and which option asked for it; of several files, name all.
-
-        Parameters
-        ----------
-        apart
-            Whether an empty line comes first, if something was printed before.
-        """
+        """Say that a file was written, apart from what was printed before; of several files, name all."""
         self._files[option] = str(path) if isinstance(path, Path) else [str(one) for one in path]
         if self._as_json:
             return
@@ -146,34 +143,7 @@ class Answer:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The answer as plain data."""
         return plain({**self._content, "files": self._files})
-
-
-def answer_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option --json; it is passed its `answer`, which knows who is to read it.
-
-    With --json, whatever else the command prints goes to the error stream, and the document is printed when
-    all is done: standard output has one document, or nothing if the command fails. Likewise, where a table
-    goes to standard output, nothing else does.
-    """
-
-    @click.option("--json", "as_json", is_flag=True, help="Print a JSON document instead of text.")
-    @functools.wraps(command)
-    def called(*, as_json: bool, **given: Any) -> None:
-        takes_output = any(isinstance(value, Path) and value == STANDARD for value in given.values())
-        if as_json and takes_output:
-            raise ArgumentError("--json and a table cannot both go to standard output (-): give a file.")
-        if not as_json and not takes_output:
-            command(answer=Answer(), **given)
-            return
-        answer = Answer(as_json=as_json, table_stream=sys.stdout)
-        with redirect_stdout(sys.stderr):
-            command(answer=answer, **given)
-        if as_json:
-            sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
-
-    return called
 
 
 def shown(path: Path) -> str:
@@ -200,20 +170,9 @@ def plain(value: Any) -> Any:
 
 
 def objects(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one object per row of a table."""
-    import pandas as pd
-
-    names = list(map(str, rows.columns))
-    # Columns of categories and the like have holes of their own.
-    return [
-        dict(zip(names, (None if pd.api.types.is_scalar(v) and pd.isna(v) else v for v in row), strict=True))
-        for row in rows.itertuples(index=False, name=None)
-    ]
-
-
-def standard_error(probability: float, draws: float) -> float:
-    """Return the standard error of a probability that was counted among draws."""
-    return math.sqrt(probability * (1.0 - probability) / max(draws, 1.0))
+    """Return one object per row of a table; what is missing is None."""
+    found: Any = rows.astype(object).where(rows.notna(), None)
+    return found.rename(columns=str).to_dict("records")
 
 
 def count(things: Collection[Any], word: str, words: str | None = None) -> str:
@@ -229,7 +188,6 @@ class Flags:
         self._flags = ARGUMENTS | {str(parameter.name): parameter.opts[0] for parameter in own}
 
     def name(self, argument: str, /) -> str:
-        """Return the option that an argument is."""
         return self._flags.get(argument, argument)
 
     def setting(self, argument: str, value: object, /) -> str:
@@ -257,21 +215,14 @@ def warn(message: Warning | str, *_: object, **__: object) -> None:
     complain(f"warning: {in_flags(message)}")
 
 
-class Refused(click.ClickException):
-    """What the library has refused, in the words of the command line."""
-
-    exit_code = 2
-
-
 class Argument(click.Argument):
     """An argument with a line of help."""
 
     def __init__(self, declarations: Sequence[str], *, help: str = "", **attributes: Any) -> None:
-        super().__init__(declarations, **attributes)
+        super().__init__(declarations, metavar=declarations[0].upper(), **attributes)
         self.help = help
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return what stands in the line about usage."""
         name = f"{self.metavar}{'...' if self.nargs == -1 else ''}"
         return [name if self.required else f"[{name}]"]
 
@@ -287,13 +238,12 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except SpbnError as error:
-            raise Refused(in_flags(error)) from error
+            raise click.UsageError(in_flags(error)) from error
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return the help as it is printed."""
-        return _printed([*_introduction(self, ctx), *_parameters(self, ctx)])
+        return _help(self, ctx)
 
 
 class Group(click.Group):
@@ -305,11 +255,9 @@ class Group(click.Group):
         self._headings = headings
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the overview."""
         return list(self.commands)
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return the overview as it is printed."""
         width = max(map(len, self.commands))
         panels = [
             _panel(
@@ -317,17 +265,84 @@ class Group(click.Group):
             )
             for heading, below in self._headings.items()
         ]
-        return _printed(
-            [*_introduction(self, ctx), *_parameters(self, ctx), *panels, _text(self.epilog or "")]
-        )
+        return _help(self, ctx, *panels, _text(self.epilog or ""))
 
 
+class TableFile(click.Path):
+    """A file with a table, or ``-`` for standard input."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Source:
+        return as_source(value)
+
+
+FILE, TABLE = click.Path(path_type=Path), TableFile()
 argument = functools.partial(click.argument, cls=Argument)
+#: Options of all commands that read tables, and of those that have an answer.
+_WRITTEN = (
+    click.Option(
+        ["--sep"],
+        help="Separator between the fields of a text file: one character, or tab. Default: detected.",
+    ),
+    click.Option(
+        ["--decimal"],
+        type=click.Choice([".", ","]),
+        help="Decimal point or comma in the numbers of a text file. Default: detected.",
+    ),
+    click.Option(["--encoding"], help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8."),
+)
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON document instead of text.")
 
 
 def command(function: Callable[..., None]) -> Command:
-    """Make a command of a function, with its name and its docstring."""
-    return click.command(cls=Command)(function)
+    """Make a command of a function, with its name and its docstring.
+
+    If it reads tables, it also has the options that say how these are written. Unless it has an option --json
+    of its own, it has the usual one, and is passed its `answer`, which knows who is to read it.
+    """
+    made = click.command(cls=Command)(function)
+    run, parameters = function, tuple(made.params)
+    if all(parameter.name != _JSON.name for parameter in parameters):
+        run = functools.partial(_answer, run)
+        made.params.append(_JSON)
+    if any(parameter.type is TABLE for parameter in parameters):
+        run = functools.partial(_read_tables, run)
+        made.params[len(parameters) : len(parameters)] = _WRITTEN
+    made.callback = run
+    return made
+
+
+def _answer(run: Callable[..., None], *, as_json: bool, **given: Any) -> None:
+    """Run a command; with --json, print the document when all is done.
+
+    Whatever else it prints then goes to the error stream: standard output has one document, or nothing if the
+    command fails. Likewise, where a table goes to standard output, nothing else does.
+    """
+    takes_output = any(isinstance(value, Path) and value == STANDARD for value in given.values())
+    if as_json and takes_output:
+        raise ArgumentError("--json and a table cannot both go to standard output (-): give a file.")
+    if not as_json and not takes_output:
+        run(answer=Answer(), **given)
+        return
+    answer = Answer(as_json=as_json, table_stream=sys.stdout)
+    with redirect_stdout(sys.stderr):
+        run(answer=answer, **given)
+    if as_json:
+        sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
+
+
+def _read_tables(run: Callable[..., None], **given: Any) -> None:
+    """Run a command with tables that are written as the options say."""
+    written = {str(option.name): given.pop(str(option.name)) for option in _WRITTEN}
+    standard = 0
+    for name, value in given.items():
+        tables = value if isinstance(value, tuple) else (value,)
+        if tables and isinstance(tables[0], Source):
+            standard += tables[0].is_standard  # several cannot be standard input, and are refused for that
+            changed = tuple(replace(table, **written) for table in tables)
+            given[name] = changed if isinstance(value, tuple) else changed[0]
+    if standard > 1:
+        raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
+    run(**given)
 
 
 def _unwrapped(text: str) -> str:
@@ -335,11 +350,21 @@ def _unwrapped(text: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
-def _introduction(command: click.Command, ctx: click.Context) -> list[RenderableType]:
+def _help(command: click.Command, ctx: click.Context, *below: RenderableType) -> str:
+    """Return the help as it is printed, in colours where a terminal shows it."""
+    from rich.console import Console
     from rich.markup import escape
 
     usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
-    return [_text(f"[yellow]Usage:[/] [bold]{escape(usage)}[/]"), _text(command.help or ""), ""]
+    parts = [_text(f"[yellow]Usage:[/] [bold]{escape(usage)}[/]"), _text(command.help or ""), ""]
+    for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
+        rows = [(_named(p), _kind(p), _explained(p)) for p in command.get_params(ctx) if isinstance(p, kind)]
+        if rows:
+            parts.append(_panel(title, rows))
+    console = Console(highlight=False, emoji=False)
+    with console.capture() as capture:
+        console.print(*parts, *below, sep="\n")
+    return capture.get()
 
 
 def _text(markup: str) -> RenderableType:
@@ -347,16 +372,6 @@ def _text(markup: str) -> RenderableType:
     from rich.text import Text
 
     return Padding(Text.from_markup(markup), (1, 1, 0, 1))
-
-
-def _parameters(command: click.Command, ctx: click.Context) -> list[RenderableType]:
-    """Return the panels of arguments and options."""
-    panels = []
-    for title, kind in (("Arguments", click.Argument), ("Options", click.Option)):
-        shown = [p for p in command.get_params(ctx) if isinstance(p, kind)]
-        if shown:
-            panels.append(_panel(title, [(_named(p), _kind(p), _explained(p)) for p in shown]))
-    return panels
 
 
 def _named(parameter: click.Parameter) -> str:
@@ -399,25 +414,14 @@ def shown_default(parameter: Any) -> str:
     return "standard input" if default == "-" else str(default)
 
 
-def _panel(title: str, rows: Iterable[Sequence[str]]) -> RenderableType:
+def _panel(title: str, rows: Sequence[Sequence[str]]) -> RenderableType:
     from rich.panel import Panel
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2), expand=True)
+    for _ in rows[0][1:]:
+        table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
     for row in rows:
-        if not table.columns:
-            for _ in row[:-1]:
-                table.add_column(no_wrap=True)
-            table.add_column(ratio=1)
         table.add_row(*row)
     return Panel(table, title=title, title_align="left", border_style="dim")
-
-
-def _printed(parts: Sequence[RenderableType]) -> str:
-    """Return what is printed, in colours where a terminal shows it."""
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
-    with console.capture() as capture:
-        console.print(*parts, sep="\n")
-    return capture.get()

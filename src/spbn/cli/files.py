@@ -148,11 +148,7 @@ def read_as_written(path: str | os.PathLike[str] | Source, *, discrete: Collecti
     read = _read_frame(source, {})
     if not source.is_text:
         return read
-    with source.opened() as stream:
-        frame = pd.read_csv(
-            stream, sep=source.separator, dtype=object, keep_default_na=False, skipinitialspace=True
-        )
-    frame = frame.set_axis(read.columns, axis=1)
+    frame = _parse(source, dtype=object, keep_default_na=False).set_axis(read.columns, axis=1)
     return with_points(frame, comma_columns(source, read, but=discrete, tolerant=True))
 
 
@@ -173,33 +169,25 @@ def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
             if kind == PARQUET:
                 frame.to_parquet(temporary, index=False)
             elif kind == EXCEL:
-                _write_excel(frame, temporary)
+                import openpyxl  # noqa: F401
+
+                frame.to_excel(temporary, index=False, engine="openpyxl")
             else:
                 # Without the time of writing, so that the same rows give the same file.
                 packed = {"method": "gzip", "mtime": 1} if ending(target).lower().endswith(GZIP) else None
                 frame.to_csv(temporary, sep=SEPARATORS[kind], index=False, compression=packed)
         except ImportError:
             raise PackageError(_NEEDED[kind]) from None
-
-
-def _write_excel(frame: pd.DataFrame, target: Path) -> None:
-    import openpyxl  # noqa: F401
-
-    try:
-        frame.to_excel(target, index=False, engine="openpyxl")
-    except ValueError as error:  # more rows or columns than a sheet can have
-        raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
+        except ValueError as error:
+            if kind != EXCEL:
+                raise
+            # It has more rows or columns than a sheet can have.
+            raise DataError(f"the table cannot be an Excel file ({error}): write CSV or Parquet.") from None
 
 
 def present(frame: pd.DataFrame) -> BoolArray:
     """Tell which values of a frame are there: neither missing nor infinite; rows × columns."""
-    there = [
-        np.isfinite(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        if is_numeric_dtype(column)
-        else column.notna().to_numpy(dtype=np.bool_)
-        for _, column in frame.items()
-    ]
-    return np.stack(there, axis=1)
+    return (frame.notna() & ~frame.isin([np.inf, -np.inf])).to_numpy(dtype=np.bool_)
 
 
 def require_complete(source: str | os.PathLike[str] | Source, frame: pd.DataFrame, remedy: str) -> None:
@@ -303,25 +291,7 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Seq
     names = _header(source)
     texts: dict[Any, Any] = {names.index(name): str for name in levels if name in names}
     as_written: dict[Any, Any] = {names.index(name): str for name in written if name in names}
-    try:
-        with source.opened() as stream, warnings.catch_warnings():
-            # Otherwise surplus fields would become an index.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                stream,
-                sep=source.separator,
-                skipinitialspace=True,
-                low_memory=False,
-                dtype=texts,
-                converters=as_written or None,
-                index_col=False,
-            )
-    except pd.errors.ParserWarning:
-        raise DataError(
-            f"{source} has rows with more fields than there are column names.{_surplus(source, names)}"
-        ) from None
-    except pd.errors.ParserError as error:
-        raise DataError(f"{source} is not a table: {_why_no_table(source, names, error)}") from None
+    frame = _parse(source, names, low_memory=False, dtype=texts, converters=as_written or None)
     if _looks_like_data(names):
         shown = ", ".join(names[:3]) + (", ..." if names[3:] else "")
         warnings.warn(
@@ -334,27 +304,32 @@ def _read_text(source: Source, levels: Mapping[str, Sequence[str]], written: Seq
 
 def _header(source: Source) -> list[str]:
     """Read the names in the first line of a text file."""
+    line = _parse(source, header=None, nrows=1, dtype=str, keep_default_na=False)
+    names: list[str] = line.iloc[0].tolist()
+    _require_separator(source, names)
+    _require_distinct(source, names)
+    return names
+
+
+def _parse(source: Source, names: Sequence[str] = (), **options: Any) -> pd.DataFrame:
+    """Parse a text file, or say why it is not a table; `names` are those in the first line, if known."""
     try:
-        with source.opened() as stream:
-            line = pd.read_csv(
-                stream,
-                sep=source.separator,
-                skipinitialspace=True,
-                header=None,
-                nrows=1,
-                dtype=str,
-                keep_default_na=False,
+        with source.opened() as stream, warnings.catch_warnings():
+            # Otherwise surplus fields would become an index.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                stream, sep=source.separator, skipinitialspace=True, index_col=False, **options
             )
+    except pd.errors.ParserWarning:
+        raise DataError(
+            f"{source} has rows with more fields than there are column names.{_surplus(source, names)}"
+        ) from None
     except pd.errors.EmptyDataError:
         raise DataError(
             f"{source} has no columns: it holds nothing but empty lines. The first line must hold the names."
         ) from None
     except pd.errors.ParserError as error:
-        raise DataError(f"{source} is not a table: {_why_no_table(source, [], error)}") from None
-    names: list[str] = line.iloc[0].tolist()
-    _require_separator(source, names)
-    _require_distinct(source, names)
-    return names
+        raise DataError(f"{source} is not a table: {_why_no_table(source, names, error)}") from None
 
 
 def _why_no_table(source: Source, names: Sequence[str], error: Exception) -> str:
@@ -406,7 +381,7 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
     if other is not None:
         shown, word = ("a tab", "tab") if other == "\t" else (repr(other), other)
         remedy = f"{shown}, use {setting('sep', word)}, and see to it that all rows have as many."
-    elif " " in names[0].strip() and source.sep is None and _has_words(source, len(names[0].split())):
+    elif " " in names[0].strip() and source.sep is None and _has_words(source):
         remedy = f"spaces, use {setting('sep', 'space')}."
     else:
         return
@@ -416,11 +391,11 @@ def _require_separator(source: Source, names: Sequence[str]) -> None:
     )
 
 
-def _has_words(source: Source, number: int) -> bool:
+def _has_words(source: Source) -> bool:
     """Tell whether the first rows have as many words as the line of names."""
     with source.opened() as stream:
-        lines = [line.split() for line in islice(stream, 20) if line.strip()]
-    return len(lines) > 1 and all(len(words) == number for words in lines)
+        words = [len(line.split()) for line in islice(stream, 20) if line.strip()]
+    return len(words) > 1 and len(set(words)) == 1
 
 
 def _require_distinct(source: Source, names: Sequence[str]) -> None:
@@ -454,12 +429,9 @@ def _numbers_and_categories(
         converted[str(name)] = column if bad.any() else numbers
         trouble = _trouble(column, numbers) if bad.any() else ""
         if trouble:
-            row = int(bad.argmax())
             where.update(bad.nonzero()[0].tolist())
             texts.update(str(value).strip() for value in column[bad])
-            wrong[str(name)] = (
-                f"column {name!r} holds {trouble}: {_shown(column.iloc[row])} in {place(source, row + 1)}"
-            )
+            wrong[str(name)] = f"column {name!r} holds {trouble}: {_first(source, column, bad)}"
     if wrong:
         it = "it" if len(wrong) == 1 else "them"
         names = list(wrong)
@@ -515,12 +487,11 @@ def _conforming(source: Source, frame: pd.DataFrame, levels: Mapping[str, tuple[
         converted[str(name)] = numbers = _numbers(column)
         bad = (column.notna() & numbers.isna()).to_numpy()
         if bad.any():
-            row = int(bad.argmax())
-            value = column.iloc[row]
+            value = column[bad].iloc[0]
             kind = "text" if isinstance(value, str) else f"values of type {type(value).__name__}"
             raise DataError(
                 f"{source}: column {name!r} holds {'dates or times' if _is_time(column) else kind}, not "
-                f"numbers: {_shown(value)} in {place(source, row + 1)}. Convert it to numbers."
+                f"numbers: {_first(source, column, bad)}. Convert it to numbers."
             )
     return pd.DataFrame(converted, index=frame.index)
 
@@ -530,16 +501,18 @@ def _among(source: Source, column: pd.Series[Any], levels: tuple[str, ...]) -> p
     found = column.map(lambda value: level_of(value, levels), na_action="ignore").astype(object)
     unknown = (found.notna() & ~found.isin(levels)).to_numpy()
     if unknown.any():
-        row = int(unknown.argmax())
         raise DataError(
-            f"{source}: column {column.name!r} has the level {_shown(found.iloc[row])} in "
-            f"{place(source, row + 1)}, which the model does not know. Its levels are {quoted(levels)}."
+            f"{source}: column {column.name!r} has the level {_first(source, found, unknown)}, which the "
+            f"model does not know. Its levels are {quoted(levels)}."
         )
     return pd.Categorical(found, categories=pd.Index(levels))
 
 
-def _shown(value: Any) -> str:
-    return f"{repr(value) if isinstance(value, str) else str(value):.60}"
+def _first(source: Source, column: pd.Series[Any], bad: BoolArray) -> str:
+    """Show the first value that is marked as bad, and say where it is."""
+    row = int(bad.argmax())
+    value = column.iloc[row]
+    return f"{repr(value) if isinstance(value, str) else str(value):.60} in {place(source, row + 1)}"
 
 
 def _without_marks(column: pd.Series[Any]) -> pd.Series[Any]:

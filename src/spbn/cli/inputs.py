@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from spbn._base.display import working
 from spbn.cli.command import as_option_value, note, say
 from spbn.cli.sources import STANDARD, Source, kind_of
-from spbn.errors import (
-    ArgumentError,
-    DataError,
-    ModelFileError,
-    argument,
-    quoted,
-    require_plot_packages,
-    setting,
-)
+from spbn.errors import ArgumentError, DataError, ModelFileError, argument, require_plot_packages, setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,8 +28,18 @@ def busy(title: str) -> AbstractContextManager[object]:
     return working(sys.stderr.isatty(), title)
 
 
+def require_least(option: str, value: int, least: int = 1) -> None:
+    """Refuse the value of an option that is too small."""
+    if value < least:
+        raise ArgumentError(f"{option} must be {least} or more. Got {value}.")
+
+
 def require_targets(
-    *files: Path | None, tables: Sequence[Path | None] = (), inputs: Iterable[Path | Source | None] = ()
+    *files: Path | None,
+    tables: Sequence[Path | None] = (),
+    report: Path | None = None,
+    plot: Path | None = None,
+    inputs: Iterable[Path | Source | None] = (),
 ) -> None:
     """Refuse files that cannot be written, that the command also reads, or that it would write twice.
 
@@ -45,10 +47,12 @@ def require_targets(
     ----------
     tables
         Files that are tables: their names say of which kind, and one may go to standard output.
+    report, plot
+        Files with pictures: the packages that draw have to be there.
     """
     if list(tables).count(STANDARD) > 1:
         raise ArgumentError("only one table can go to standard output (-): give a file for the other.")
-    written = [path for path in (*tables, *files) if path is not None]
+    written = [path for path in (*tables, *files, report, plot) if path is not None]
     read = [Path(path) for path in inputs if path is not None]
     for i, path in enumerate(written):
         if path == STANDARD and path in tables:
@@ -66,14 +70,11 @@ def require_targets(
         if any(_is_same(path, other) for other in written[:i]):
             raise ArgumentError(f"{path} would be written twice: choose two different names.")
         _require_writable(path)
-
-
-def require_picture(path: Path | None) -> None:
-    """Refuse a file that no picture can be drawn into, or all if the packages for that are not there."""
-    if path is not None:
+    if plot is not None:
         from spbn.plots.pictures import require_picture_name
 
-        require_picture_name(path)
+        require_picture_name(plot)
+    if plot is not None or report is not None:
         require_plot_packages()
 
 
@@ -134,12 +135,8 @@ def training_frame(
 ) -> pd.DataFrame:
     """Read the rows to learn from: complete ones, or all if what is missing is to be imputed.
 
-    Columns of categories, among them those that are named `discrete`, keep the levels of rows left out.
-
-    Parameters
-    ----------
-    remedy
-        What else can be done about missing values.
+    Columns of categories, among them those that are named `discrete`, keep the levels of rows left out. The
+    remedy is what else can be done about missing values.
     """
     from spbn.cli.files import present, read_table, require_complete
     from spbn.tables.columns import named
@@ -179,23 +176,12 @@ def with_all_levels(frame: pd.DataFrame, discrete: Collection[str] = ()) -> pd.D
 
 
 def frame_for(
-    network: Network,
-    data: Source,
-    *,
-    every: float | None = None,
-    with_holes: bool = False,
-    remedy: str = FILL,
+    network: Network, data: Source, *, every: float | None = None, remedy: str | None = None
 ) -> pd.DataFrame:
     """Read the columns that a network needs, and those of series and time if it has them.
 
-    Parameters
-    ----------
-    every
-        The time between rows, if they are to be resampled.
-    with_holes
-        Whether values may be missing.
-    remedy
-        What to do if values are missing.
+    Rows are resampled if `every` is a time between them. The remedy is for missing values, which are refused;
+    if there is none, values may be missing.
     """
     from spbn.cli.files import read_table, require_complete
 
@@ -204,24 +190,9 @@ def frame_for(
         raise ArgumentError("--every is for models that were learned with --time.")
     with busy("reading the table"):
         frame = read_table(data, variables=network.variables, keys=axis.keys)
-        if not with_holes:
+        if remedy is not None:
             require_complete(data, frame.drop(columns=axis.keys), remedy)
         return axis.resampled(frame)
-
-
-def frame_without(network: BayesianNetwork, data: Source, targets: Collection[str]) -> pd.DataFrame:
-    """Read as many columns of a network as there are, but for some; values may be missing."""
-    from spbn.cli.files import column_names, read_table
-
-    with busy("reading the table"):
-        there = column_names(data)
-        variables = [v for v in network.variables if v.name in there and v.name not in targets]
-        if not variables:
-            raise DataError(
-                f"{data} has none of the columns to predict {quoted(targets)} from. Its columns are "
-                f"{quoted(there)}."
-            )
-        return read_table(data, variables=variables)
 
 
 class Axis(NamedTuple):
@@ -256,8 +227,7 @@ def axis_of(lags: int | None, series: str | None, time: str | None, every: float
         if unused:
             raise ArgumentError(f"{' and '.join(unused)} can only be used together with --lags.")
         return None
-    if lags < 1:
-        raise ArgumentError(f"--lags must be 1 or more. Got {lags}.")
+    require_least("--lags", lags)
     if every is not None and time is None:
         raise ArgumentError("--every needs the column with the times of rows: --time.")
     return Axis(lags, series, time, every)

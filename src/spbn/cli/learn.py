@@ -1,10 +1,11 @@
-"""Networks from tables, and how far to trust them: ``spbn learn``, ``demo``, ``confidence``, ``compare``."""
+"""Networks from tables, and how far to trust them: ``spbn learn``, ``classify``, ``confidence`` and so on."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time as clock
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,42 +13,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spbn._base.display import printable
-from spbn.cli.command import Answer, Flags, answer_options, command, count, objects, say, say_lines, warn
-from spbn.cli.inputs import Axis, axis_of, require_targets
-from spbn.cli.options import (
-    FILE,
-    MISSING_ROWS,
-    Lesson,
-    checkpoint_option,
-    client_of,
-    learning_option,
-    learning_options,
-    out_option,
-    report_option,
-    scheduler_option,
-    table_options,
-    workers_option,
+import spbn
+from spbn._base.display import counting_progress, printable
+from spbn.cli import inputs, options
+from spbn.cli.command import (
+    Answer,
+    Flags,
+    command,
+    count,
+    note,
+    objects,
+    say,
+    say_lines,
+    warn,
 )
 from spbn.cli.show import SHOWN_CASES, give_network, write_report_to
 from spbn.cli.sources import Source, place
-from spbn.errors import ArgumentError, require_plot_packages
+from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.learning.settings import OPTIONS
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
 
+    from spbn.diagnostics.classification import Predictions
     from spbn.learning.learn import LearningInterrupted
     from spbn.learning.stability import Confidence
     from spbn.network import BayesianNetwork, Network
+    from spbn.sklearn.estimators import SPBNClassifier
 
 #: Log-likelihoods of the test rows in the paper.
 PUBLISHED_TRUTH, PUBLISHED_FIT = -6982.23, -7134.90
+MOST_CLASSES = 0.5  # as a share of the rows
 DEMO_SEED = 2  # decides which rows validate; with this one A and D come out linear Gaussian
 
 
 @command
-@learning_options()
+@options.learning_options()
 @click.option(
     "--lags", type=int, help="For time series: learn how each row depends on this many rows before it."
 )
@@ -58,17 +60,15 @@ DEMO_SEED = 2  # decides which rows validate; with this one A and D come out lin
 @click.option(
     "--every", type=float, help="With --time: resample the rows to this step, in seconds if times are dates."
 )
-@learning_option(OPTIONS["max_seconds"])
-@checkpoint_option(help=OPTIONS["checkpoint"].flag_help)
-@workers_option
-@scheduler_option
-@out_option("Write the model: model.spbn.")
-@report_option
-@table_options
-@answer_options
+@options.learning_option(OPTIONS["max_seconds"])
+@options.file_option("--checkpoint", OPTIONS["checkpoint"].flag_help)
+@options.workers_option
+@options.scheduler_option
+@options.file_option("--out", "Write the model: model.spbn.")
+@options.report_option
 def learn(
     answer: Answer,
-    lesson: Lesson,
+    lesson: options.Lesson,
     lags: int | None,
     series: str | None,
     time: str | None,
@@ -92,13 +92,20 @@ def learn(
     from spbn.cli.files import present
     from spbn.learning.learn import LearningInterrupted
 
-    require_targets(out, report, checkpoint, inputs=lesson.files)
-    if report is not None:
-        require_plot_packages()
-    axis = axis_of(lags, series, time, every)
-    frame, settings = _read(lesson, axis, checkpoint)
+    inputs.require_targets(out, checkpoint, report=report, inputs=lesson.files)
+    axis = inputs.axis_of(lags, series, time, every)
+    frame: pd.DataFrame | None = None
+    if lesson.is_in_parts:
+        if checkpoint is not None:
+            raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
+        if axis is not None:
+            raise ArgumentError("--lags cannot be used with several files: put them into one table.")
+        settings = lesson.read_later()
+    else:
+        frame, settings = lesson.read(axis)
+        settings["checkpoint"] = checkpoint
     settings |= {"max_seconds": max_seconds, "progress": sys.stderr.isatty()}
-    with client_of(workers, scheduler) as client:
+    with options.client_of(workers, scheduler) as client:
         try:
             network = _learned(lesson, frame, axis, settings | {"client": client})
         except LearningInterrupted as stop:
@@ -118,22 +125,8 @@ def learn(
     write_report_to(answer, "report", report, network, frame, lesson.data.stem)
 
 
-def _read(
-    lesson: Lesson, axis: Axis | None, checkpoint: Path | None
-) -> tuple[pd.DataFrame | None, dict[str, Any]]:
-    """Return the table and the settings of what learns from it; no table if it is in parts."""
-    if not lesson.is_in_parts:
-        frame, settings = lesson.read(axis)
-        return frame, settings | {"checkpoint": checkpoint}
-    if checkpoint is not None:
-        raise ArgumentError("--checkpoint cannot be used with several files: leave it out.")
-    if axis is not None:
-        raise ArgumentError("--lags cannot be used with several files: put them into one table.")
-    return None, lesson.read_later()
-
-
 def _learned(
-    lesson: Lesson, frame: pd.DataFrame | None, axis: Axis | None, settings: dict[str, Any]
+    lesson: options.Lesson, frame: pd.DataFrame | None, axis: inputs.Axis | None, settings: dict[str, Any]
 ) -> Network:
     """Learn from a table, from rows that follow each other, or from parts of a table."""
     if frame is None:
@@ -141,12 +134,8 @@ def _learned(
 
         return learn_from_parts([source.path for source in lesson.files], **settings)
     if axis is not None:
-        from spbn.timeseries.learn import learn_dynamic
-
-        return learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
-    from spbn.learning.learn import learn as learn_network
-
-    return learn_network(frame, **settings)
+        return spbn.learn_dynamic(frame, lags=axis.lags, series=axis.series, time=axis.time, **settings)
+    return spbn.learn(frame, **settings)
 
 
 def _wants_to_save(stop: LearningInterrupted, path: Path) -> bool:
@@ -176,42 +165,33 @@ def _warn_of_far_rows(network: BayesianNetwork, frame: pd.DataFrame, data: Sourc
 
 
 @command
-@click.option("--folder", type=FILE, default=Path("."), help="Where to write the model and the report.")
-@answer_options
+@options.file_option("--folder", "Where to write the model and the report.", default=Path("."))
 def demo(answer: Answer, folder: Path) -> None:
     """Learn the paper's network, and compare with its figures.
 
     [dim]spbn demo[/]
     """
-    from spbn.datasets import paper_synthetic, synthetic_logpdf, synthetic_structure
-    from spbn.learning.learn import learn as learn_network
-    from spbn.network import BayesianNetwork
-    from spbn.report import write_report
-
     model, report = folder / "spbn-demo.spbn", folder / "spbn-demo.html"
-    require_targets(model, report)
-    require_plot_packages()
-    train, test = paper_synthetic("10000"), paper_synthetic("test")
-    fitted = BayesianNetwork.fit(synthetic_structure(), train)
+    inputs.require_targets(model, report=report)
+    train, test = spbn.datasets.paper_synthetic("10000"), spbn.datasets.paper_synthetic("test")
+    truth = spbn.datasets.synthetic_structure()
+    fitted = spbn.BayesianNetwork.fit(truth, train)
     start = clock.perf_counter()
-    learned = learn_network(train, seed=DEMO_SEED, progress=sys.stderr.isatty())
+    learned = spbn.learn(train, seed=DEMO_SEED, progress=sys.stderr.isatty())
     seconds = clock.perf_counter() - start
     found = {
-        "true_density": float(synthetic_logpdf(test).sum()),
+        "true_density": float(spbn.datasets.synthetic_logpdf(test).sum()),
         "fitted_network": fitted.loglik(test),
         "published": {"true_density": PUBLISHED_TRUTH, "fitted_network": PUBLISHED_FIT},
-        "is_true_structure": learned.structure == synthetic_structure(),
+        "is_true_structure": learned.structure == truth,
         "seconds": seconds,
     }
     answer.give(lambda: found, lambda: _show_demo(fitted, learned, found))
-    learned.save(model)
-    write_report(learned, report, data=train, title="The paper's synthetic network")
-    answer.wrote("model", model, f"model written to {model}")
-    answer.wrote("report", report, f"report written to {report}")
+    answer.write("model", model, "model", learned.save)
+    write_report_to(answer, "report", report, learned, train, "The paper's synthetic network")
 
 
 def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping[str, Any]) -> None:
-    """Print both networks, figures that can be compared, and some rows."""
     say("The paper's synthetic network, fitted to 10,000 rows:", style="bold")
     say()
     say_lines(str(fitted))
@@ -229,18 +209,18 @@ def _show_demo(fitted: BayesianNetwork, learned: BayesianNetwork, found: Mapping
 
 
 @command
-@learning_options()
-@click.option("--replicates", type=int, default=100, help="How many searches, each on half of the rows.")
-@click.option("--workers", type=int, default=1, help="Number of processes that search at the same time.")
-@scheduler_option
-@checkpoint_option(help="Record every replicate in this file, and resume from what it has: run.jsonl.")
-@out_option("Write the strengths of all arcs: arcs.csv.")
-@report_option
-@table_options
-@answer_options
+@options.learning_options()
+@click.option("--replicates", default=100, help="How many searches, each on half of the rows.")
+@click.option("--workers", default=1, help="Number of processes that search at the same time.")
+@options.scheduler_option
+@options.file_option(
+    "--checkpoint", "Record every replicate in this file, and resume from what it has: run.jsonl."
+)
+@options.file_option("--out", "Write the strengths of all arcs: arcs.csv.")
+@options.report_option
 def confidence(
     answer: Answer,
-    lesson: Lesson,
+    lesson: options.Lesson,
     replicates: int,
     workers: int,
     scheduler: str | None,
@@ -252,18 +232,13 @@ def confidence(
 
     [dim]spbn confidence wine.csv --replicates 100 --out arcs.csv --report arcs.html[/]
     """
-    from spbn.learning.stability import confidence as find_confidence
-
-    require_targets(report, checkpoint, tables=[out], inputs=lesson.files)
-    if report is not None:
-        require_plot_packages()
+    inputs.require_targets(checkpoint, report=report, tables=[out], inputs=lesson.files)
     if workers > 1 and scheduler is not None:
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
-    if workers < 1:
-        raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
+    inputs.require_least("--workers", workers)
     frame, settings = lesson.read()
-    with client_of(None, scheduler) if scheduler else _processes(workers) as client:
-        found = find_confidence(
+    with options.client_of(None, scheduler) if scheduler else _processes(workers) as client:
+        found = spbn.confidence(
             frame,
             replicates=replicates,
             client=client,
@@ -299,7 +274,6 @@ def _confidence_document(found: Confidence) -> dict[str, Any]:
 
 
 def _show_confidence(found: Mapping[str, Any]) -> None:
-    """Print believed arcs first."""
     say(
         f"{count(range(found['replicates']), 'replicate')}, {count(found['nodes'], 'node')}; "
         f"arcs stronger than {found['threshold']:.2f} are believed"
@@ -315,8 +289,8 @@ def _show_confidence(found: Mapping[str, Any]) -> None:
             line = f"{name:{width}}  {arc['strength']:8.2f}  {arc['direction']:9.2f}"
             why = f"open: {arc['open']}" if arc["open"] else ""
             say(f"{line}  {why}".rstrip())
-    say()
     say(
+        "",
         "Strength: the share of replicates that join the two nodes. Direction: the share of these in "
         "which the arc points this way.",
         style="dim",
@@ -351,7 +325,7 @@ def _use_threads(count: int) -> None:
 
 
 @command
-@learning_options(
+@options.learning_options(
     but=("model",),
     one_table=True,
     folds={"help": "Number of folds for the comparison."},
@@ -360,13 +334,11 @@ def _use_threads(count: int) -> None:
         "help": "Transform of every column, for all models. By default none, and blend also with "
         "'yeo-johnson'.",
     },
-    missing=MISSING_ROWS,
+    missing=options.MISSING_ROWS,
 )
-@workers_option
-@scheduler_option
-@table_options
-@answer_options
-def compare(answer: Answer, lesson: Lesson, workers: int | None, scheduler: str | None) -> None:
+@options.workers_option
+@options.scheduler_option
+def compare(answer: Answer, lesson: options.Lesson, workers: int | None, scheduler: str | None) -> None:
     """Compare kinds of networks on rows that they have not seen.
 
     The kinds are Gaussian, KDE, semiparametric and blend networks.
@@ -376,14 +348,13 @@ def compare(answer: Answer, lesson: Lesson, workers: int | None, scheduler: str 
     from spbn.learning.comparison import compare_models
 
     frame, settings = lesson.read()
-    with client_of(workers, scheduler) as client:
+    with options.client_of(workers, scheduler) as client:
         found = compare_models(frame, progress=sys.stderr.isatty(), client=client, **settings)
     named = found.rename(columns=lambda name: str(name).replace("-", "_").replace(" ", "_"))
     answer.give(lambda: {"models": objects(named)}, lambda: _show_comparison(found))
 
 
 def _show_comparison(table: pd.DataFrame) -> None:
-    """Print models side by side, the best first."""
     import pandas as pd
 
     shares = [name for name in table.columns if name.endswith(" share")]
@@ -400,8 +371,8 @@ def _show_comparison(table: pd.DataFrame) -> None:
     )
     shown.loc[shown.index[0], "difference"] = ""
     say_lines(shown.to_string(index=False))
-    say()
     say(
+        "",
         "Mean log-density of an unseen row, and its difference from that of the best model, each ± its "
         "standard error. Higher is better.",
         style="dim",
@@ -416,3 +387,199 @@ def _in_words(shares: pd.Series[Any]) -> str:
     """Say which part of the nodes is of which type, the largest part first."""
     found = shares[shares > 0].sort_values(ascending=False, kind="stable")
     return ", ".join(f"{share:.0%} {str(name).removesuffix(' share')}" for name, share in found.items())
+
+
+@command
+@options.learning_options(
+    but=("folds", "missing"),
+    one_table=True,
+    model={"default": "blend"},
+    margins={"default": "yeo-johnson"},
+    test={"flag": "--independence-test"},
+)
+@click.option("--target", required=True, help="The column with the classes.")
+@options.table_option(
+    "--test",
+    "new",
+    help="A table with rows to classify. If it has the classes, the predictions are assessed. Without it the "
+    "rows of DATA are predicted by cross-validation.",
+)
+@click.option(
+    "--structure",
+    type=click.Choice(["multinet", "augmented"]),
+    default="multinet",
+    help="One network per class, or one in which the class is a parent of all columns.",
+)
+@click.option(
+    "--calibrate/--no-calibrate", default=True, help="Calibrate the probabilities by cross-validation."
+)
+@click.option("--folds", default=5, help="Number of folds for cross-validation, without --test.")
+@click.option("--missing", default="error", **options.MISSING_ROWS)
+@options.file_option("--out", "Write the predictions: predictions.csv.")
+@options.report_option
+def classify(
+    answer: Answer,
+    lesson: options.Lesson,
+    target: str,
+    new: Source | None,
+    structure: str,
+    calibrate: bool,
+    folds: int,
+    missing: str,
+    out: Path | None,
+    report: Path | None,
+) -> None:
+    """Predict a class from the other columns, with probabilities.
+
+    [dim]spbn classify train.csv --target class --test new.csv --out predictions.csv[/]
+    """
+    from spbn.sklearn.estimators import SPBNClassifier
+
+    data = lesson.data
+    inputs.require_targets(report, tables=[out], inputs=[data, new])
+    if target in lesson.discrete:
+        raise ArgumentError(f"--discrete names the column of the classes, {target!r}: leave it out.")
+    chosen = lesson.columns
+    if chosen is not None and target not in chosen:
+        chosen = [*chosen, target]
+    _require_target(data, target, lesson.drop)
+    frame = inputs.training_frame(data, chosen, lesson.drop, [target, *lesson.discrete], missing)
+    features, classes = frame.drop(columns=target), _classes(frame[target])
+    different = len(set(classes.tolist()))
+    if different > MOST_CLASSES * len(classes):  # measurements, dates, or names of the rows
+        raise DataError(
+            f"{data}: column {target!r} has {different} different values in {len(classes)} rows, so these "
+            f"are not classes. Choose another --target; for numbers, use spbn learn and spbn predict."
+        )
+    if features.shape[1] == 0:
+        raise DataError(f"{data} has no column besides {target!r} to predict it from.")
+    settings = lesson.settings(list(map(str, features.columns)))
+    classifier = SPBNClassifier(
+        structure=structure, calibrate=calibrate, score_function=settings.pop("score"), **settings
+    )
+    if new is None:
+        found = cross_validated(classifier, features, classes, folds, lesson.chosen["seed"])
+        how = f"Rows of {data.name}, predicted in a cross-validation with {folds} folds."
+    else:
+        with inputs.busy("learning"):
+            classifier.fit(features, classes)
+        found = predicted(classifier, *_test_rows(new, features, target, lesson.discrete, missing))
+        if found.truth is not None and not found.known.all():
+            names = sorted({str(name) for name in found.truth[~found.known]})
+            note(
+                f"{(~found.known).sum()} rows have a class that no training row has ({quoted(names)}): they "
+                f"are predicted, but not assessed."
+            )
+        how = f"Rows of {new.name}, predicted by a model learned from {len(frame)} rows of {data.name}."
+    answer.give(lambda: _predictions_document(found), lambda: _show_predictions(found))
+    answer.write_rows("out", out, found.frame, "predictions")
+    if report is not None:
+        from spbn.report.pages import write_classification_report
+
+        write_classification_report(found, report, title=f"{target} of {data.stem}", how=how)
+        answer.wrote("report", report, f"report written to {report}")
+
+
+def predicted(
+    classifier: SPBNClassifier, features: pd.DataFrame, truth: npt.NDArray[Any] | None
+) -> Predictions:
+    """Predict rows, and say which features speak for the predictions; `truth` may be unknown."""
+    from spbn.diagnostics.classification import Predictions
+
+    return Predictions(
+        classifier.classes_, classifier.predict_proba(features), classifier.explain(features), truth
+    )
+
+
+def cross_validated(
+    classifier: SPBNClassifier, features: pd.DataFrame, classes: npt.NDArray[Any], folds: int, seed: int
+) -> Predictions:
+    """Predict every row by a model that was learned without its fold."""
+    import numpy as np
+    import pandas as pd
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedKFold
+
+    from spbn.diagnostics.classification import Predictions
+
+    names, counts = np.unique(classes, return_counts=True)
+    if not 2 <= folds <= counts.max():
+        raise ArgumentError(
+            f"{argument('folds')} must be between 2 and the rows of the largest class, {counts.max()}. "
+            f"Got {folds}."
+        )
+    features = inputs.with_all_levels(features, classifier.discrete)
+    probabilities = np.zeros((len(classes), len(names)))
+    explanations = []
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    with (
+        warnings.catch_warnings(),
+        counting_progress(sys.stderr.isatty(), "learning", total=folds) as advance,
+    ):
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        for train, test in splitter.split(features, classes):
+            fitted = clone(classifier).fit(features.iloc[train], classes[train])
+            part = predicted(fitted, features.iloc[test], None)
+            probabilities[np.ix_(test, np.searchsorted(names, part.classes))] = part.probabilities
+            explanations.append(part.explanation)
+            advance()
+    return Predictions(names, probabilities, pd.concat(explanations).loc[features.index], classes)
+
+
+def _require_target(source: Source, target: str, drop: list[str]) -> None:
+    """Refuse a target that is not there: reading its column as classes would name another option."""
+    from spbn.cli.files import column_names
+
+    names = [name for name in column_names(source) if name not in drop]
+    if target not in names:
+        raise DataError(f"{source} has no column {target!r} to use. Its columns are {quoted(names)}.")
+
+
+def _classes(column: pd.Series[Any]) -> npt.NDArray[Any]:
+    """Return classes as whole numbers or truth values if they are some, and as text otherwise."""
+    array = column.to_numpy()
+    return array if array.dtype.kind in "iub" else column.astype(str).to_numpy(dtype=object)
+
+
+def _test_rows(
+    source: Source, features: pd.DataFrame, target: str, discrete: list[str], missing: str
+) -> tuple[pd.DataFrame, npt.NDArray[Any] | None]:
+    """Read the columns to predict from, and the classes if they are there."""
+    from spbn.cli.files import column_names
+
+    names = list(features.columns)
+    has_classes = target in column_names(source)
+    columns, categories = ([*names, target], [*discrete, target]) if has_classes else (names, discrete)
+    frame = inputs.training_frame(source, columns, [], categories, missing)
+    return frame[names], _classes(frame[target]) if has_classes else None
+
+
+def _show_predictions(found: Predictions) -> None:
+    """Print how good predictions are; if the truth is unknown, how many rows each class gets."""
+    import pandas as pd
+
+    assessment = found.assessment
+    names = [printable(str(name)) for name in found.classes]
+    say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}", "")
+    if assessment is None:
+        counts = found.explanation["predicted"].value_counts().reindex(found.classes, fill_value=0)
+        say_lines(pd.DataFrame({"predicted": counts.to_numpy()}, index=names).to_string())
+        return
+    say(f"accuracy           {assessment.accuracy:.1%}")
+    say(f"log loss           {assessment.log_loss:.4f}")
+    say(f"Brier score        {assessment.brier:.4f}")
+    say(f"calibration error  {assessment.calibration_error:.4f}", "")
+    table = pd.DataFrame(assessment.confusion, index=names, columns=names)
+    say_lines(table.rename_axis(columns="class").to_string())
+    say("", "Confusion: one line per true class, one column per prediction.", style="dim")
+
+
+def _predictions_document(found: Predictions) -> dict[str, Any]:
+    names = ("accuracy", "log_loss", "brier", "calibration_error", "confusion")
+    assessment = found.assessment
+    return {
+        "classes": list(found.classes),
+        "rows": len(found.probabilities),
+        "predictions": objects(found.frame),
+        **({} if assessment is None else {name: getattr(assessment, name) for name in names}),
+    }

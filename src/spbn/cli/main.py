@@ -15,9 +15,8 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from spbn.cli.classify import classify
 from spbn.cli.command import Group, complain, say, warn
-from spbn.cli.learn import compare, confidence, demo, learn
+from spbn.cli.learn import classify, compare, confidence, demo, learn
 from spbn.cli.query import forecast, impute, predict, query, sample
 from spbn.cli.show import compact, explore, plot, report, score, show
 from spbn.cli.watch import watch

@@ -14,19 +14,18 @@ import csv
 import functools
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from glob import has_magic
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from spbn.cli.command import argument
-from spbn.cli.inputs import Axis, busy, note_peculiar_columns, training_frame
-from spbn.cli.sources import Source, as_source
+from spbn.cli.command import FILE, TABLE, argument
+from spbn.cli.inputs import Axis, busy, note_peculiar_columns, require_least, training_frame
+from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, quoted
 from spbn.learning.settings import OPTIONS, Option
 
@@ -38,22 +37,16 @@ if TYPE_CHECKING:
 #: Whether workers of this machine are processes of their own; tests do with threads.
 PROCESSES = True
 
+#: Conditions on a variable, which is put in for {}.
 _ORDER = "<=|>=|<|>|≤|≥"  # people copy the last two from texts
-_LEFT = re.compile(rf"\s*(?P<number>[^\s<>=≤≥]+)\s*(?P<sign>{_ORDER})\s*")
-_RIGHT = re.compile(rf"\s*(?P<sign>{_ORDER})\s*(?P<number>[^\s<>=≤≥]+)\s*")
-_EQUAL = re.compile(r"\s*==?\s*(?P<value>.*?)\s*", re.DOTALL)
-_AMONG = re.compile(r"\s+in\s+(?P<values>.*?)\s*", re.DOTALL)
+_NUMBER = r"[^\s<>=≤≥]+"
+_EQUAL = r"\s*{}\s*==?\s*(.*?)\s*"
+_AMONG = r"\s*{}\s+in\s+(.*?)\s*"
+_BETWEEN = rf"\s*(?:({_NUMBER})\s*({_ORDER})\s*)?{{}}\s*(?:({_ORDER})\s*({_NUMBER})\s*)?"
+_EDGE = r"(?:(?<!\w)|(?!\w))"  # of a word, if the name begins or ends with a letter
 EXAMPLES = "'E=3.5', '5<=D<=7', 'C>0', 'sex=F' or 'sex in F,M'"
 
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
-
-
-class TableFile(click.Path):
-    """A file with a table, or ``-`` for standard input."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return where the table is."""
-        return as_source(value)
 
 
 class Words(click.types.StringParamType):
@@ -65,67 +58,39 @@ class Words(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the words that begin like this."""
         return [CompletionItem(word) for word in self._words if word.startswith(incomplete)]
 
 
-FILE, TABLE = click.Path(path_type=Path), TableFile()
-
 A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
-model_argument = argument("model", metavar="MODEL", type=FILE, help="A model written by [bold]spbn learn[/].")
-data_argument = argument("data", metavar="DATA", type=TABLE, help=A_TABLE)
+
+
+def file_option(flag: str, help: str, **attributes: Any) -> Decorator:
+    """Return an option for a file that a command writes."""
+    return click.option(flag, type=FILE, help=help, **attributes)
+
+
+def table_option(*names: str, help: str) -> Decorator:
+    """Return an option for a table that a command reads."""
+    return click.option(*names, type=TABLE, metavar="TABLE", help=help)
+
+
+model_argument = argument("model", type=FILE, help="A model written by [bold]spbn learn[/].")
+table_argument = functools.partial(argument, type=TABLE)
+data_argument = table_argument("data", help=A_TABLE)
 seed_option = click.option("--seed", type=int, default=0, help=OPTIONS["seed"].flag_help)
-report_option = click.option("--report", type=FILE, help="Write a report: report.html.")
-screen_option = click.option("--out", type=FILE, help="Write to a file, not to the screen.")
+report_option = file_option("--report", "Write a report: report.html.")
+screen_option = file_option("--out", "Write to a file, not to the screen.")
 #: What is different about --missing where nothing can be imputed.
 MISSING_ROWS: dict[str, Any] = {
     "type": click.Choice(["error", "drop"]),
     "help": "Rows with missing values: refuse the table, or drop these rows.",
 }
-checkpoint_option = functools.partial(click.option, "--checkpoint", type=FILE)
 workers_option = click.option(
     "--workers", type=int, help="Start this many worker processes on this machine. Needs Dask."
 )
 scheduler_option = click.option(
     "--scheduler", help="Use the workers of this Dask scheduler: tcp://10.0.0.1:8786."
 )
-
-
-def out_option(help: str, *, required: bool = False) -> Decorator:
-    """Return the option for the file that a command is mainly about."""
-    return click.option("--out", type=FILE, required=required, help=help)
-
-
-def table_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how text files are written: all tables that it reads."""
-
-    @click.option(
-        "--sep", help="Separator between the fields of a text file: one character, or tab. Default: detected."
-    )
-    @click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        help="Decimal point or comma in the numbers of a text file. Default: detected.",
-    )
-    @click.option("--encoding", help="Encoding of a text file, such as latin-1 or cp1252. Default: utf-8.")
-    @functools.wraps(command)
-    def called(*, sep: str | None, decimal: str | None, encoding: str | None, **options: Any) -> None:
-        def written(table: Source) -> Source:
-            return replace(table, sep=sep, decimal=decimal, encoding=encoding)
-
-        tables: list[Source] = []
-        for name, value in options.items():
-            if isinstance(value, Source):
-                options[name] = written(value)
-                tables.append(value)
-            elif isinstance(value, Lesson):
-                options[name] = replace(value, files=tuple(map(written, value.files)))
-                tables.append(value.data)  # several cannot be standard input, and are refused for that
-        if sum(table.is_standard for table in tables) > 1:
-            raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
-        command(**options)
-
-    return called
 
 
 def learning_option(known: Option, **changes: Any) -> Decorator:
@@ -150,14 +115,8 @@ def learning_options(
 ) -> Decorator:
     """Give a command a table, and the options that decide what is learned from it: they become a `Lesson`.
 
-    Parameters
-    ----------
-    but
-        Options that the command does not have, or has with another meaning.
-    one_table
-        Whether there can be one table only.
-    changes
-        What is different for this command: for the name of an argument of `learn`, a default, say.
+    All options `but` those that the command does not have, or has with another meaning; `changes` are what
+    is different for this command: for the name of an argument of `learn`, a default, say.
     """
     shared = [known for known in OPTIONS.values() if known.is_shared and known.flag and known.name not in but]
 
@@ -165,8 +124,12 @@ def learning_options(
         @functools.wraps(command)
         def called(*, data: Source | tuple[Source, ...], columns: tuple[str, ...], **options: Any) -> None:
             files = (data,) if isinstance(data, Source) else data
-            settings = {known.name: options.pop(known.name) for known in shared}
-            lesson = Lesson(files, columns, settings, can_impute="missing" not in (*but, *changes))
+            chosen = {known.name: options.pop(known.name) for known in shared}
+            for known in shared:
+                if known.kind == "names":
+                    chosen[known.name] = names_in(str(known.flag), chosen[known.name]) or []
+            can_impute = "missing" not in (*but, *changes)
+            lesson = Lesson(files, names_in("--columns", columns), chosen.pop("drop"), chosen, can_impute)
             command(lesson=lesson, **options)
 
         wrapped: Callable[..., None] = called
@@ -180,7 +143,7 @@ def learning_options(
                 )(wrapped)
         if one_table:
             return data_argument(wrapped)
-        return argument("data", metavar="DATA", type=TABLE, nargs=-1, required=True, help=A_TABLE)(wrapped)
+        return table_argument("data", nargs=-1, required=True, help=A_TABLE)(wrapped)
 
     return decorate
 
@@ -193,18 +156,19 @@ class Lesson:
     ----------
     files
         What was given as the table.
-    only
-        The columns to use, as they were given.
+    columns, drop
+        The columns to use, None being all, and those to leave out.
     chosen
-        The options, as they were given.
+        The other options. Arcs are as they were given, until the names of the columns are known.
     can_impute
         Whether the command can learn from a table with holes.
     """
 
     files: tuple[Source, ...]
-    only: tuple[str, ...]
+    columns: list[str] | None
+    drop: list[str]
     chosen: Mapping[str, Any]
-    can_impute: bool = True
+    can_impute: bool
 
     @property
     def data(self) -> Source:
@@ -212,13 +176,10 @@ class Lesson:
         return self.files[0]
 
     @property
-    def table(self) -> Source:
-        """The file, where there can be one only."""
-        if len(self.files) > 1:
-            raise ArgumentError(
-                f"one table can be given. Got {len(self.files)}: {quoted(map(str, self.files))}."
-            )
-        return self.data
+    def discrete(self) -> list[str]:
+        """The columns that hold categories, whatever they look like."""
+        names: list[str] = self.chosen["discrete"]
+        return names
 
     @property
     def is_in_parts(self) -> bool:
@@ -226,31 +187,12 @@ class Lesson:
         is_pattern = has_magic(str(self.data)) and not self.data.path.exists()
         return len(self.files) > 1 or self.data.path.is_dir() or is_pattern
 
-    @property
-    def columns(self) -> list[str] | None:
-        """The columns to use; None if all."""
-        return names_in("--columns", self.only)
-
-    @property
-    def drop(self) -> list[str]:
-        """The columns to leave out."""
-        return names_in("--drop", self.chosen["drop"]) or []
-
-    @property
-    def discrete(self) -> list[str]:
-        """The columns that hold categories, whatever they look like."""
-        return names_in("--discrete", self.chosen["discrete"]) or []
-
     def settings(self, names: Collection[str]) -> dict[str, Any]:
         """Return the settings of `spbn.learn` for a table with columns of these names."""
         found = dict(self.chosen)
-        del found["drop"]  # the table lacks them already
         for name, value in found.items():
-            flag = str(OPTIONS[name].flag)
             if OPTIONS[name].kind == "arcs":
-                found[name] = [arc_in(flag, text, names) for text in value]
-            elif OPTIONS[name].kind == "names":
-                found[name] = names_in(flag, value) or []
+                found[name] = [arc_in(str(OPTIONS[name].flag), text, names) for text in value]
         return found
 
     def read(self, axis: Axis | None = None) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -258,7 +200,11 @@ class Lesson:
         from spbn.cli.files import present, read_table, require_complete
         from spbn.tables.lags import lag_name
 
-        data, missing, columns = self.table, self.chosen["missing"], self.columns
+        if len(self.files) > 1:
+            raise ArgumentError(
+                f"one table can be given. Got {len(self.files)}: {quoted(map(str, self.files))}."
+            )
+        data, missing, columns = self.data, self.chosen["missing"], self.columns
         if axis is None:
             remedy = "With --missing impute, a network is learned from the values that are there."
             remedy = remedy if self.can_impute else ""
@@ -308,10 +254,10 @@ class Lesson:
 
 
 def names_in(option: str, texts: Collection[str]) -> list[str] | None:
-    """Split names at commas; a name with a comma in it is put in double quotes."""
+    """Read names that are separated by commas; None if nothing is given."""
     if not texts:
         return None
-    names = [name.strip() for text in texts for name in next(csv.reader([text], skipinitialspace=True), [])]
+    names = [name for text in texts for name in _fields(text)]
     if not names:
         raise ArgumentError(f"{option} names no column: give one name or several, separated by commas.")
     return names
@@ -338,23 +284,16 @@ def arc_in(option: str, text: str, names: Collection[str]) -> tuple[str, str]:
     return known[0]
 
 
-@contextmanager
-def client_of(workers: int | None, scheduler: str | None) -> Iterator[Any]:
-    """Give the client of workers that are started, or of a scheduler; None if neither is asked for."""
+def client_of(workers: int | None, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return the client of workers that are started, or of a scheduler; None if neither is asked for."""
     from spbn.dask.client import connected, local_workers
 
     if workers is not None and scheduler is not None:
         raise ArgumentError("give --workers or --scheduler, not both: a scheduler has workers of its own.")
     if workers is not None:
-        if workers < 1:
-            raise ArgumentError(f"--workers must be 1 or more. Got {workers}.")
-        with local_workers(workers, processes=PROCESSES) as client:
-            yield client
-    elif scheduler is not None:
-        with connected(scheduler) as client:
-            yield client
-    else:
-        yield None
+        require_least("--workers", workers)
+        return local_workers(workers, processes=PROCESSES)
+    return nullcontext() if scheduler is None else connected(scheduler)
 
 
 def conditions_in(option: str, texts: Sequence[str], variables: Sequence[Variable]) -> dict[str, Any]:
@@ -369,16 +308,27 @@ def conditions_in(option: str, texts: Sequence[str], variables: Sequence[Variabl
 def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple[str, Any]:
     """Read one condition: the name of a variable, and a value, an interval, or a list of levels."""
     for variable in sorted(variables, key=lambda variable: -len(variable.name)):
-        for left, right in _around(variable.name, text):
-            read = _levels if variable.is_discrete else _numbers
-            value = read(option, text, variable, left, right)
-            if value is not None:
-                return variable.name, value
+        name = re.escape(variable.name)
+        equal, among, between = (
+            re.fullmatch(pattern.format(name), text, re.DOTALL) for pattern in (_EQUAL, _AMONG, _BETWEEN)
+        )
+        if variable.is_discrete and (equal or among):
+            wanted = [equal[1]] if equal else _fields(among[1]) if among else []
+            return variable.name, _levels(f"{option} {text!r}", variable, wanted)
+        if not variable.is_discrete and equal:
+            number = _number(equal[1])
+            if number is None or not math.isfinite(number):
+                raise ArgumentError(
+                    f"{option} {text!r}: {variable.name!r} is continuous, and {equal[1]!r} is not a number."
+                )
+            return variable.name, number
+        if not variable.is_discrete and between and any(between.groups()):
+            return variable.name, _interval(f"{option} {text!r}", variable, between)
     raise ArgumentError(_refusal(option, text, variables))
 
 
-def require_intervals(event: dict[str, Any], variables: Sequence[Variable], example: str) -> None:
-    """Refuse an event with an empty interval, or with one value of a continuous variable: neither can happen.
+def event_in(texts: Sequence[str], variables: Sequence[Variable], example: str) -> dict[str, Any]:
+    """Read the conditions of an event; none of an empty interval or of one number, which cannot happen.
 
     Parameters
     ----------
@@ -387,6 +337,7 @@ def require_intervals(event: dict[str, Any], variables: Sequence[Variable], exam
     """
     from spbn.inference.problem import read_region
 
+    event = conditions_in("--event", texts, variables)
     known = {variable.name: variable for variable in variables}
     for name, value in event.items():
         read_region(known[name], value, "the event")
@@ -396,61 +347,40 @@ def require_intervals(event: dict[str, Any], variables: Sequence[Variable], exam
                 f"--event: {name!r} is continuous, so exactly {value:.12g} has probability 0. Ask for "
                 f"an interval, such as '{shown}'."
             )
+    return event
 
 
-def _around(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield what is left and right of a name, wherever it stands as a word of its own."""
-    before = r"(?<!\w)" if re.match(r"\w", name) else ""
-    after = r"(?!\w)" if re.search(r"\w\Z", name) else ""
-    for found in re.finditer(f"{before}(?={re.escape(name)}{after})", text):
-        yield text[: found.start()], text[found.start() + len(name) :]
+def _fields(text: str) -> list[str]:
+    """Split text at commas; a field with a comma in it is put in double quotes."""
+    return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
 
 
-def _levels(option: str, text: str, variable: Variable, left: str, right: str) -> Any:
-    if left.strip():
-        return None
-    equal, among = _EQUAL.fullmatch(right), _AMONG.fullmatch(right)
-    if equal:
-        wanted = [equal["value"]]
-    elif among:
-        wanted = [value.strip() for value in next(csv.reader([among["values"]], skipinitialspace=True), [])]
-    else:
-        return None
+def _levels(condition: str, variable: Variable, wanted: Sequence[str]) -> str | list[str]:
     from spbn.tables.columns import level_of
 
     chosen = [level_of(value, variable.levels) for value in wanted]
     unknown = [value for value, level in zip(wanted, chosen, strict=True) if level not in variable.levels]
     if unknown or not chosen:
         raise ArgumentError(
-            f"{option} {text!r}: {variable.name!r} has no level {quoted(unknown) or 'of that name'}. "
+            f"{condition}: {variable.name!r} has no level {quoted(unknown) or 'of that name'}. "
             f"Its levels are {quoted(variable.levels)}."
         )
     return chosen[0] if len(set(chosen)) == 1 else chosen
 
 
-def _numbers(option: str, text: str, variable: Variable, left: str, right: str) -> Any:
-    equal = _EQUAL.fullmatch(right)
-    if equal and not left.strip():
-        number = _number(equal["value"])
-        if number is None or not math.isfinite(number):
-            raise ArgumentError(
-                f"{option} {text!r}: {variable.name!r} is continuous, and {equal['value']!r} is not a number."
-            )
-        return number
-    before, after = _LEFT.fullmatch(left), _RIGHT.fullmatch(right)
-    if bool(before) != bool(left.strip()) or bool(after) != bool(right.strip()) or not (before or after):
-        return None
+def _interval(condition: str, variable: Variable, found: re.Match[str]) -> tuple[float | None, float | None]:
     bounds: dict[bool, float] = {}  # whether it is the upper one
-    for match, is_upper in ((before, ">≥"), (after, "<≤")):
-        if match is None:
+    left, left_sign, right_sign, right = found.groups()
+    for text, sign, is_upper in ((left, left_sign, ">≥"), (right, right_sign, "<≤")):
+        if text is None:
             continue
-        number = _number(match["number"])
+        number = _number(text)
         if number is None:
-            raise ArgumentError(f"{option} {text!r}: {match['number']!r} is not a number.")
-        upper = match["sign"][0] in is_upper
+            raise ArgumentError(f"{condition}: {text!r} is not a number.")
+        upper = sign[0] in is_upper
         if upper in bounds:
             raise ArgumentError(
-                f"{option} {text!r} bounds {variable.name!r} twice from the same side: write "
+                f"{condition} bounds {variable.name!r} twice from the same side: write "
                 f"'5<={variable.name}<=7'."
             )
         bounds[upper] = number
@@ -474,8 +404,7 @@ def _both(option: str, name: str, first: Any, second: Any) -> Any:
 
 
 def _refusal(option: str, text: str, variables: Sequence[Variable]) -> str:
-    """Say why no condition can be read."""
-    named = [variable for variable in variables if any(True for _ in _around(variable.name, text))]
+    named = [v for v in variables if re.search(f"{_EDGE}{re.escape(v.name)}{_EDGE}", text)]
     there = max(named, key=lambda variable: len(variable.name), default=None)
     if there is None:
         names = quoted(variable.name for variable in variables)

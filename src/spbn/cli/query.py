@@ -9,59 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import spbn
 from spbn._base.display import printable
-from spbn.cli.command import (
-    Answer,
-    answer_options,
-    argument,
-    command,
-    count,
-    note,
-    say,
-    say_lines,
-    shown,
-    standard_error,
-)
-from spbn.cli.inputs import (
-    busy,
-    frame_for,
-    frame_without,
-    load_any_model,
-    load_model,
-    require_picture,
-    require_targets,
-)
-from spbn.cli.options import (
-    EXAMPLES,
-    FILE,
-    TABLE,
-    conditions_in,
-    data_argument,
-    in_words,
-    model_argument,
-    out_option,
-    require_intervals,
-    screen_option,
-    seed_option,
-    table_options,
-)
+from spbn.cli import inputs, options
+from spbn.cli.command import FILE, Answer, argument, command, count, note, objects, say, say_lines, shown
 from spbn.cli.sources import STANDARD, Source, ending
-from spbn.errors import ArgumentError, ModelFileError, quoted
+from spbn.errors import ArgumentError, DataError, ModelFileError, quoted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from spbn.inference import Posterior
-    from spbn.timeseries.forecast import Forecast
-    from spbn.timeseries.network import DynamicNetwork
 
 SHARE = 0.9  # of the interval that is shown and written
 HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
 
 
 @command
-@model_argument
-@click.option("--given", multiple=True, help=f"What is known, such as {EXAMPLES}. May be repeated.")
+@options.model_argument
+@click.option("--given", multiple=True, help=f"What is known, such as {options.EXAMPLES}. May be repeated.")
 @click.option(
     "--do",
     multiple=True,
@@ -73,11 +39,10 @@ HEADS = {"mean": "mean", "median": "median", "low": "5 %", "high": "95 %"}
     multiple=True,
     help="Also print the probability of this: 'C>0'. If repeated, the probability of all together.",
 )
-@click.option("-n", type=int, default=2000, help="How many draws to make.")
-@seed_option
-@out_option("Write draws of the unknown variables: samples.csv.")
-@click.option("--plot", type=FILE, help="Draw every variable before and after: .png, .svg or .pdf.")
-@answer_options
+@click.option("-n", default=2000, help="How many draws to make.")
+@options.seed_option
+@options.file_option("--out", "Write draws of the unknown variables: samples.csv.")
+@options.file_option("--plot", "Draw every variable before and after: .png, .svg or .pdf.")
 def query(
     answer: Answer,
     model: Path,
@@ -93,16 +58,13 @@ def query(
 
     [dim]spbn query wine.spbn --given "alcohol=13" --given "hue<0.8" --event "proline>1000"[/]
     """
-    require_targets(plot, tables=[out], inputs=[model])
-    require_picture(plot)
-    if n < 1:
-        raise ArgumentError(f"-n must be 1 or more. Got {n}.")
-    network = load_model(model)
-    known = conditions_in("--given", given, network.variables)
-    set_to = conditions_in("--do", do, network.variables)
-    asked = conditions_in("--event", event, network.variables)
-    require_intervals(asked, network.variables, "{low:.12g}<={name}<={high:.12g}")
-    with busy("asking the network"):
+    inputs.require_targets(plot=plot, tables=[out], inputs=[model])
+    inputs.require_least("-n", n)
+    network = inputs.load_model(model)
+    known = options.conditions_in("--given", given, network.variables)
+    set_to = options.conditions_in("--do", do, network.variables)
+    asked = options.event_in(event, network.variables, "{low:.12g}<={name}<={high:.12g}")
+    with inputs.busy("asking the network"):
         posterior = network.query(known, do=set_to, n=n, seed=seed)
         probability = posterior.probability(asked) if asked else None
     found = _posterior_document(posterior, asked, probability)
@@ -146,7 +108,7 @@ def _posterior_document(
         found["event"] = {
             "conditions": asked,
             "probability": probability,
-            "standard_error": 0.0 if is_exact else standard_error(probability, posterior.effective_size),
+            "standard_error": 0.0 if is_exact else _standard_error(probability, posterior.effective_size),
         }
     return found
 
@@ -176,7 +138,12 @@ def _show_posterior(posterior: Posterior, found: Mapping[str, Any], event: Seque
     if event:
         error = found["event"]["standard_error"]
         plus_minus = f" ± {error:.2g}" if error else ""
-        say(f"P({in_words(event)}) = {found['event']['probability']:.4g}{plus_minus}")
+        say(f"P({options.in_words(event)}) = {found['event']['probability']:.4g}{plus_minus}")
+
+
+def _standard_error(probability: float, draws: float) -> float:
+    """Return the standard error of a probability that was counted among draws."""
+    return math.sqrt(probability * (1.0 - probability) / max(draws, 1.0))
 
 
 def _with_digits_of(width: float, value: float) -> str:
@@ -189,8 +156,8 @@ def _with_digits_of(width: float, value: float) -> str:
 
 
 @command
-@model_argument
-@data_argument
+@options.model_argument
+@options.data_argument
 @click.option("--target", multiple=True, required=True, help="A variable to predict. May be repeated.")
 @click.option(
     "--statistic",
@@ -198,10 +165,8 @@ def _with_digits_of(width: float, value: float) -> str:
     default="mean",
     help="What to predict for numbers; for categories, always the most probable level.",
 )
-@seed_option
-@screen_option
-@table_options
-@answer_options
+@options.seed_option
+@options.screen_option
 def predict(
     answer: Answer,
     model: Path,
@@ -217,61 +182,61 @@ def predict(
 
     [dim]spbn predict wine.spbn new.csv --target proline --out predictions.csv[/]
     """
-    require_targets(tables=[out], inputs=[model, data])
-    network = load_model(model)
+    from spbn.cli.files import column_names, read_table
+
+    inputs.require_targets(tables=[out], inputs=[model, data])
+    network = inputs.load_model(model)
     unknown = [name for name in target if name not in network.nodes]
     if unknown:
         raise ArgumentError(
             f"--target names no variable of the model: {quoted(unknown)}. They are {quoted(network.nodes)}."
         )
     targets = list(dict.fromkeys(target))
-    frame = frame_without(network, data, targets)
-    absent = [name for name in network.nodes if name not in frame.columns and name not in targets]
+    with inputs.busy("reading the table"):
+        there = column_names(data)
+        variables = [v for v in network.variables if v.name in there and v.name not in targets]
+        if not variables:
+            raise DataError(
+                f"{data} has none of the columns to predict {quoted(targets)} from. Its columns are "
+                f"{quoted(there)}."
+            )
+        frame = read_table(data, variables=variables)
+    absent = [name for name in network.nodes if name not in there and name not in targets]
     if absent:
         note(f"{data} has no column {quoted(absent)}: the predictions do without.")
-    with busy("predicting"):
+    with inputs.busy("predicting"):
         found = network.predict(frame, targets, statistic=statistic, seed=seed)
-    _write_or_print(answer, found, out)
+    answer.give_rows(found, out)
 
 
 @command
-@model_argument
-@click.option("-n", type=int, default=1000, help="How many rows; for a model over time, in one series.")
-@seed_option
-@screen_option
-@answer_options
+@options.model_argument
+@click.option("-n", default=1000, help="How many rows; for a model over time, in one series.")
+@options.seed_option
+@options.screen_option
 def sample(answer: Answer, model: Path, n: int, seed: int, out: Path | None) -> None:
     """Draw rows from a network.
 
     [dim]spbn sample wine.spbn -n 1000 --out samples.csv[/]
     """
-    require_targets(tables=[out], inputs=[model])
-    network = load_any_model(model)
-    with busy("drawing rows"):
+    inputs.require_targets(tables=[out], inputs=[model])
+    network = inputs.load_any_model(model)
+    with inputs.busy("drawing rows"):
         rows = network.sample(n, seed=seed)  # of a model over time: one series
-    _write_or_print(answer, rows, out)
-
-
-def _write_or_print(answer: Answer, rows: pd.DataFrame, path: Path | None) -> None:
-    if path is None:
-        answer.give_rows(rows)
-    answer.write_rows("out", path, rows)
+    answer.give_rows(rows, out)
 
 
 @command
-@model_argument
-@data_argument
-@out_option("Write the table without holes: full.csv.", required=True)
+@options.model_argument
+@options.data_argument
+@options.file_option("--out", "Write the table without holes: full.csv.", required=True)
 @click.option(
     "--draws",
-    type=int,
     default=1,
     help="How many times to fill the holes, each time differently. Several tables are written to full-1.csv, "
     "full-2.csv and so on.",
 )
-@seed_option
-@table_options
-@answer_options
+@options.seed_option
 def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, seed: int) -> None:
     """Fill holes in a table with likely values.
 
@@ -280,16 +245,17 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
 
     [dim]spbn impute wine.spbn holes.csv --out full.csv[/]
     """
-    if draws < 1:
-        raise ArgumentError(f"--draws must be 1 or more. Got {draws}.")
-    targets = [out] if draws == 1 else [_numbered(out, number + 1) for number in range(draws)]
+    inputs.require_least("--draws", draws)
+    end = ending(out)
+    stem = out.name.removesuffix(end)
+    targets = [out] if draws == 1 else [out.with_name(f"{stem}-{k + 1}{end}") for k in range(draws)]
     if draws > 1 and out == STANDARD:
         raise ArgumentError("--draws gives several tables, and standard output (-) takes one: give a file.")
-    require_targets(tables=targets, inputs=[model, data])
-    network = load_model(model)
-    frame = frame_for(network, data, with_holes=True)
+    inputs.require_targets(tables=targets, inputs=[model, data])
+    network = inputs.load_model(model)
+    frame = inputs.frame_for(network, data)
     holes = frame.isna()
-    with busy("filling the holes"):
+    with inputs.busy("filling the holes"):
         filled = network.imputations(frame, n=draws, seed=seed)
     for table, target in zip(filled, targets, strict=True):
         answer.save_rows(_merged(data, table, holes), target)
@@ -308,7 +274,6 @@ def impute(answer: Answer, model: Path, data: Source, out: Path, draws: int, see
 
 
 def _show_imputation(filled_in: Mapping[str, int], rows: int) -> None:
-    """Say how many values were filled in, and in which columns."""
     number = sum(filled_in.values())
     if not number:
         say("no value is missing: nothing was filled in")
@@ -316,11 +281,6 @@ def _show_imputation(filled_in: Mapping[str, int], rows: int) -> None:
     values, of = ("value", "row") if number == 1 else ("values", "rows" if rows > 1 else "row")
     columns = ", ".join(f"{name} {k}" for name, k in filled_in.items())
     say(f"{number} missing {values} in {rows} {of} filled in: {columns}")
-
-
-def _numbered(path: Path, number: int) -> Path:
-    end = ending(path)
-    return path.with_name(f"{path.name.removesuffix(end)}-{number}{end}")
 
 
 def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataFrame:
@@ -339,31 +299,26 @@ def _merged(data: Source, filled: pd.DataFrame, holes: pd.DataFrame) -> pd.DataF
 
 
 @command
-@argument("model", metavar="MODEL", type=FILE, help="A model written by [bold]spbn learn --lags[/].")
-@argument(
-    "history",
-    metavar="HISTORY",
-    type=TABLE,
-    help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input.",
+@argument("model", type=FILE, help="A model written by [bold]spbn learn --lags[/].")
+@options.table_argument(
+    "history", help="The rows so far: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 )
-@click.option("--steps", type=int, default=10, help="How many rows to look ahead.")
-@click.option("-n", type=int, default=1000, help="How many paths to draw.")
+@click.option("--steps", default=10, help="How many rows to look ahead.")
+@click.option("-n", default=1000, help="How many paths to draw.")
 @click.option(
     "--event",
     multiple=True,
-    help=f"Also print the probability that this happens within the steps, such as {EXAMPLES}. If repeated, "
-    "how probable it is that all happen in the same row.",
+    help="Also print the probability that this happens within the steps, such as "
+    f"{options.EXAMPLES}. If repeated, how probable it is that all happen in the same row.",
 )
 @click.option("--only", help="The series to continue, if there are several. Default: all.")
 @click.option(
     "--every", type=float, help="Resample the history to this time step first, in seconds if times are dates."
 )
-@seed_option
-@out_option("Write means and quantiles of every step: ahead.csv.")
-@click.option("--paths", type=FILE, help="Write the paths themselves: paths.csv.")
-@click.option("--plot", type=FILE, help="Draw fan charts: .png, .svg or .pdf.")
-@table_options
-@answer_options
+@options.seed_option
+@options.file_option("--out", "Write means and quantiles of every step: ahead.csv.")
+@options.file_option("--paths", "Write the paths themselves: paths.csv.")
+@options.file_option("--plot", "Draw fan charts: .png, .svg or .pdf.")
 def forecast(
     answer: Answer,
     model: Path,
@@ -382,20 +337,15 @@ def forecast(
 
     [dim]spbn forecast pump.spbn history.csv --steps 50 --event "vibration>4" --plot fan.png[/]
     """
-    from spbn.timeseries.network import DynamicNetwork
-
-    require_targets(plot, tables=[out, paths], inputs=[model, history])
-    require_picture(plot)
-    for option, value in (("--steps", steps), ("-n", n)):
-        if value < 1:
-            raise ArgumentError(f"{option} must be 1 or more. Got {value}.")
-    network = load_any_model(model)
-    if not isinstance(network, DynamicNetwork):
+    inputs.require_targets(plot=plot, tables=[out, paths], inputs=[model, history])
+    inputs.require_least("--steps", steps)
+    inputs.require_least("-n", n)
+    network = inputs.load_any_model(model)
+    if not isinstance(network, spbn.DynamicNetwork):
         raise ModelFileError(f"{model} is not a model over time: learn one with spbn learn --lags.")
-    asked = conditions_in("--event", event, network.variables)
-    require_intervals(asked, network.variables, "{name}>{value:.12g}")
-    rows = _only(network, frame_for(network, history, every=every, with_holes=True), only)
-    with busy("drawing paths"):
+    asked = options.event_in(event, network.variables, "{name}>{value:.12g}")
+    rows = _only(network, inputs.frame_for(network, history, every=every), only)
+    with inputs.busy("drawing paths"):
         ahead = network.forecast(rows, steps, n=n, seed=seed)
     if plot is not None and len(ahead.series) > 1:
         raise ArgumentError(f"--plot draws one series: say which (--only), of {quoted(ahead.series)}.")
@@ -415,8 +365,7 @@ def forecast(
         answer.write("plot", plot, "picture", lambda path: save_forecast(ahead, path))
 
 
-def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:
-    """Return the rows of one series."""
+def _only(network: spbn.DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:
     if only is None:
         return rows
     if network.series is None:
@@ -431,34 +380,36 @@ def _only(network: DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.D
     return chosen
 
 
-def _summary(ahead: Forecast) -> dict[str, dict[str, pd.Series[Any]]]:
+def _summary(ahead: spbn.Forecast) -> dict[str, pd.DataFrame]:
     """Return mean and quantiles of every number at every step, and probabilities of levels."""
+    import pandas as pd
+
     ends = {"low": 0.5 - SHARE / 2, "median": 0.5, "high": 0.5 + SHARE / 2}
     means, quantiles = ahead.mean(), ahead.quantile(list(ends.values()))
-    found: dict[str, dict[str, pd.Series[Any]]] = {}
+    found: dict[str, pd.DataFrame] = {}
     for variable in ahead.variables:
         name = variable.name
         if variable.is_discrete:
-            shares = ahead.probabilities(name)
-            found[name] = {str(level): shares[level] for level in variable.levels}
+            found[name] = ahead.probabilities(name)[list(variable.levels)]
         else:
-            found[name] = {"mean": means[name], **{key: quantiles[name, end] for key, end in ends.items()}}
+            columns = {"mean": means[name], **{key: quantiles[name, end] for key, end in ends.items()}}
+            found[name] = pd.DataFrame(columns)
     return found
 
 
 def _show_forecast(
-    ahead: Forecast, summary: Mapping[str, Any], event: Sequence[str], chances: Mapping[str, float]
+    ahead: spbn.Forecast,
+    summary: Mapping[str, pd.DataFrame],
+    event: Sequence[str],
+    chances: Mapping[str, float],
 ) -> None:
     """Print some steps: the first ones, and then fewer and fewer."""
-    import pandas as pd
-
     series = f", {count(ahead.series, 'series', 'series')}" if ahead.series_name else ""
     say(f"{count(range(ahead.steps), 'step')} ahead, {count(range(ahead.n), 'path')}{series}")
     steps = range(1, ahead.steps + 1)
     shown = [step for step in steps if step == ahead.steps or str(step).rstrip("0") in ("1", "2", "5")]
     for variable in ahead.variables:
-        found = pd.DataFrame(summary[variable.name])
-        found = found.rename(columns=printable if variable.is_discrete else HEADS)
+        found = summary[variable.name].rename(columns=printable if variable.is_discrete else HEADS)
         found = found.rename(index=lambda value: printable(value) if isinstance(value, str) else value)
         rows = found.loc[found.index.get_level_values(-1).isin(shown), :].reset_index(allow_duplicates=True)
         say("", variable.name, style="bold")
@@ -467,26 +418,24 @@ def _show_forecast(
         say()
     for name, probability in chances.items():
         where = f"{name}: " if ahead.series_name else ""
-        chance = f"P({in_words(event)} within {ahead.steps} steps)"
-        say(f"{where}{chance} = {probability:.4g} ± {standard_error(probability, ahead.n):.2g}")
+        chance = f"P({options.in_words(event)} within {ahead.steps} steps)"
+        say(f"{where}{chance} = {probability:.4g} ± {_standard_error(probability, ahead.n):.2g}")
 
 
 def _forecast_document(
-    ahead: Forecast, summary: Mapping[str, Any], asked: Mapping[str, Any], chances: Mapping[str, float]
+    ahead: spbn.Forecast,
+    summary: Mapping[str, pd.DataFrame],
+    asked: Mapping[str, Any],
+    chances: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Give one object per series and step."""
-    index = ahead.mean().index
-    rows = []
-    for place, entry in enumerate(index):
-        row = {}
-        for variable in ahead.variables:
-            values = {key: column.iloc[place] for key, column in summary[variable.name].items()}
-            row[variable.name] = {"probabilities": values} if variable.is_discrete else values
-        where = entry if isinstance(entry, tuple) else (entry,)
-        rows.append({**dict(zip(index.names, where, strict=True)), "variables": row})
+    rows = [row | {"variables": {}} for row in objects(ahead.mean().index.to_frame())]
+    for variable in ahead.variables:
+        for row, values in zip(rows, objects(summary[variable.name]), strict=True):
+            found = {"probabilities": values} if variable.is_discrete else values
+            row["variables"][variable.name] = found
     document: dict[str, Any] = {"steps": ahead.steps, "n": ahead.n, "share": SHARE, "rows": rows}
     if asked:
-        errors = {name: standard_error(chance, ahead.n) for name, chance in chances.items()}
+        errors = {name: _standard_error(chance, ahead.n) for name, chance in chances.items()}
         probability, error = (
             found if ahead.series_name else next(iter(found.values())) for found in (chances, errors)
         )
@@ -494,11 +443,10 @@ def _forecast_document(
     return document
 
 
-def _forecast_table(ahead: Forecast, summary: Mapping[str, Any]) -> pd.DataFrame:
-    """Return mean, interval and median of every number, and probabilities of levels, by step."""
+def _forecast_table(ahead: spbn.Forecast, summary: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     frame = ahead.mean()[[]].copy()
     for variable in ahead.variables:
         for key, values in summary[variable.name].items():
             is_level = variable.is_discrete
-            frame[f"P({variable.name}={key})" if is_level else f"{variable.name} {HEADS[key]}"] = values
+            frame[f"P({variable.name}={key})" if is_level else f"{variable.name} {HEADS[str(key)]}"] = values
     return frame.reset_index()

@@ -11,20 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import spbn
 from spbn._base.display import printable
-from spbn.cli.command import Answer, answer_options, argument, command, count, say, say_lines
-from spbn.cli.inputs import FILL, busy, frame_for, load_any_model, require_targets
-from spbn.cli.options import (
-    A_TABLE,
-    TABLE,
-    data_argument,
-    model_argument,
-    out_option,
-    seed_option,
-    table_options,
-)
+from spbn.cli import inputs, options
+from spbn.cli.command import Answer, command, count, say, say_lines
 from spbn.cli.sources import Source
-from spbn.errors import ArgumentError, DataError, require_plot_packages
+from spbn.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,24 +32,17 @@ LARGE = 1e7  # numbers that fit into their column
 
 
 @command
-@model_argument
-@answer_options
+@options.model_argument
 def show(answer: Answer, model: Path) -> None:
     """Print a network: nodes, types, parents, equations, bandwidths.
 
     [dim]spbn show wine.spbn[/]
     """
-    give_network(answer, load_any_model(model), details=True)
+    give_network(answer, inputs.load_any_model(model), details=True)
 
 
 def give_network(answer: Answer, network: Network, *, details: bool = False) -> None:
-    """Answer with a network: its nodes in the order of sampling, how they were found and from what.
-
-    Parameters
-    ----------
-    details
-        Whether to give the parameters of every node.
-    """
+    """Answer with a network: its nodes, in detail if asked for, how they were found and from what."""
     answer.give(partial(_network_document, network, details), partial(_show_network, network, details))
 
 
@@ -183,28 +168,26 @@ def _search_document(search: Any) -> dict[str, Any] | None:
 
 
 @command
-@model_argument
-@out_option("graph.svg, .png, .pdf or .dot.", required=True)
+@options.model_argument
+@options.file_option("--out", "graph.svg, .png, .pdf or .dot.", required=True)
 @click.option(
     "--slices",
     type=int,
     help="For a model over time: how many rows to draw. Default: one more than it has lags.",
 )
-@answer_options
 def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
     """Draw the graph of a network.
 
     [dim]spbn plot wine.spbn --out graph.svg[/]
     """
     from spbn.plots.graphs import save_slices, save_structure
-    from spbn.timeseries.network import DynamicNetwork
 
-    require_targets(out, inputs=[model])
-    network = load_any_model(model)
+    inputs.require_targets(out, inputs=[model])
+    network = inputs.load_any_model(model)
     if slices is not None and not network.is_dynamic:
         raise ArgumentError(f"--slices is for models over time, and {model} is not one.")
-    with busy("drawing the graph"):
-        if isinstance(network, DynamicNetwork) and out.suffix.lower() != ".dot":
+    with inputs.busy("drawing the graph"):
+        if isinstance(network, spbn.DynamicNetwork) and out.suffix.lower() != ".dot":
             save_slices(network, out, slices=slices)
         else:
             save_structure(network.row_network.structure, out)
@@ -212,17 +195,13 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
 
 
 @command
-@model_argument
-@argument("data", metavar="DATA", type=TABLE, required=False, help=f"Rows to check the model on. {A_TABLE}")
-@out_option("Write the report: report.html.", required=True)
-@click.option(
+@options.model_argument
+@options.table_argument("data", required=False, help=f"Rows to check the model on. {options.A_TABLE}")
+@options.file_option("--out", "Write the report: report.html.", required=True)
+@options.table_option(
     "--confidence",
-    type=TABLE,
-    metavar="TABLE",
     help="Which arcs to believe: the table that spbn confidence --out wrote, arcs.csv.",
 )
-@table_options
-@answer_options
 def report(answer: Answer, model: Path, data: Source | None, out: Path, confidence: Source | None) -> None:
     """Write a report that opens in a browser.
 
@@ -230,11 +209,11 @@ def report(answer: Answer, model: Path, data: Source | None, out: Path, confiden
 
     [dim]spbn report wine.spbn wine.csv --confidence arcs.csv --out wine.html[/]
     """
-    require_targets(out, inputs=[model, data, confidence])
-    require_plot_packages()
-    network = load_any_model(model)
+    inputs.require_targets(report=out, inputs=[model, data, confidence])
+    network = inputs.load_any_model(model)
     strengths = None if confidence is None else _strengths(network, confidence)
-    rows = None if data is None else frame_for(network, data, with_holes=not network.is_dynamic)
+    remedy = inputs.FILL if network.is_dynamic else None
+    rows = None if data is None else inputs.frame_for(network, data, remedy=remedy)
     write_report_to(answer, "out", out, network, rows, model.stem, strengths)
 
 
@@ -252,7 +231,7 @@ def write_report_to(
     def write(path: Path) -> None:
         from spbn.report import write_report
 
-        with busy("writing the report"):
+        with inputs.busy("writing the report"):
             write_report(network, path, data=data, title=title, confidence=confidence)
 
     answer.write(option, path, "report", write)
@@ -271,8 +250,8 @@ def _strengths(network: Network, source: Source) -> Strengths:
 
 
 @command
-@model_argument
-@out_option("Write the page: explorer.html. Default: MODEL-explorer.html.")
+@options.model_argument
+@options.file_option("--out", "Write the page: explorer.html. Default: MODEL-explorer.html.")
 @click.option(
     "-n",
     "--samples",
@@ -280,9 +259,8 @@ def _strengths(network: Network, source: Source) -> Strengths:
     type=int,
     help="Rows to draw from the network. Default: as many as fit a small page, up to 20,000.",
 )
-@seed_option
+@options.seed_option
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.")
-@answer_options
 def explore(
     answer: Answer, model: Path, out: Path | None, samples: int | None, seed: int, opens: bool
 ) -> None:
@@ -295,9 +273,9 @@ def explore(
     from spbn.report import write_explorer
 
     target = Path(f"{model.stem}-explorer.html") if out is None else out
-    require_targets(target, inputs=[model])
-    network = load_any_model(model)
-    with busy("drawing rows"):
+    inputs.require_targets(target, inputs=[model])
+    network = inputs.load_any_model(model)
+    with inputs.busy("drawing rows"):
         write_explorer(network, target, n=samples, seed=seed, title=model.stem)
     answer.wrote("out", target, f"explorer written to {target}")
     if opens and not webbrowser.open(target.resolve().as_uri()):
@@ -305,18 +283,15 @@ def explore(
 
 
 @command
-@model_argument
-@out_option("Write the compact model: small.spbn.", required=True)
-@click.option(
-    "--tolerance", type=float, default=1e-6, help="Largest error of the log-density of a node in any row."
-)
+@options.model_argument
+@options.file_option("--out", "Write the compact model: small.spbn.", required=True)
+@click.option("--tolerance", default=1e-6, help="Largest error of the log-density of a node in any row.")
 @click.option(
     "--others",
     type=click.Choice(["error", "keep"]),
     default="error",
     help="Nodes too large for a table, such as those with three parents: refuse, or keep rows.",
 )
-@answer_options
 def compact(
     answer: Answer, model: Path, out: Path, tolerance: float, others: Literal["error", "keep"]
 ) -> None:
@@ -326,9 +301,9 @@ def compact(
 
     [dim]spbn compact wine.spbn --out small.spbn[/]
     """
-    require_targets(out, inputs=[model])
-    network = load_any_model(model)
-    with busy("making tables"):
+    inputs.require_targets(out, inputs=[model])
+    network = inputs.load_any_model(model)
+    with inputs.busy("making tables"):
         small = network.compact(tolerance, others=others)
     small.save(out)
     before, after = model.stat().st_size, out.stat().st_size
@@ -344,29 +319,27 @@ def compact(
 
 
 def _in_words(size: int) -> str:
-    """Return the size of a file in words."""
     kilobytes = size / 1000
     return f"{kilobytes:.0f} kB" if kilobytes < 1000 else f"{kilobytes / 1000:.1f} MB"
 
 
 @command
-@model_argument
-@data_argument
+@options.model_argument
+@options.data_argument
 @click.option("--by-node", is_flag=True, help="Show the contribution of every node, on screen and in --out.")
-@click.option("--top", type=int, default=20, help="How many of the most unusual rows to print.")
+@click.option("--top", default=20, help="How many of the most unusual rows to print.")
 @click.option(
     "--missing",
     type=click.Choice(["error", "integrate"]),
     default="error",
     help="Rows with missing values: refuse the table, or score what is known.",
 )
-@seed_option
-@out_option(
+@options.seed_option
+@options.file_option(
+    "--out",
     "Write the scores of all rows: scores.csv. Their sum is in the column logpdf, or in total_logpdf if "
-    "there is a node of that name."
+    "there is a node of that name.",
 )
-@table_options
-@answer_options
 def score(
     answer: Answer,
     model: Path,
@@ -384,80 +357,73 @@ def score(
     import numpy as np
     import pandas as pd
 
-    require_targets(tables=[out], inputs=[model, data])
-    if top < 0:
-        raise ArgumentError(f"--top must be 0 or more. Got {top}.")
-    network = load_any_model(model)
+    from spbn.diagnostics.rows import unusual_in_time, unusual_rows
+
+    inputs.require_targets(tables=[out], inputs=[model, data])
+    inputs.require_least("--top", top, 0)
+    network = inputs.load_any_model(model)
     if network.is_dynamic and missing == "integrate":
         raise ArgumentError(
             "--missing integrate is not for models over time: what is missing in a row is missing in the "
             "past of the next. Fill what is missing."
         )
     integrates = "Fill in the missing values, or pass --missing integrate to score rows by the others."
-    remedy = FILL if network.is_dynamic else integrates
-    frame = frame_for(network, data, with_holes=missing == "integrate", remedy=remedy)
+    remedy = inputs.FILL if network.is_dynamic else integrates
+    frame = inputs.frame_for(network, data, remedy=None if missing == "integrate" else remedy)
     by_name: dict[str, FloatArray] = {}
     if not network.is_dynamic and frame.isna().to_numpy().any():
         if by_node:
             raise ArgumentError(
                 "--by-node takes complete rows only: the contribution of a node depends on its parents."
             )
-        with busy("scoring the rows"):
+        with inputs.busy("scoring the rows"):
             logpdf = np.asarray(network.row_network.logpdf(frame, missing="integrate", seed=seed))
-        observed = _observed_document(logpdf, frame, top)
-        answer.give(lambda: observed, lambda: _show_observed(observed))
+        document, left_out = _observed_document(logpdf, frame, top), False
     else:
-        found, labels = _unusual(network, frame, top), frame.index.tolist()
-        answer.give(
-            lambda: _unusual_document(found, labels, by_node), lambda: _show_unusual(found, labels, by_node)
-        )
+        with inputs.busy("scoring the rows"):
+            if isinstance(network, spbn.DynamicNetwork):
+                found = unusual_in_time(network, frame, top=top)
+            else:
+                found = unusual_rows(network.row_network, frame, top=top)
+        document, left_out = _unusual_document(found, frame.index.tolist(), by_node), found.left_out
         logpdf = found.logpdf
         by_name = dict(zip(network.nodes, found.contributions.T, strict=True)) if by_node else {}
+    answer.give(lambda: document, lambda: _show_scores(document, list(by_name), left_out))
     total = "logpdf"
     while total in network.nodes:
         total = f"total_{total}"
     answer.write_rows("out", out, pd.DataFrame({total: logpdf, **by_name}, index=frame.index), "scores")
 
 
-def _unusual(network: Network, frame: pd.DataFrame, top: int) -> UnusualRows:
-    from spbn.diagnostics import unusual_rows
-    from spbn.diagnostics.rows import unusual_in_time
-    from spbn.timeseries.network import DynamicNetwork
-
-    with busy("scoring the rows"):
-        if isinstance(network, DynamicNetwork):
-            return unusual_in_time(network, frame, top=top)
-        return unusual_rows(network.row_network, frame, top=top)
-
-
-def _show_unusual(found: UnusualRows, labels: Sequence[object], by_node: bool) -> None:
-    """Print the least likely rows, and the nodes to blame for them or what every node contributes."""
-    say(f"{count(found.logpdf, 'row')}, mean log-density {_fixed(found.mean, 4)}", "")
-    if by_node:
-        _show_contributions(found, labels)
-    else:
-        say(f"{'row':>8} {'log-density':>12}  nodes to blame", style="bold")
-        for row in found.rows:
-            reasons = ", ".join(f"{reason.node} ({_fixed(-reason.drop, 1)})" for reason in row.reasons)
-            blame = reasons or "a little of everything"
-            say(f"{labels[row.position]!s:>8} {_fixed(row.logpdf, 3):>12}  {blame}")
-    say()
-    if found.left_out:
-        say(f"These are the rows that the network was learned from: each is scored {found.scoring.value}.")
-    brackets = " In brackets: the node's log-density minus that of a typical training row."
-    say(f"Rows are counted from 1, without the header.{'' if by_node else brackets}", style="dim")
-
-
-def _show_contributions(found: UnusualRows, labels: Sequence[object]) -> None:
+def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> None:
+    """Print the least likely rows: what some nodes contribute, or else what is to blame or missing."""
     import pandas as pd
 
-    positions = [row.position for row in found.rows]
-    by_node = zip(found.nodes, found.contributions.T, strict=True)
-    columns = {printable(node): values[positions] for node, values in by_node}
-    table = pd.DataFrame(columns, index=[labels[position] for position in positions])
-    table.insert(0, "log-density", [row.logpdf for row in found.rows], allow_duplicates=True)
-    table = table.rename_axis(index=None, columns="row")
-    say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
+    rows, is_complete = found["unusual"], "incomplete" not in found
+    incomplete = "" if is_complete else f"of which {found['incomplete']} with missing values; "
+    say(f"{count(range(found['rows']), 'row')}, {incomplete}mean log-density {_fixed(found['mean'], 4)}", "")
+    if nodes:
+        table = pd.DataFrame([row["by_node"] for row in rows], [row["row"] for row in rows], nodes)
+        table = table.rename(columns=printable).rename_axis(columns="row")
+        table.insert(0, "log-density", [row["logpdf"] for row in rows], allow_duplicates=True)
+        say_lines(table.to_string(float_format=lambda value: f"{value:.3f}"))
+    else:
+        head = "nodes to blame" if is_complete else "missing"
+        say(f"{'row':>8} {'log-density':>12}  {head}", style="bold")
+        for row in rows:
+            blame = [f"{reason['node']} ({_fixed(-reason['drop'], 1)})" for reason in row.get("blame", ())]
+            why = row["missing"] if not is_complete else blame or ["a little of everything"]
+            say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {', '.join(why)}".rstrip())
+    say()
+    if left_out:
+        say(f"These are the rows that the network was learned from: each is scored {found['scored']}.")
+    about = "" if nodes else " In brackets: the node's log-density minus that of a typical training row."
+    if not is_complete:
+        about = (
+            " A row with missing values is scored by the others: compare its log-density only with that of "
+            "rows in which the same columns are missing."
+        )
+    say(f"Rows are counted from 1, without the header.{about}", style="dim")
 
 
 def _unusual_document(found: UnusualRows, labels: Sequence[object], by_node: bool) -> dict[str, Any]:
@@ -489,22 +455,6 @@ def _observed_document(logpdf: FloatArray, frame: pd.DataFrame, top: int) -> dic
         "scored": "by what is there",
         "unusual": unusual,
     }
-
-
-def _show_observed(found: Mapping[str, Any]) -> None:
-    rows = count(range(found["rows"]), "row")
-    mean = _fixed(found["mean"], 4)
-    say(f"{rows}, of which {found['incomplete']} with missing values; mean log-density {mean}")
-    say("", f"{'row':>8} {'log-density':>12}  missing", style="bold")
-    for row in found["unusual"]:
-        absent = ", ".join(row["missing"])
-        say(f"{row['row']!s:>8} {_fixed(row['logpdf'], 3):>12}  {absent}".rstrip())
-    say()
-    say(
-        "Rows are counted from 1, without the header. A row with missing values is scored by the others: "
-        "compare its log-density only with that of rows in which the same columns are missing.",
-        style="dim",
-    )
 
 
 def _fixed(number: float, digits: int) -> str:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -116,12 +116,10 @@ class Source:
 
     @property
     def is_standard(self) -> bool:
-        """Whether it is standard input."""
         return self.path == STANDARD
 
     @property
     def name(self) -> str:
-        """The name of the file."""
         return str(self) if self.is_standard else self.path.name
 
     @property
@@ -136,7 +134,6 @@ class Source:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text file."""
         return self.kind in SEPARATORS
 
     @contextmanager
@@ -227,8 +224,7 @@ class Source:
     def _unpacked(self, stream: BinaryIO, size: int) -> BinaryIO:
         """Return what reads a packed file, but not without end."""
         remedy = "write what it holds to a file" if self.is_standard else "unpack it first, with gunzip,"
-        packed = gzip.GzipFile(fileobj=stream)
-        return io.BufferedReader(_Bounded(packed, most_unpacked(size), _too_full(self, remedy)))
+        return io.BufferedReader(_Bounded(gzip.GzipFile(fileobj=stream), most_unpacked(size), self, remedy))
 
     def _about_encoding(self) -> str:
         """Say which line is not in the encoding, and what to do."""
@@ -255,8 +251,8 @@ class Source:
 class _Bounded(io.RawIOBase):
     """Reads what another file holds, up to so many bytes."""
 
-    def __init__(self, packed: gzip.GzipFile, most: int, message: str) -> None:
-        self._packed, self._left, self._message = packed, most, message
+    def __init__(self, packed: gzip.GzipFile, most: int, source: Source, remedy: str) -> None:
+        self._packed, self._left, self._source, self._remedy = packed, most, source, remedy
 
     def readable(self) -> bool:
         return True
@@ -265,7 +261,7 @@ class _Bounded(io.RawIOBase):
         found = self._packed.readinto(buffer)
         self._left -= found
         if self._left < 0:
-            raise DataError(self._message)
+            raise _too_full(self._source, self._remedy)
         return found
 
 
@@ -274,22 +270,16 @@ def most_unpacked(size: int) -> int:
     return MOST_TIMES * size + MOST_BYTES
 
 
-def _too_full(source: Source, remedy: str) -> str:
-    return (
+def _too_full(source: Source, remedy: str) -> DataError:
+    return DataError(
         f"{source} holds more than {MOST_TIMES} times its own size, which tables hardly do. If it is meant "
         f"to, {remedy} and give that."
     )
 
 
-def as_source(
-    path: str | os.PathLike[str] | Source,
-    *,
-    sep: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-) -> Source:
-    """Return where a table is; a `Source` is returned as it is."""
-    return path if isinstance(path, Source) else Source(Path(path), sep, decimal, encoding)
+def as_source(path: str | os.PathLike[str] | Source, **written: str | None) -> Source:
+    """Return where a table is, and how it is written; a `Source` is returned as it is."""
+    return path if isinstance(path, Source) else Source(Path(path), **written)
 
 
 def ending(path: Path) -> str:
@@ -347,7 +337,7 @@ def require_extent(source: Source) -> None:
     with zipfile.ZipFile(source.path) as archive:
         unpacked = sum(part.file_size for part in archive.infolist())
         if unpacked > most_unpacked(source.path.stat().st_size):
-            raise DataError(_too_full(source, "save the table as CSV"))
+            raise _too_full(source, "save the table as CSV")
         for part in archive.infolist():
             if _SHEET.fullmatch(part.filename):
                 with archive.open(part) as stream:
@@ -365,6 +355,8 @@ def _extent(stream: IO[bytes]) -> tuple[int, int]:
 
     Rows and cells say where they are, or come after the one before.
     """
+    from openpyxl.utils import column_index_from_string
+
     last_row = last_column = row = column = 0
     rest = b""
     while chunk := stream.read(AT_A_TIME):
@@ -375,16 +367,12 @@ def _extent(stream: IO[bytes]) -> tuple[int, int]:
             place = _PLACE.search(attributes)
             if kind == b"row":
                 row, column = int(place[2]) if place else row + 1, 0
+            elif place:
+                row, column = int(place[2]), column_index_from_string(place[1].decode())
             else:
-                row, column = (int(place[2]), _column(place[1])) if place else (row, column + 1)
-                last_column = max(last_column, column)
-            last_row = max(last_row, row)
+                column += 1
+            last_row, last_column = max(last_row, row), max(last_column, column)
     return last_row, last_column
-
-
-def _column(letters: bytes) -> int:
-    """Return the number of a column: A is 1, and AA is 27."""
-    return reduce(lambda number, letter: 26 * number + letter - ord("A") + 1, letters, 0)
 
 
 def comma_columns(
@@ -407,26 +395,22 @@ def comma_columns(
         if name not in but and (found := _written_with_commas(column))
     }
     found = [name for name, values in texts.items() if all(map(_COMMA.fullmatch, values))]
-    certain = [
-        name for name in found if any("," in text and not _GROUPED.fullmatch(text) for text in texts[name])
-    ]
+    is_certain = source.decimal is not None or any(
+        "," in text and not _GROUPED.fullmatch(text) for name in found for text in texts[name]
+    )
     if tolerant:
-        return found if certain or source.decimal else []
+        return found if is_certain else []
     for name, values in texts.items():
         if name not in found:
             both = next((text for text in values if "," in text and "." in text), None)
-            if both is not None:
-                raise DataError(
-                    f"{source}: column {name!r} has marks between thousands, as in {both!r}. Save the table "
-                    f"with nothing between thousands, and with one sign for decimals."
-                )
             odd = next(text for text in values if not _COMMA.fullmatch(text))
+            different = f"written in different ways, such as {odd!r} and {_example(values, but=odd)!r}"
+            what = f"marks between thousands, as in {both!r}" if both else f"numbers that are {different}"
             raise DataError(
-                f"{source}: column {name!r} has numbers that are written in different ways, such as {odd!r} "
-                f"and {_example(values, but=odd)!r}. Save the table with nothing between thousands, and with "
-                f"one sign for decimals."
+                f"{source}: column {name!r} has {what}. Save the table with nothing between thousands, and "
+                f"with one sign for decimals."
             )
-        if not (certain or source.decimal):
+        if not is_certain:
             raise DataError(
                 f"{source}: column {name!r} has commas that may group thousands, as in {_example(values)!r}. "
                 f"Use {setting('decimal', ',')} if they are decimal commas; otherwise save the table without "
@@ -460,16 +444,12 @@ def _written_with_commas(column: pd.Series[Any]) -> list[str]:
 
     if is_numeric_dtype(column) or column.dtype == "category":
         return []
-    texts: set[str] = set()
-    for value in column.dropna():
-        if isinstance(value, str):
-            text = value.strip()
-            if text not in texts and text != "?":
-                if not (_PLAIN.fullmatch(text) or _GROUPED.fullmatch(text)):
-                    return []
-                texts.add(text)
-        elif not isinstance(value, int | float):  # of which a sheet may have some
-            return []
+    values = column.dropna().unique()
+    texts = {value.strip() for value in values if isinstance(value, str)} - {"?"}
+    are_numbers = all(_PLAIN.fullmatch(text) or _GROUPED.fullmatch(text) for text in texts)
+    # A sheet may have numbers as well.
+    if not are_numbers or not all(isinstance(value, str | int | float) for value in values):
+        return []
     return sorted(texts) if any("," in text for text in texts) else []
 
 

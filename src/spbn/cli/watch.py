@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, final
 import click
 
 from spbn._base.display import printable
-from spbn.cli.command import argument, command, complain, note, plain
-from spbn.cli.inputs import busy, frame_for, load_any_model, require_targets
-from spbn.cli.options import FILE, TABLE, model_argument, seed_option, table_options
+from spbn.cli import inputs, options
+from spbn.cli.command import command, complain, note, plain
 from spbn.cli.sources import EXCEL, GZIP, PARQUET, Source
-from spbn.errors import ArgumentError, DataError, quoted
+from spbn.errors import ArgumentError, DataError, SpbnError, quoted
 
 if TYPE_CHECKING:
     from spbn.monitoring import Monitor, MonitorResult
@@ -44,18 +43,14 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
 
 
 @command
-@model_argument
-@argument(
+@options.model_argument
+@options.table_argument(
     "rows",
-    metavar="ROWS",
-    type=TABLE,
     default="-",
     help="The rows: a file, or - for standard input. CSV with a header line, or one JSON object per line.",
 )
-@click.option(
+@options.table_option(
     "--reference",
-    type=TABLE,
-    metavar="TABLE",
     help="A table of rows in normal operation: rows that the model has not seen, or those that it was "
     "learned from.",
 )
@@ -63,17 +58,15 @@ _NUMBER = re.compile(r"[-+]?\d*\.\d+([eE][-+]?\d+)?")
     "--alarm", type=float, help="Share of rows in normal operation that may raise an alarm. Default: 0.001."
 )
 @click.option("--drift", type=float, help="Rate of false drift alarms, per row. Default: 0.00001.")
-@click.option(
+@options.file_option(
     "--state",
-    type=FILE,
-    help="Keep the state in this file, and resume from it if it exists: watch.json. Then no --reference is "
+    "Keep the state in this file, and resume from it if it exists: watch.json. Then no --reference is "
     "needed.",
 )
 @click.option("--label", help="A column that identifies rows, such as a time.")
 @click.option("--all", "shows_all", is_flag=True, help="Print every row, not only alarms.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON objects, one per line.")
-@seed_option
-@table_options
+@options.seed_option
 def watch(
     model: Path,
     rows: Source,
@@ -92,17 +85,30 @@ def watch(
 
     [dim]tail -f sensors.csv | spbn watch model.spbn - --reference normal.csv --alarm 0.001[/]
     """
-    require_targets(state, inputs=[model, reference, rows])
+    inputs.require_targets(state, inputs=[model, reference, rows])
     if reference is not None and reference.is_standard:
         raise ArgumentError("--reference must be a file: standard input is for the rows to watch.")
     if rows.path.is_dir():
         raise DataError(f"{rows} is a folder, not a file with rows.")
     if rows.path.suffix.lower() in (PARQUET, EXCEL, GZIP):
         raise DataError(f"spbn watch reads text, line by line: {rows} has to be written as CSV first.")
-    monitor = _monitor(load_any_model(model), reference, state, alarm, drift, seed)
-    printer = AlarmPrinter(monitor, every=shows_all, as_json=as_json, name=str(rows))
+    monitor = _monitor(inputs.load_any_model(model), reference, state, alarm, drift, seed)
+    printer = AlarmPrinter(monitor, shows_all=shows_all, as_json=as_json, name=str(rows))
+    reader = RowReader(monitor.variables, label, monitor.keys, printer.absent, rows.sep, rows.decimal)
+    saved = time.monotonic()
     with nullcontext(sys.stdin.buffer) if rows.is_standard else rows.path.open("rb") as stream:
-        _watch(monitor, rows, stream, printer, state, label)
+        try:
+            for lines in lines_of(stream, encoding=rows.encoding):
+                printer.take(lines, reader)
+                sys.stdout.flush()
+                if state is not None and time.monotonic() - saved > SAVE_EVERY:
+                    monitor.save(state)
+                    saved = time.monotonic()
+        except KeyboardInterrupt:
+            pass  # the usual way to stop watching
+        finally:
+            if state is not None:
+                monitor.save(state)
     if not as_json:
         printer.summarise()
     if printer.lines and not monitor.rows:
@@ -131,113 +137,72 @@ def _monitor(
         return monitor
     if reference is None:
         raise ArgumentError(NO_REFERENCE)
-    frame = frame_for(network, reference, with_holes=True)
+    frame = inputs.frame_for(network, reference)
     holes = int((~present(frame).all(axis=1)).sum())
     if holes:
         have, them = ("has", "it") if holes == 1 else ("have", "them")
         of_all = f"{holes} of {len(frame)} reference rows"
         note(f"{of_all} {have} missing values: rows are not compared with {them}.")
-    with busy("scoring the reference rows"):
+    with inputs.busy("scoring the reference rows"):
         alarm, drift = ALARM if alarm is None else alarm, DRIFT if drift is None else drift
         return Monitor(network, frame, alarm=alarm, drift=drift, seed=seed)
 
 
-def _watch(
-    monitor: Monitor,
-    source: Source,
-    stream: BinaryIO,
-    printer: AlarmPrinter,
-    state: Path | None,
-    label: str | None,
-) -> None:
-    """Judge rows until there are no more, or Ctrl-C; the state is saved in any case."""
-    reader = RowReader(
-        monitor.variables,
-        label=label,
-        keys=monitor.keys,
-        on_absent=printer.absent,
-        sep=source.sep,
-        decimal=source.decimal,
-    )
-    saved = time.monotonic()
-    try:
-        for lines in lines_of(stream, encoding=source.encoding):
-            _judge(monitor, list(_rows(reader, lines, printer)), printer)
-            sys.stdout.flush()
-            if state is not None and time.monotonic() - saved > SAVE_EVERY:
-                monitor.save(state)
-                saved = time.monotonic()
-    except KeyboardInterrupt:
-        pass  # the usual way to stop watching
-    finally:
-        if state is not None:
-            monitor.save(state)
-
-
-def _rows(reader: RowReader, lines: list[Line], printer: AlarmPrinter) -> Iterator[Row]:
-    for line in lines:
-        try:
-            row = reader.row(line)
-        except NamesError:
-            raise
-        except DataError as error:
-            printer.skipped(line.number, str(error))
-            continue
-        if row is not None:
-            yield row
-
-
-def _judge(monitor: Monitor, rows: list[Row], printer: AlarmPrinter) -> None:
-    """Judge rows together or, if one of them cannot be judged, one by one without it."""
-    import numpy as np
-
-    if not rows:
-        return
-    try:
-        keys = dict(zip(monitor.keys, zip(*(row.keys for row in rows), strict=True), strict=True))
-        result = monitor.check_columns(np.stack([row.values for row in rows], axis=1), keys)
-    except DataError as error:
-        if len(rows) == 1:
-            printer.skipped(rows[0].line, str(error))
-            return
-        for row in rows:
-            _judge(monitor, [row], printer)
-    else:
-        printer.show(rows, result)
-
-
 @final
 class AlarmPrinter:
-    """Prints what is found, and counts."""
+    """Judges rows, prints what is found, and counts."""
 
-    def __init__(self, monitor: Monitor, *, every: bool, as_json: bool, name: str) -> None:
-        self._monitor, self._every, self._as_json, self._name = monitor, every, as_json, name
+    def __init__(self, monitor: Monitor, *, shows_all: bool, as_json: bool, name: str) -> None:
+        self._monitor, self._shows_all, self._as_json, self._name = monitor, shows_all, as_json, name
         self.lines = 0  # that are not rows
         self._before = (monitor.rows, monitor.alarms, monitor.drift_alarms)
 
+    def take(self, lines: list[Line], reader: RowReader) -> None:
+        rows = []
+        for line in lines:
+            try:
+                row = reader.row(line)
+            except DataError as error:
+                self._skip(line.number, error)
+            else:
+                rows += [] if row is None else [row]
+        if rows:
+            self._judge(rows)
+
+    def _judge(self, rows: list[Row]) -> None:
+        """Judge rows together or, if one of them cannot be judged, one by one without it."""
+        import numpy as np
+
+        names = self._monitor.keys
+        try:
+            keys = dict(zip(names, zip(*(row.keys for row in rows), strict=True), strict=True))
+            result = self._monitor.check_columns(np.stack([row.values for row in rows], axis=1), keys)
+        except DataError as error:
+            if len(rows) == 1:
+                self._skip(rows[0].line, error)
+                return
+            for row in rows:
+                self._judge([row])
+        else:
+            for k in range(len(rows)) if self._shows_all else sorted({*result.reasons, *result.drifts}):
+                found = _document(rows[k], result, k)
+                sys.stdout.write(f"{json.dumps(found) if self._as_json else self._words(found)}\n")
+
     def absent(self, number: int, names: list[str]) -> None:
-        """Say which variables a stream lacks."""
         are, them = ("it is", "it") if len(names) == 1 else ("they are", "them")
         over_time = self._monitor.network.is_dynamic
         so = f"what depends on {them} is not judged" if over_time else "integrated out"
         note(f"{self._name}, line {number} has no {quoted(names)}: {are} unknown, and {so}.")
 
-    def skipped(self, number: int, reason: str) -> None:
+    def _skip(self, number: int, reason: DataError) -> None:
         """Say why a line is not a row; the first few times."""
         self.lines += 1
         if self.lines <= MOST_COMPLAINTS:
-            complain(f"{self._name}, line {number} is left out: {reason.rstrip('.')}.")
+            complain(f"{self._name}, line {number} is left out: {str(reason).rstrip('.')}.")
         if self.lines == MOST_COMPLAINTS:
             complain("further lines that are left out are only counted.")
 
-    def show(self, rows: list[Row], result: MonitorResult) -> None:
-        """Print the alarms of some rows, or all rows."""
-        for k in range(len(rows)) if self._every else sorted({*result.reasons, *result.drifts}):
-            found = _document(rows[k], result, k)
-            sys.stdout.write(f"{json.dumps(found) if self._as_json else self._words(found)}\n")
-
     def summarise(self) -> None:
-        """Say how many rows and alarms there were."""
         monitor = self._monitor
         after = (monitor.rows, monitor.alarms, monitor.drift_alarms)
         rows, alarms, drifts = (now - then for now, then in zip(after, self._before, strict=True))
@@ -253,19 +218,18 @@ class AlarmPrinter:
             rarity = f"1 row in {1.0 / share:,.0f}" if share > 1e-9 else "fewer than 1 row in a billion"
             reasons = " and ".join(f"{r['variable']} = {_short(r['value'])}" for r in found["blame"])
             parts.append(f"ALARM: {rarity} is as unusual{f', because of {reasons}' if reasons else ''}")
-        elif self._every:
+        elif self._shows_all:
             parts.append("not judged" if share is None else f"share {share:.3g}")
         if found["drift_alarm"]:
             moved = " and ".join(f"{m['variable']}{_by(m['shift'])}" for m in found["drift_blame"])
             parts.append(f"DRIFT: {moved}, since row {found['since']} or so")
-        elif self._every:
+        elif self._shows_all:
             parts.append(f"drift {found['drift']:.2g}")
         name = f" [{found['label']}]" if "label" in found else ""
         return printable(f"row {found['row']} (line {found['line']}){name}: {'; '.join(parts)}")
 
 
 def _document(row: Row, result: MonitorResult, k: int) -> dict[str, Any]:
-    """Describe what was found about a row in plain data."""
     found: dict[str, Any] = {"row": result.first + k + 1, "line": row.line}
     if row.label:
         found["label"] = row.label
@@ -326,60 +290,53 @@ def lines_of(stream: BinaryIO, *, encoding: str | None = None) -> Iterator[list[
     encoding
         UTF-8 if nothing is said. What cannot be decoded makes a line that is not a row.
     """
+    # Bytes that are not UTF-8 become half characters, which show in which lines they were.
+    is_utf8 = encoding is None or codecs.lookup(encoding).name == "utf-8"
+    decoder = codecs.getincrementaldecoder(encoding or "utf-8")("surrogateescape" if is_utf8 else "replace")
     number = 0
-    rest = b""
+    rest = ""
     skipping = False  # the rest of a line that is too long
-    for chunk in _in_utf8(_chunks(stream), encoding):
-        *whole, rest = (rest + chunk).split(b"\n")
+    for chunk in _chunks(stream):
+        try:
+            *whole, rest = (rest + decoder.decode(chunk, final=not chunk)).split("\n")
+        except UnicodeError:
+            raise DataError(
+                f"the rows are not text in the encoding {encoding!r}: give the right one with --encoding."
+            ) from None
+        if not chunk and (rest or skipping):
+            whole.append(rest)
         found = []
-        for content in whole:
+        for text in whole:
             number += 1
-            found.append(Line(number, None if skipping else _text(content, number)))
+            content = text.removeprefix("\ufeff") if number == 1 else text
+            found.append(Line(number, content.rstrip("\r") if not skipping and _is_readable(text) else None))
             skipping = False
         if len(rest) > LONGEST_LINE:
-            rest, skipping = b"", True
+            rest, skipping = "", True
         if found:
             yield found
-    if rest or skipping:
-        yield [Line(number + 1, None if skipping else _text(rest, number + 1))]
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield bytes as they come; the last ones are none."""
     try:
         descriptor = stream.fileno()
     except (AttributeError, io.UnsupportedOperation):
-        yield from iter(stream.readline, b"")
-        return
-    while chunk := os.read(descriptor, AT_A_TIME):  # waits for the first byte, not for all
-        yield chunk
+        yield from stream
+    else:
+        while chunk := os.read(descriptor, AT_A_TIME):  # waits for the first byte, not for all
+            yield chunk
+    yield b""
 
 
-def _in_utf8(chunks: Iterator[bytes], encoding: str | None) -> Iterator[bytes]:
-    """Write what comes in another encoding in UTF-8, so that a line ends where it ends in any encoding."""
-    if encoding is None or codecs.lookup(encoding).name == "utf-8":
-        yield from chunks
-        return
-    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+def _is_readable(text: str) -> bool:
     try:
-        for chunk in chunks:
-            yield decoder.decode(chunk).encode("utf-8")
-        yield decoder.decode(b"", final=True).encode("utf-8")
-    except UnicodeError:
-        raise DataError(
-            f"the rows are not text in the encoding {encoding!r}: give the right one with --encoding."
-        ) from None
+        return len(text.encode()) <= LONGEST_LINE
+    except UnicodeEncodeError:  # it has half characters
+        return False
 
 
-def _text(content: bytes, number: int) -> str | None:
-    if len(content) > LONGEST_LINE:
-        return None
-    try:
-        return content.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r")
-    except UnicodeDecodeError:
-        return None
-
-
-class NamesError(DataError):
+class NamesError(SpbnError):
     """The first line makes no sense, and so no other does."""
 
 
@@ -403,15 +360,13 @@ class RowReader:
     def __init__(
         self,
         variables: Sequence[Variable],
-        *,
         label: str | None = None,
         keys: Sequence[str] = (),
         on_absent: Callable[[int, list[str]], None] = lambda number, names: None,
         sep: str | None = None,
         decimal: str | None = None,
     ) -> None:
-        self._variables, self._label, self._keys = variables, label, keys
-        self._on_absent = on_absent
+        self._variables, self._label, self._keys, self._on_absent = variables, label, keys, on_absent
         self._told: set[str] = set()  # of which variables it was told that they are absent
         self._separators, self._decimal = SEPARATORS if sep is None else (sep,), decimal or "."
         self._is_json: bool | None = None
@@ -482,11 +437,10 @@ class RowReader:
     def _has_names(self, text: str) -> bool:
         """Tell whether a line has the names of the columns, as where several tables follow each other."""
         with suppress(DataError):
-            return sorted(name.strip() for name in _fields(text, self._separator)) == sorted(self._names)
+            return sorted(map(str.strip, _fields(text, self._separator))) == sorted(self._names)
         return False
 
     def _record(self, text: str) -> dict[str, str]:
-        """Return the fields of a line that matter."""
         fields = text.split(self._separator) if '"' not in text else _fields(text, self._separator)
         if len(fields) != len(self._names):
             found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
@@ -527,7 +481,6 @@ class RowReader:
         return number_of(variable, value)
 
     def _tell(self, number: int, there: Mapping[str, Any] | Sequence[str]) -> None:
-        """Say which variables are absent, each once."""
         new = [v.name for v in self._variables if v.name not in there and v.name not in self._told]
         if new:
             self._told.update(new)

@@ -241,5 +241,5 @@ def test_learn_every(run):
 @pytest.mark.parametrize("name", [name for name in CASES if name != "types"])
 def test_the_options_of_learning_reach_models_over_time(name, run):
     value = CASES[name][0]
-    function, command = "spbn.timeseries.learn.learn_dynamic", ("learn", "frame.csv", "--lags", "1")
+    function, command = "spbn.learn_dynamic", ("learn", "frame.csv", "--lags", "1")
     require_passing(run, function, command, as_options({name: value}), {name: value})
