@@ -25,7 +25,7 @@ from spbn.record import Record, current_versions, plain_settings
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
 from spbn.tables.reader import Missing, as_table, by_row, frame_index
-from spbn.tables.rows import IndependentRows, RowBuffer
+from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Variable, require_variation
 from spbn.transforms import fitted as fitted_margins
 from spbn.transforms import require_kind
@@ -341,9 +341,8 @@ class BayesianNetwork(Joint, Network):
         """The networks that it is made of: this one."""
         return (self,)
 
-    def row_buffer(self) -> IndependentRows:
-        """Return a reader of new rows, in which values may be missing."""
-        return IndependentRows(self.variables)
+    def row_buffer(self) -> RowBuffer:
+        return RowBuffer(self.variables)
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
         """Describe the network as plain data, apart from its arrays, for a file."""

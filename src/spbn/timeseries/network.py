@@ -17,7 +17,7 @@ from spbn.joint import as_data
 from spbn.network import BayesianNetwork, Network
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
-from spbn.tables.rows import LagBuffer
+from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Table, Variable
 from spbn.timeseries.forecast import Forecast, free_name, lagged_inputs, simulate
 
@@ -308,9 +308,8 @@ class DynamicNetwork(Network):
             return table, Runs(np.arange(table.rows), one, ("",))
         return table, runs_of(data, series=self.series, time=self.time, step=self.step)
 
-    def row_buffer(self) -> LagBuffer:
-        """Return a reader of new rows, which remembers those before them."""
-        return LagBuffer(
+    def row_buffer(self) -> RowBuffer:
+        return RowBuffer(
             self.variables,
             self.lags,
             series=self.series,
