@@ -236,7 +236,6 @@ def columns_of(data: Any) -> dict[str, Any]:
     """Return the columns by name, as narwhals Series or, from a dict or an array, as they are."""
     data = named_by_text(data)
     if isinstance(data, Mapping):
-        _require_names(list(data))
         return dict(data)
     import narwhals as nw
 

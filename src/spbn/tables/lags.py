@@ -19,7 +19,7 @@ from spbn._base.checks import is_number, whole
 from spbn.errors import ArgumentError, DataError, argument, in_python, quoted, setting
 from spbn.tables.columns import as_text, columns_of, is_series
 from spbn.tables.splits import Split
-from spbn.tables.table import Table
+from spbn.tables.table import Table, Variable
 
 EQUAL = 0.1  # of a step, by which times may be off
 GAP = 1.5  # steps from which on rows are missing in between
@@ -34,11 +34,9 @@ class Runs:
     order
         Row numbers, run after run.
     ends
-        Where each run ends in `order`.
+        Where each run ends in `order`; it begins at `starts`.
     series
         The series of every run, as text; all "" if there is no column that tells them apart.
-    times
-        The time of every row of the data, in the units of its column or in seconds; None without one.
     step
         What lies between the times of two rows; None without times, or if no row follows another.
     """
@@ -46,17 +44,14 @@ class Runs:
     order: IntArray
     ends: IntArray
     series: tuple[str, ...]
-    times: FloatArray | None = None
     step: float | None = None
 
     @property
     def starts(self) -> IntArray:
-        """Where each run begins in `order`."""
         return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
 
     @property
     def lengths(self) -> IntArray:
-        """How many rows each run has."""
         lengths: IntArray = self.ends - self.starts
         return lengths
 
@@ -85,18 +80,12 @@ def lagged_table(table: Table, windows: IntArray, lags: Sequence[int]) -> Table:
     windows
         Rows × lags: which row of the table is meant.
     """
-    names = {lag: [lag_name(name, lag) for name in table.names] for lag in lags}
-    taken = [name for lag in lags if lag for name in names[lag] if name in table.names]
+    variables = {lag: [Variable(lag_name(v.name, lag), v.levels) for v in table.variables] for lag in lags}
+    taken = [v.name for lag in lags if lag for v in variables[lag] if v.name in table.names]
     if taken:
         raise DataError(f"a column is called {taken[0]!r}, which is what a lagged one is called: rename it.")
     columns = np.concatenate([table.columns[:, rows] for rows in windows.T])
-    levels = {
-        lag_name(name, lag): found
-        for lag in lags
-        for name, found in table.levels.items()
-        if name in table.names
-    }
-    return Table(tuple(name for lag in lags for name in names[lag]), np.ascontiguousarray(columns), levels)
+    return Table.of([v for lag in lags for v in variables[lag]], np.ascontiguousarray(columns))
 
 
 def runs_of(data: Any, *, series: str | None, time: str | None, step: float | None = None) -> Runs:
@@ -115,26 +104,22 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
     columns = columns_of(data)
     require_there(columns, data, series=series, time=time)
     codes, names = _series(series, columns)
-    times = None if time is None else read_times(time, columns[time])
-    rows = len(codes)
-    if times is not None and len(times) != rows and series is not None:
-        raise DataError(f"columns {series!r} and {time!r} must have the same length.")
     order = np.argsort(codes, kind="stable")
-    is_new = np.empty(len(order), dtype=np.bool_)
-    is_new[:1] = True
-    is_new[1:] = np.diff(codes[order]) != 0
-    if times is not None:
-        steps = np.diff(times[order])
-        _require_ascending(steps, is_new, order, columns[str(time)], str(time), names, codes)
-        follows = ~is_new[1:]
+    is_new = np.diff(codes[order], prepend=-1) != 0
+    if time is not None:
+        times = read_times(time, columns[time])
+        if len(times) != len(codes) and series is not None:
+            raise DataError(f"columns {series!r} and {time!r} must have the same length.")
+        steps, follows = np.diff(times[order]), ~is_new[1:]
+        _require_ascending(steps, follows, order, columns[time], time, names, codes)
         if step is None:
             step = float(np.median(steps[follows])) if follows.any() else None
         if step is not None:
-            _require_equal_steps(steps, follows, step, order, str(time), is_dated(columns[str(time)]))
+            _require_equal_steps(steps, follows, step, order, time, is_dated(columns[time]))
             is_new[1:] |= steps >= GAP * step
     ends = np.append(np.flatnonzero(is_new)[1:], len(order)).astype(np.int64)
     firsts = order[np.flatnonzero(is_new)]
-    return Runs(order, ends, tuple(names[codes[row]] for row in firsts), times, step)
+    return Runs(order, ends, tuple(names[codes[row]] for row in firsts), step)
 
 
 def require_there(columns: Collection[str], data: Any, **names: str | None) -> None:
@@ -215,14 +200,14 @@ def _series(name: str | None, columns: dict[str, Any]) -> tuple[IntArray, list[s
 
 def _require_ascending(
     steps: FloatArray,
-    is_new: BoolArray,
+    follows: BoolArray,
     order: IntArray,
     values: Any,
     time: str,
     names: Sequence[str],
     codes: IntArray,
 ) -> None:
-    wrong = np.flatnonzero((steps <= 0) & ~is_new[1:])
+    wrong = np.flatnonzero((steps <= 0) & follows)
     if not len(wrong):
         return
     before, after = order[wrong[0]], order[wrong[0] + 1]
@@ -283,7 +268,11 @@ def blocked_split(windows: IntArray, *, folds: object, validation: object, seed:
     shares = np.where(is_held_out, validation / held_out, (1.0 - validation) / folds)
     cuts = np.rint(np.cumsum(shares) * rows).astype(np.int64)
     block = np.searchsorted(cuts[:-1], np.arange(rows), side="right")
-    kept = _within_block(windows, block)
+    # The block of every row that is the last one of a window: no other row of the window may have another.
+    owner = np.full(int(windows.max(initial=-1)) + 1, -1, dtype=np.int64)
+    owner[windows[:, 0]] = block
+    of_rows = owner[windows]
+    kept = ((of_rows == block[:, None]) | (of_rows < 0)).all(axis=1)
     labels = np.where(is_held_out, -1, np.cumsum(~is_held_out) - 1)[block]
     training = np.flatnonzero(kept & (labels >= 0))
     test = np.flatnonzero(kept & (labels < 0))
@@ -295,12 +284,3 @@ def blocked_split(windows: IntArray, *, folds: object, validation: object, seed:
             f"({setting('folds', max(2, folds // 2))}), fewer lags, or more rows."
         )
     return Split(training, labels[training], test)
-
-
-def _within_block(windows: IntArray, block: IntArray) -> BoolArray:
-    """Tell which windows have no row that is the last one of a window in another block."""
-    owner = np.full(int(windows.max(initial=-1)) + 1, -1, dtype=np.int64)
-    owner[windows[:, 0]] = block
-    of_rows = owner[windows]
-    inside: BoolArray = ((of_rows == block[:, None]) | (of_rows < 0)).all(axis=1)
-    return inside

@@ -101,7 +101,7 @@ def as_table(
     if isinstance(data, Table):
         table = data if names is None or data.names == tuple(names) else data.select(names)
         if not (training or levels == "infer"):
-            table = _conforming(table, table.names if variables is None else variables)
+            table = _conforming(table, variables or [Variable(name) for name in table.names])
     else:
         there = names
         if absent and names is not None:
@@ -235,27 +235,23 @@ def _not_dropped(names: list[str], drop: Sequence[str]) -> list[str]:
     return kept
 
 
-def _conforming(table: Table, expected: Sequence[str | Variable]) -> Table:
-    """Return a table whose discrete columns have the levels that are expected; none where a name is given."""
-    columns = []
-    for place, wanted in enumerate(expected):
-        variable = wanted if isinstance(wanted, Variable) else Variable(wanted)
+def _conforming(table: Table, expected: Sequence[Variable]) -> Table:
+    """Return a table whose discrete columns have the levels that are expected."""
+    moved = {}
+    for place, variable in enumerate(expected):
         has = table.levels.get(variable.name, ())
         if has == variable.levels:
             continue
         if not (has and variable.levels):
-            holds, wanted_kind = ("levels", "numbers") if has else ("numbers", "levels")
-            raise DataError(f"column {variable.name!r} holds {holds}, and {wanted_kind} are expected.")
+            holds, wanted = ("levels", "numbers") if has else ("numbers", "levels")
+            raise DataError(f"column {variable.name!r} holds {holds}, and {wanted} are expected.")
         codes = table.columns[place]
         found = Categories(has, np.where(np.isnan(codes), -1, codes).astype(np.int64), is_plain_text=False)
-        columns.append((place, codes_among(variable.name, found, variable.levels)))
-    if not columns:
+        moved[place] = codes_among(variable.name, found, variable.levels)
+    if not moved:
         return table
-    moved = table.columns.copy()
-    for place, codes in columns:
-        moved[place] = codes
-    levels = {v.name: v.levels for v in expected if isinstance(v, Variable) and v.levels}
-    return Table(table.names, moved, levels)
+    columns = [moved.get(place, column) for place, column in enumerate(table.columns)]
+    return Table.of(expected, np.stack(columns))
 
 
 def has_categories(data: Any) -> bool:

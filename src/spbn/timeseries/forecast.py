@@ -282,12 +282,13 @@ def simulate(
     """
     names, (_, lags, paths) = transition.nodes, past.shape
     rows = np.concatenate([past, np.empty((len(names), steps, paths))], axis=1)
-    inputs = lagged_inputs(transition, lags)
+    places = lagged_places(names, lags)
     diverged = False
     for now in range(lags, lags + steps):
-        given = {
-            name: _in_density_units(transition, name, rows[place, now - lag]) for name, place, lag in inputs
-        }
+        given = {}
+        for name in transition.inputs:
+            place, lag = places[name]
+            given[name] = _in_density_units(transition, name, rows[place, now - lag])
         drawn = transition.draw(paths, rng, given=given)
         for place, name in enumerate(names):
             values = transition.in_data_units(name, drawn[name])
@@ -302,14 +303,9 @@ def simulate(
     return rows[:, lags:]
 
 
-def lagged_inputs(transition: BayesianNetwork, lags: int) -> list[tuple[str, int, int]]:
-    """Return the inputs that a transition network needs, each with the number of its variable and its lag."""
-    known = {
-        lag_name(name, lag): (number, lag)
-        for number, name in enumerate(transition.nodes)
-        for lag in range(1, lags + 1)
-    }
-    return [(name, *known[name]) for name in transition.inputs]
+def lagged_places(names: Sequence[str], lags: int) -> dict[str, tuple[int, int]]:
+    """Return the number and the lag of every variable in a row and in those before it, by its lagged name."""
+    return {lag_name(name, lag): (k, lag) for k, name in enumerate(names) for lag in range(lags + 1)}
 
 
 def _in_density_units(network: BayesianNetwork, name: str, values: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
 from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Table, Variable
-from spbn.timeseries.forecast import Forecast, free_name, lagged_inputs, simulate
+from spbn.timeseries.forecast import Forecast, free_name, lagged_places, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,9 +62,6 @@ class DynamicNetwork(Network):
 
     static: BayesianNetwork
     transition: BayesianNetwork
-    lags: int
-    series: str | None
-    time: str | None
     step: float | None
 
     def __init__(
@@ -105,7 +102,6 @@ class DynamicNetwork(Network):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of the variables."""
         return self.transition.nodes
 
     def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
@@ -254,11 +250,9 @@ class DynamicNetwork(Network):
 
     @property
     def parts(self) -> tuple[BayesianNetwork, ...]:
-        """The networks that it is made of: the static and the transition network."""
         return self.static, self.transition
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe the network as plain data, apart from its arrays, for a file."""
         own = {"lags": self.lags, "series": self.series, "time": self.time, "step": self.step}
         return {
             "dynamic": {
@@ -320,9 +314,7 @@ class DynamicNetwork(Network):
 
     def _transition_rows(self, table: Table, windows: IntArray) -> Table:
         """Return the columns that the transition network needs, from windows of rows, the last row first."""
-        places = {name: (place, 0) for place, name in enumerate(self.nodes)}
-        inputs = lagged_inputs(self.transition, self.lags)
-        places |= {name: (place, lag) for name, place, lag in inputs}
+        places = lagged_places(self.nodes, self.lags)
         found = [places[variable.name] for variable in self.transition.variables]
         columns = np.stack([table.columns[place, windows[:, lag]] for place, lag in found])
         return Table.of(self.transition.variables, columns)
@@ -356,7 +348,7 @@ class DynamicNetwork(Network):
         return str(self.transition)
 
 
-io.register("dynamic", DynamicNetwork.from_record)
+io.READERS["dynamic"] = DynamicNetwork.from_record
 
 
 def _require_complete(recent: Table, rows: IntArray) -> None:
