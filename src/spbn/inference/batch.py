@@ -176,7 +176,7 @@ def _exact_summary(cases: EvidenceRows, k: int, mixture: exact.NormalMixture, st
     """Return one number for one case: a prediction, or the place of the most probable level."""
     name, network = cases.nodes[k], cases.network
     if cases.variables[k].is_discrete:
-        return float(mixture.shares(k, len(cases.variables[k].levels)).argmax())
+        return float(mixture.probabilities(k, len(cases.variables[k].levels)).argmax())
     if statistic == "median":
         return float(network.in_data_units(name, mixture.quantile(k, np.array([0.5])))[0])
     units = None if network.margins is None else partial(network.in_data_units, name)
@@ -231,8 +231,7 @@ def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.rando
         log_evidence[case] += mixture.log_evidence
         if not np.isfinite(mixture.log_evidence):  # impossible: there is nothing to draw from
             continue
-        drawn, codes = mixture.draw(n, rng)
-        states[list(mixture.nodes), case], states[list(mixture.levels), case] = drawn, codes
+        states[mixture.members, case] = mixture.draw(n, rng)
     zeros = np.zeros(cases.number)
     return Particles(states, np.zeros((cases.number, n)), log_evidence, zeros, zeros + n, "exact")
 

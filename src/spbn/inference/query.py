@@ -131,7 +131,7 @@ class Posterior:
         mixture = self._exact
         if mixture is not None and self.network.margins is None and all(map(self._solved, self._continuous)):
             places = [mixture.nodes.index(self._cases.place[name]) for name in names]
-            matrix = mixture.covariance[np.ix_(places, places)]
+            matrix = mixture.covariance()[np.ix_(places, places)]
         else:
             matrix = np.atleast_2d(
                 np.cov(self.draws[names].to_numpy(dtype=float).T, aweights=self._weights, ddof=0)
@@ -164,7 +164,7 @@ class Posterior:
             raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
         mixture = self._solved(found)
         if mixture is not None:
-            shares = mixture.shares(place, len(found.levels))
+            shares = mixture.probabilities(place, len(found.levels))
         else:
             codes = self._values[place].astype(np.int64)
             sums = np.bincount(codes, weights=self._weights, minlength=len(found.levels))
@@ -366,8 +366,7 @@ def answer(
     if mixture is not None:
         if not np.isfinite(mixture.log_evidence):  # there is nothing to draw from
             raise ArgumentError(_impossible(evidence))
-        drawn, codes = mixture.draw(len(weights), rng)
-        values[list(mixture.nodes)], values[list(mixture.levels)] = drawn, codes
+        values[mixture.members] = mixture.draw(len(weights), rng)
         log_evidence += mixture.log_evidence
         methods = {"exact": None, **methods}
     if not np.isfinite(log_evidence):
