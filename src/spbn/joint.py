@@ -234,6 +234,12 @@ class Joint:
             return np.zeros((len(nodes), 1))
         return self.margins.log_slopes(table, nodes)
 
+    def in_density_units(self, node: str, values: FloatArray) -> FloatArray:
+        """Transform values of a node."""
+        if self.margins is None or node not in self.margins.columns:
+            return values
+        return self.margins.columns[node].forward(values)
+
     def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
         """Take the transform of a node's values back."""
         if self.margins is None or node not in self.margins.columns:

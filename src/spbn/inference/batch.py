@@ -31,8 +31,8 @@ from spbn._base.checks import choice, whole
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact, particles
 from spbn.inference.particles import Particles, Target
-from spbn.inference.problem import EvidenceRows, components
-from spbn.inference.query import log_constants
+from spbn.inference.problem import EvidenceRows
+from spbn.inference.query import log_constants, split_by_method
 from spbn.joint import Joint
 from spbn.nodes.base import CPD, Linear
 from spbn.tables.columns import named_by_text, values_like
@@ -156,8 +156,8 @@ def _predict_exactly(
     done = np.zeros(cases.number, dtype=bool)
     places = {name: cases.place[name] for name in wanted}
     for rows in _patterns(cases.unknown):
-        solved = _exact_part(cases.only(rows[:1]))
-        if solved is None or not set(places.values()) <= set(solved):
+        solved, sampled = split_by_method(cases.only(rows[:1]), "auto")
+        if sampled or not set(places.values()) <= set(solved):
             continue
         is_normal = cases.network.margins is None and not any(cases.variables[k].is_discrete for k in solved)
         if statistic == "mode" and not is_normal:  # which draws have to show
@@ -202,8 +202,8 @@ def _answers(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Iterator[
     """Yield numbers of cases and their particles."""
     left = np.ones(cases.number, dtype=bool)
     for rows in _patterns(cases.unknown):
-        solved = _exact_part(cases.only(rows))
-        if solved is None or len(solved) < int(cases.unknown[rows[0]].sum()):
+        solved, sampled = split_by_method(cases.only(rows[:1]), "auto")
+        if sampled or len(solved) < int(cases.unknown[rows[0]].sum()):
             continue
         left[rows] = False
         for some in _chunks(rows, n):
@@ -216,12 +216,6 @@ def _chunks(rows: IntArray, n: int) -> Iterator[IntArray]:
     step = max(1, MOST_AT_ONCE // n)
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
-
-
-def _exact_part(cases: EvidenceRows) -> tuple[int, ...] | None:
-    """Return the unknown nodes with an exact answer, if all have one that what is known depends on."""
-    solved = tuple(sorted(k for group in components(cases) for k in group))
-    return exact.with_unobserved_descendants(cases, solved) if exact.is_solvable(cases, solved) else None
 
 
 def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:

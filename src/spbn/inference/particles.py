@@ -47,8 +47,6 @@ class Target:
 
     Attributes
     ----------
-    cases
-        What is known.
     active
         Cases × nodes: the unknown nodes that particles stand for.
     weighing
@@ -108,8 +106,6 @@ class Particles:
         Of every case: the log-density of what is known, and the standard error of that.
     effective
         How many independent draws the particles of every case are worth.
-    method
-        How they were made.
     """
 
     states: FloatArray
@@ -117,7 +113,7 @@ class Particles:
     log_evidence: FloatArray
     error: FloatArray
     effective: FloatArray
-    method: str = field(default="weighting")
+    method: str = "weighting"
 
 
 def sample_by_weighting(part: Target, n: int, rng: np.random.Generator) -> Particles:
@@ -290,13 +286,11 @@ class TruncatedNormal:
         return cls(float(there.mean()), WIDER * float(there.std()), interval)
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Draw n values."""
         low, high = (np.full(n, end) for end in self._ends)
         drawn = self.mean + self.deviation * draw_between(low, high, rng.random(n))
         return np.clip(drawn, self.interval.low, self.interval.high)
 
     def log_density(self, values: FloatArray) -> FloatArray:
-        """Return the log-density of values within the interval."""
         low, high = (np.array([end]) for end in self._ends)
         scale = math.log(self.deviation) + 0.5 * LOG_2PI + log_mass_between(low, high)[0]
         density: FloatArray = -0.5 * ((values - self.mean) / self.deviation) ** 2 - scale
@@ -465,7 +459,7 @@ class _Chain:
 
     def _near(self, nodes: Sequence[int]) -> set[int]:
         """Return parents, children and other parents of children."""
-        families = {*nodes, *(child for k in nodes for child in self._children[k])}
+        families = set(self._changed_by(nodes).tolist())
         return families | {parent for k in families for parent in self._part.cases.parents[k]}
 
     def _changed_by(self, nodes: Sequence[int]) -> IntArray:
@@ -541,10 +535,7 @@ class _Chain:
 def _is_enough(halfway: FloatArray, beta: FloatArray) -> BoolArray:
     """Tell for every case whether β, which grows like a power of the number of steps or faster, can get to 1.
 
-    Parameters
-    ----------
-    halfway, beta
-        β after half of the steps of the probation, and after all.
+    It is known after half of the steps of the probation, and after all.
     """
     power = np.log2(np.maximum(beta, 1e-300) / np.maximum(halfway, 1e-300))
     return np.log(np.maximum(beta, 1e-300)) + (power + 0.5) * np.log(MOST_STEPS / PROBATION) >= 0.0

@@ -19,7 +19,6 @@ from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.columns import as_text
 from spbn.tables.table import Table, Variable
-from spbn.transforms import YeoJohnson
 
 
 class Evidence(NamedTuple):
@@ -44,21 +43,19 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
             raise ArgumentError(
                 f"{what} names the unknown variable {name!r}. The network has {quoted(variables)}."
             )
-        margin = None if network.margins is None else network.margins.columns.get(name)
-
-        def in_density_units(value: float, margin: YeoJohnson | None = margin) -> float:
-            if margin is None or not math.isfinite(value):
-                return value
-            return float(margin.forward(np.array([value]))[0])
-
         found = _read(variables[name], value, what)
         if isinstance(found, float):
-            known.points[name] = in_density_units(found)
+            known.points[name] = _in_density_units(network, name, found)
         elif isinstance(found, Interval):
-            known.regions[name] = Interval(in_density_units(found.low), in_density_units(found.high))
+            low, high = (_in_density_units(network, name, end) for end in (found.low, found.high))
+            known.regions[name] = Interval(low, high)
         elif found is not None:
             known.regions[name] = found
     return known
+
+
+def _in_density_units(network: Joint, name: str, value: float) -> float:
+    return float(network.in_density_units(name, np.array([value]))[0]) if math.isfinite(value) else value
 
 
 def read_region(variable: Variable, value: Any, what: str) -> Region | None:
@@ -125,8 +122,6 @@ class EvidenceRows:
 
     Attributes
     ----------
-    network
-        The network.
     known
         The values that are known; NaN elsewhere.
     regions
@@ -147,12 +142,10 @@ class EvidenceRows:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Where a node is in that order."""
         return {node: k for k, node in enumerate(self.nodes)}
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The nodes, with the levels of the discrete ones."""
         known = {variable.name: variable for variable in self.network.variables}
         return tuple(known[node] for node in self.nodes)
 
@@ -166,12 +159,10 @@ class EvidenceRows:
 
     @property
     def number(self) -> int:
-        """How many cases there are."""
         return len(self.known)
 
     @cached_property
     def unknown(self) -> BoolArray:
-        """Which values are not known."""
         return np.isnan(self.known)
 
     @cached_property
@@ -202,11 +193,9 @@ class EvidenceRows:
         return ends
 
     def cpd(self, node: str) -> CPD:
-        """Return the density of a node."""
         return self.network.cpds[node]
 
     def only(self, cases: IntArray) -> EvidenceRows:
-        """Return some of the cases."""
         return EvidenceRows(self.network, self.known[cases], self.regions, self.fixed)
 
     def table(self, columns: Sequence[int], particles: FloatArray) -> Table:
@@ -214,7 +203,6 @@ class EvidenceRows:
         return Table.of([self.variables[k] for k in columns], particles[list(columns)])
 
     def log_density(self, k: int, particles: FloatArray) -> FloatArray:
-        """Return the log-density of a node given its parents, for nodes × particles."""
         return self.cpd(self.nodes[k]).logpdf(self.table((*self.parents[k], k), particles))
 
     def log_mass(self, k: int, particles: FloatArray) -> FloatArray:
@@ -232,8 +220,8 @@ class EvidenceRows:
 
     def log_slopes(self, k: int, values: FloatArray) -> FloatArray:
         """Return what the margin of a node adds to log-densities of values in the units of the densities."""
-        margins = {} if self.network.margins is None else self.network.margins.columns
-        margin = margins.get(self.nodes[k])
+        margins = self.network.margins
+        margin = None if margins is None else margins.columns.get(self.nodes[k])
         return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 

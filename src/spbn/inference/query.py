@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -61,6 +61,8 @@ class Posterior:
         How many independent draws the draws are worth.
     log_evidence, log_evidence_error
         The logarithm of the density or probability of the evidence, and its standard error.
+    weights
+        The weights of the draws, which sum to one.
 
     Examples
     --------
@@ -79,10 +81,10 @@ class Posterior:
     effective_size: float
     log_evidence: float
     log_evidence_error: float
-    _cases: EvidenceRows = field(repr=False)
-    _values: FloatArray = field(repr=False)  # nodes × draws, in the units of the densities
-    _weights: FloatArray = field(repr=False)  # of the draws
-    _exact: NormalMixture | None = field(repr=False)
+    weights: FloatArray
+    _cases: EvidenceRows
+    _values: FloatArray  # nodes × draws, in the units of the densities
+    _exact: NormalMixture | None
 
     @cached_property
     def draws(self) -> pd.DataFrame:
@@ -90,7 +92,7 @@ class Posterior:
         import pandas as pd
 
         columns = {v.name: self._in_data_units(v) for v in self.variables}
-        return pd.DataFrame(columns, index=pd.RangeIndex(len(self._weights)))
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self.weights)))
 
     @property
     def network(self) -> Joint:
@@ -100,18 +102,13 @@ class Posterior:
     @cached_property
     def prior(self) -> pd.DataFrame:
         """As many draws of all variables as nothing is known of, but the inputs."""
-        n, cases = len(self._weights), self._cases
+        n, cases = len(self.weights), self._cases
         inputs = {
             v.name: self.network.as_data(v, np.repeat(cases.known[0, cases.place[v.name]], n))
             for v in self.network.variables
             if v.name in self.network.inputs
         }
         return self.network.sample(n, given=inputs or None, seed=0)
-
-    @property
-    def weights(self) -> FloatArray:
-        """The weights of the draws, which sum to one."""
-        return self._weights
 
     def mean(self) -> pd.Series[float]:
         """Return the mean of every continuous variable."""
@@ -134,7 +131,7 @@ class Posterior:
             matrix = mixture.covariance()[np.ix_(places, places)]
         else:
             matrix = np.atleast_2d(
-                np.cov(self.draws[names].to_numpy(dtype=float).T, aweights=self._weights, ddof=0)
+                np.cov(self.draws[names].to_numpy(dtype=float).T, aweights=self.weights, ddof=0)
             )
         return pd.DataFrame(matrix, index=names, columns=names)
 
@@ -167,7 +164,7 @@ class Posterior:
             shares = mixture.probabilities(place, len(found.levels))
         else:
             codes = self._values[place].astype(np.int64)
-            sums = np.bincount(codes, weights=self._weights, minlength=len(found.levels))
+            sums = np.bincount(codes, weights=self.weights, minlength=len(found.levels))
             shares = sums / sums.sum()
         return pd.Series(shares, index=pd.Index(found.levels, name=variable), name="probability")
 
@@ -182,23 +179,23 @@ class Posterior:
         """
         if callable(event):
             happened = np.asarray(event(self.draws), dtype=bool)
-            if happened.shape != self._weights.shape:
+            if happened.shape != self.weights.shape:
                 raise ArgumentError(
-                    f"an event must be true or false for each of the {len(self._weights)} draws."
+                    f"an event must be true or false for each of the {len(self.weights)} draws."
                 )
-            return float(self._weights[happened].sum())
+            return float(self.weights[happened].sum())
         known = read_evidence(self.network, event, in_python("the event", elsewhere=argument("event")))
         for name in {**known.points, **known.regions}:
             self._named(name)
         exact = self._exact_probability(known.points, known.regions)
         if exact is not None:
             return exact
-        happened = np.ones(len(self._weights), dtype=bool)
+        happened = np.ones(len(self.weights), dtype=bool)
         for name, region in known.regions.items():
             happened &= region.contains(self._values[self._cases.place[name]])
         for name, value in known.points.items():
             happened &= self._values[self._cases.place[name]] == value
-        return float(self._weights[happened].sum())
+        return float(self.weights[happened].sum())
 
     def is_exact(self, variable: str) -> bool:
         """Tell whether the distribution of a variable was computed, and not only drawn from."""
@@ -207,7 +204,7 @@ class Posterior:
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows of the unknown variables."""
         require_count(n)
-        rows = generator(seed).choice(len(self._weights), size=n, p=self._weights)
+        rows = generator(seed).choice(len(self.weights), size=n, p=self.weights)
         return self.draws.iloc[rows].reset_index(drop=True)
 
     def plot(self, variables: Sequence[str] | None = None) -> Figure:
@@ -268,7 +265,7 @@ class Posterior:
         """
         mixture = self._solved(variable)
         if mixture is None:
-            return np.asarray(self._in_data_units(variable), dtype=float), self._weights
+            return np.asarray(self._in_data_units(variable), dtype=float), self.weights
         units = None if self.network.margins is None else partial(self.network.in_data_units, variable.name)
         return mixture.points(self._cases.place[variable.name], units)
 
@@ -332,21 +329,8 @@ def query(
     known = read_evidence(network, evidence, argument("evidence"))
     set_to = read_evidence(network, do, argument("do"))
     _require_sense(known, set_to)
-    cases = _cases(network, known, set_to)
-    return answer(cases, n, generator(seed), method, evidence=evidence or {}, do=do or {})
-
-
-def answer(
-    cases: EvidenceRows,
-    n: int,
-    rng: np.random.Generator,
-    method: str,
-    *,
-    evidence: Mapping[str, object],
-    do: Mapping[str, object],
-) -> Posterior:
-    """Answer one case."""
-    solved, sampled = _split_by_method(cases, method)
+    cases, rng = _cases(network, known, set_to), generator(seed)
+    solved, sampled = split_by_method(cases, method)
     if method == "exact" and sampled:
         raise ArgumentError(
             "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
@@ -356,7 +340,7 @@ def answer(
     log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
     for part in found.values():
         if not np.isfinite(part.log_evidence[0]) or not part.effective[0] > 0.0:
-            raise ArgumentError(_impossible(evidence))
+            raise _impossible(evidence)
         log_evidence += float(part.log_evidence[0])
         variance += float(part.error[0]) ** 2
         effective = min(effective, float(part.effective[0]))
@@ -365,12 +349,12 @@ def answer(
     mixture = exact.solve(cases, solved)[0] if solved else None
     if mixture is not None:
         if not np.isfinite(mixture.log_evidence):  # there is nothing to draw from
-            raise ArgumentError(_impossible(evidence))
+            raise _impossible(evidence)
         values[mixture.members] = mixture.draw(len(weights), rng)
         log_evidence += mixture.log_evidence
         methods = {"exact": None, **methods}
     if not np.isfinite(log_evidence):
-        raise ArgumentError(_impossible(evidence))
+        raise _impossible(evidence)
     particles.draw_rest(cases, values[:, None], rng)
     if found:
         _warn_of_few_draws(effective, n)
@@ -381,16 +365,16 @@ def answer(
     variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
     named = " and ".join(methods) or ("forward" if variables else "exact")
     return Posterior(
-        dict(evidence),
-        dict(do),
+        dict(evidence or {}),
+        dict(do or {}),
         variables,
         named,
         effective,
         log_evidence,
         math.sqrt(variance),
+        weights,
         cases,
         values,
-        weights,
         mixture,
     )
 
@@ -428,7 +412,7 @@ def _combine(
     return values, np.full(n, 1.0 / n)
 
 
-def _split_by_method(cases: EvidenceRows, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+def split_by_method(cases: EvidenceRows, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the unknown nodes that are answered exactly, all together, and the groups that are not."""
     solved: tuple[int, ...] = ()
     sampled = []
@@ -464,7 +448,7 @@ def _warn_of_few_draws(effective: float, n: int) -> None:
                 f"the network expects. Ask for more draws ({argument('n')}), or check the evidence for "
                 f"values outside the data."
             ),
-            stacklevel=5,
+            stacklevel=4,
         )
 
 
@@ -481,7 +465,7 @@ def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
                     f"the {what} of {node!r} is far outside what the network was learned from: its "
                     f"log-density is {best:.0f}, where {typical[node]:.1f} is usual. What follows from it "
                     f"rests on the tails of densities, about which data say little.",
-                    stacklevel=5,
+                    stacklevel=4,
                 )
 
 
@@ -512,8 +496,8 @@ def _require_sense(known: Evidence, set_to: Evidence) -> None:
         )
 
 
-def _impossible(evidence: Mapping[str, object]) -> str:
-    return (
+def _impossible(evidence: Mapping[str, object] | None) -> ArgumentError:
+    return ArgumentError(
         f"the evidence is impossible under the network, or too far outside for any method to reach it: "
-        f"{dict(evidence)!r:.200}. Check its values against the data."
+        f"{dict(evidence or {})!r:.200}. Check its values against the data."
     )

@@ -288,7 +288,9 @@ def simulate(
         given = {}
         for name in transition.inputs:
             place, lag = places[name]
-            given[name] = _in_density_units(transition, name, rows[place, now - lag])
+            with np.errstate(over="ignore"):
+                moved = transition.in_density_units(name, rows[place, now - lag])
+            given[name] = np.clip(moved, -LARGEST, LARGEST)
         drawn = transition.draw(paths, rng, given=given)
         for place, name in enumerate(names):
             values = transition.in_data_units(name, drawn[name])
@@ -306,11 +308,3 @@ def simulate(
 def lagged_places(names: Sequence[str], lags: int) -> dict[str, tuple[int, int]]:
     """Return the number and the lag of every variable in a row and in those before it, by its lagged name."""
     return {lag_name(name, lag): (k, lag) for k, name in enumerate(names) for lag in range(lags + 1)}
-
-
-def _in_density_units(network: BayesianNetwork, name: str, values: FloatArray) -> FloatArray:
-    if network.margins is None or name not in network.margins.columns:
-        return values
-    with np.errstate(over="ignore"):
-        moved = network.margins.columns[name].forward(values)
-    return np.clip(moved, -LARGEST, LARGEST)
