@@ -120,11 +120,16 @@ def sample_by_weighting(part: Target, n: int, rng: np.random.Generator) -> Parti
     """Draw forward samples, n for every case, and weigh them."""
     cases = part.cases
     flat = np.repeat(cases.known.T, n, axis=1)
-    in_a_row = np.zeros(cases.number * n)
+    log_weights = np.zeros(cases.number * n)
     for k in range(len(cases.nodes)):
-        _draw_node(part, k, flat, in_a_row, n, rng)
+        rows = np.flatnonzero(np.repeat(part.active[:, k], n))
+        if k in part.references:
+            flat[k, rows] = part.references[k].draw(len(rows), rng)
+        elif len(rows):
+            flat[k, rows] = cases.draw(k, flat[:, rows], rng)
+        log_weights += _log_weights(part, k, flat)
     shape = (cases.number, n)
-    return _particles_of(flat.reshape(len(cases.nodes), *shape), in_a_row.reshape(shape))
+    return _particles_of(flat.reshape(len(cases.nodes), *shape), log_weights.reshape(shape))
 
 
 def concatenate(some: Particles, others: Particles) -> Particles:
@@ -176,28 +181,35 @@ def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple
     cases, n = part.cases, values.shape[1] // part.cases.number
     prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
     region = cases.regions.get(cases.nodes[k])
-    asked = part.active[:, k] | part.weighing[:, k]
-    if not asked.any():
-        return prior, weight
-    rows = np.flatnonzero(np.repeat(asked, n))
-    chosen = values if len(rows) == values.shape[1] else values[:, rows]
-    in_region = part.active[:, k].any()
-    if region is None:
-        density = _changing_density(part, k, chosen, asked, n)
-        active = np.repeat(part.active[asked, k], n)
-        prior[rows], weight[rows] = np.where(active, density, 0.0), np.where(active, 0.0, density)
-    elif k in part.references:
-        begun = part.references[k].log_density(chosen[k])
-        prior[rows], weight[rows] = begun, cases.log_density(k, chosen) - begun
-    elif apart or not in_region:
-        weight[rows] = cases.log_mass(k, chosen)
-        if in_region:
+    rows = np.flatnonzero(np.repeat(part.active[:, k], n))
+    if apart or region is None or k in part.references or not len(rows):
+        weight = _log_weights(part, k, values)
+    if len(rows):
+        chosen = values if len(rows) == values.shape[1] else values[:, rows]
+        if k in part.references:
+            prior[rows] = part.references[k].log_density(chosen[k])
+        else:
             prior[rows] = cases.log_density(k, chosen) - weight[rows]
-    else:
-        prior[rows] = cases.log_density(k, chosen)
-    if region is not None and in_region:
-        prior[rows[~region.contains(chosen[k])]] = -np.inf
+        if region is not None:
+            prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
+
+
+def _log_weights(part: Target, k: int, values: FloatArray) -> FloatArray:
+    """Return what a node adds to the log-weights of particles, in all cases in which it weighs them."""
+    cases, n = part.cases, values.shape[1] // part.cases.number
+    out, asked = np.zeros(values.shape[1]), part.weighing[:, k]
+    rows = np.flatnonzero(np.repeat(asked, n))
+    if not len(rows):
+        return out
+    chosen = values if len(rows) == values.shape[1] else values[:, rows]
+    if k in part.references:
+        out[rows] = cases.log_density(k, chosen) - part.references[k].log_density(chosen[k])
+    elif cases.nodes[k] in cases.regions:
+        out[rows] = cases.log_mass(k, chosen)
+    else:
+        out[rows] = _changing_density(part, k, chosen, asked, n)
+    return out
 
 
 def effective_size(log_weights: FloatArray) -> FloatArray:
@@ -214,33 +226,6 @@ def log_mean(log_weights: FloatArray) -> FloatArray:
         relative = np.log(relative_weights(log_weights).mean(axis=-1))
     found: FloatArray = greatest(log_weights)[..., 0] + relative
     return found
-
-
-def _draw_node(
-    part: Target, k: int, flat: FloatArray, log_weights: FloatArray, n: int, rng: np.random.Generator
-) -> None:
-    """Draw an active node, or weigh the particles by a known one, in all cases in which it is that."""
-    cases = part.cases
-    region = cases.regions.get(cases.nodes[k])
-    rows = np.flatnonzero(np.repeat(part.active[:, k], n))
-    if len(rows):
-        chosen = flat[:, rows]
-        if region is None:
-            flat[k, rows] = cases.draw(k, chosen, rng)
-        elif k in part.references:
-            reference = part.references[k]
-            chosen[k] = flat[k, rows] = reference.draw(len(rows), rng)
-            log_weights[rows] += cases.log_density(k, chosen) - reference.log_density(chosen[k])
-        else:
-            log_weights[rows] += cases.log_mass(k, chosen)
-            flat[k, rows] = cases.draw(k, chosen, rng)
-    asked = part.weighing[:, k] & ~part.active[:, k]
-    if asked.any():
-        rows = np.flatnonzero(np.repeat(asked, n))
-        if region is None:
-            log_weights[rows] += _changing_density(part, k, flat[:, rows], asked, n)
-        else:
-            log_weights[rows] += cases.log_mass(k, flat[:, rows])
 
 
 def _changing_density(part: Target, k: int, chosen: FloatArray, asked: BoolArray, n: int) -> FloatArray:
