@@ -187,7 +187,7 @@ def explain_row(
         NaN everywhere, what is missing is drawn.
     """
     missing = np.isnan(row.columns[:, 0])
-    usual, values = reference.medians, reference.candidates
+    usual = reference.medians
     if missing.all():
         return ()
     if missing.any():
@@ -197,11 +197,7 @@ def explain_row(
             contributions = finite_log_density(contributions)
             contributions[missing] = usual[missing, None]  # nothing to blame there
         contributions = np.where(np.isnan(contributions), usual[:, None], contributions)
-
-    def candidates(k: int) -> FloatArray:
-        return values[k, ~np.isnan(values[k]), None]
-
-    others = None if missing.any() else candidates
+    others = None if missing.any() else reference.values_of
     found = find_culprits(network, row, contributions, usual, others, least=LEAST_DROP)
     return tuple(
         Reason(row.names[k], value_of(row.variables[k], row.columns[k, 0]), drop) for k, drop in found
@@ -209,11 +205,7 @@ def explain_row(
 
 
 def explain_drift(
-    network: BayesianNetwork,
-    reference: Reference,
-    change: Change,
-    recent: Table,
-    row: int,
+    network: BayesianNetwork, reference: Reference, change: Change, recent: Table, row: int
 ) -> Drift:
     """Attribute a drift alarm to variables, using the rows in the window before it.
 
@@ -234,8 +226,7 @@ def explain_drift(
 
     def candidates(k: int) -> FloatArray:
         if window.variables[k].is_discrete:
-            levels = reference.candidates[k, ~np.isnan(reference.candidates[k]), None]
-            return levels + np.zeros(window.rows)
+            return reference.values_of(k) + np.zeros(window.rows)
         return window.columns[k] - SHIFTS[:, None] * 0.5 * spreads[k]
 
     contributions = finite_log_density(network.contributions(window).T)
@@ -243,13 +234,8 @@ def explain_drift(
     # The first explains most, whatever the evidence of its own; others must not be there by chance.
     blamed = [k for place, (k, _) in enumerate(found) if place == 0 or k in change.certain]
     blamed = blamed or [change.variable]
-    shifts = _shifts(network, window)
-    return Drift(
-        row,
-        change.since,
-        tuple(network.nodes[k] for k in blamed),
-        tuple(float(shifts[k]) for k in blamed),
-    )
+    shifts = _shifts(network, window)[blamed].tolist()
+    return Drift(row, change.since, tuple(network.nodes[k] for k in blamed), tuple(shifts))
 
 
 def _shifts(network: BayesianNetwork, window: Table) -> FloatArray:

@@ -111,9 +111,7 @@ class Monitor:
     0   True     E
     """
 
-    #: The network.
     network: Network
-    #: What is known of the reference rows.
     reference: Reference
     #: How many of the rows that have been seen raised an alarm.
     alarms: int
@@ -178,7 +176,7 @@ class Monitor:
     @property
     def reference_rows(self) -> int:
         """How many rows new ones are compared with."""
-        return self.reference.rows
+        return self.reference.tail.rows
 
     def update(self, rows: Any) -> pd.DataFrame:
         """Take new rows, in order, and judge each.
@@ -398,7 +396,6 @@ class Monitor:
             raise
 
     def _repr_html_(self) -> str:
-        """Show what has been seen so far in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -411,25 +408,21 @@ class Monitor:
 
 def _warn_if_too_rare(reference: Reference, alarm: float) -> None:
     """Say so if the reference rows cannot tell how unusual a row is that may raise an alarm."""
-    rows = reference.rows
+    rows, chosen = reference.tail.rows, setting("alarm", alarm, shown=f"{alarm:g}")
     if not reference.tail.is_extrapolated and alarm * (rows + 1) < 1.0:
-        warnings.warn(
-            SpbnWarning(
-                f"no row can raise an alarm: {setting('alarm', alarm, shown=f'{alarm:g}')} is less than one "
-                f"of {rows} reference rows, and their log-densities have too few different values for rarer "
-                f"rows to be told apart. Give more reference rows, or "
-                f"{setting('alarm', alarm, shown=f'{2.0 / rows:.1g}')}."
-            ),
-            stacklevel=3,
+        problem = (
+            f"no row can raise an alarm: {chosen} is less than one of {rows} reference rows, and their "
+            f"log-densities have too few different values for rarer rows to be told apart. Give more "
+            f"reference rows, or {setting('alarm', alarm, shown=f'{2.0 / rows:.1g}')}."
         )
     elif alarm * rows < TOO_RARE:
-        warnings.warn(
-            SpbnWarning(
-                f"{setting('alarm', alarm, shown=f'{alarm:g}')} is far less than one of {rows} reference "
-                f"rows: how often it is raised may be wrong by a factor. Give more reference rows."
-            ),
-            stacklevel=3,
+        problem = (
+            f"{chosen} is far less than one of {rows} reference rows: how often it is raised may be wrong by "
+            f"a factor. Give more reference rows."
         )
+    else:
+        return
+    warnings.warn(SpbnWarning(problem), stacklevel=3)
 
 
 @final
@@ -451,7 +444,6 @@ class AlarmFrame(pd.DataFrame):
         return super().__getitem__(key)
 
     def _repr_html_(self) -> str:
-        """Show the rows in a notebook."""
         return display.html(self)
 
 

@@ -107,12 +107,8 @@ class Tail:
         n = len(ordered)
         k = min(max(int(TAIL_FRACTION * n), MIN_TAIL), MAX_TAIL, n - 1)
         lowest, edge = ordered[:k], float(ordered[min(k, n - 1)])
-        if (
-            k < MIN_TAIL
-            or lowest[0] < IMPOSSIBLE
-            or len(np.unique(lowest)) < MIN_DISTINCT
-            or lowest[-1] >= edge
-        ):
+        is_impossible, has_steps = lowest[0] < IMPOSSIBLE, len(np.unique(lowest)) < MIN_DISTINCT
+        if k < MIN_TAIL or is_impossible or has_steps or lowest[-1] >= edge:
             return cls(ordered, -np.inf, np.zeros(1), np.zeros(1))
         excesses = edge - lowest
         log_distances = LOG_DISTANCES + np.log(excesses.mean())
@@ -121,7 +117,6 @@ class Tail:
 
     @property
     def rows(self) -> int:
-        """Number of reference rows."""
         return len(self.ordered)
 
     @property
@@ -212,10 +207,10 @@ class Reference:
     candidates: FloatArray
     by_node: FloatArray | None = None
 
-    @property
-    def rows(self) -> int:
-        """Number of reference rows."""
-        return self.tail.rows
+    def values_of(self, variable: int) -> FloatArray:
+        """Return the candidates of a variable, by its number: candidates × 1."""
+        values = self.candidates[variable]
+        return values[~np.isnan(values), None]
 
 
 def score_reference(
@@ -256,14 +251,17 @@ def score_reference(
         # Rows with holes were left out of the fit, or filled for it.
         if network.inputs or known == complete.digest:
             table, whole = complete, np.arange(complete.rows)
-        filled = _filled(network, table)
+        filled = table
+        if not np.isfinite(table.columns).all():
+            filled = impute_table(network, table, seed=0)[0]
         left_out = leave_one_out if filled.rows <= ONE_BY_ONE else out_of_fold
         contributions = left_out(network, filled).T[:, whole]
         pit = _pit_out_of_fold(network, filled, whole, settings)
     else:
         contributions = network.contributions(complete).T
         some = complete.take(_some(complete.rows, MAX_PIT_ROWS))
-        pit = network.logpdf_and_cdf_of_columns(some.columns, _uniforms(network, some))[1]
+        uniforms = same_uniforms((len(network.nodes), some.rows))
+        pit = network.logpdf_and_cdf_of_columns(some.columns, uniforms)[1]
     contributions = finite_log_density(contributions)
     return Reference(
         Tail.fit(contributions.sum(axis=0)),
@@ -273,16 +271,6 @@ def score_reference(
         _candidates(complete),
         contributions[:, _some(complete.rows, MAX_COMPARED_ROWS)] if by_node else None,
     )
-
-
-def _uniforms(network: BayesianNetwork, table: Table) -> FloatArray:
-    """Return random numbers for reference rows, nodes × rows, always the same ones."""
-    return same_uniforms((len(network.nodes), table.rows))
-
-
-def _filled(network: BayesianNetwork, table: Table) -> Table:
-    """Return a table that was learned from as it is, its holes filled: they count for the fit."""
-    return table if np.isfinite(table.columns).all() else impute_table(network, table, seed=0)[0]
 
 
 def _pit_out_of_fold(
@@ -295,7 +283,7 @@ def _pit_out_of_fold(
         parts = [(np.flatnonzero(labels != k), np.flatnonzero(labels == k)) for k in range(labels.max() + 1)]
     else:
         parts = [holdout_rows(table.rows, MAX_PIT_ROWS / table.rows, 0, discrete=discrete)]
-    rows, uniforms = network.transformed(table), _uniforms(network, table)
+    rows, uniforms = network.transformed(table), same_uniforms((len(network.nodes), table.rows))
     found = np.full(uniforms.shape, np.nan)
     for kept, asked in parts:
         train, test = rows.take(kept), rows.take(asked)
@@ -421,15 +409,15 @@ class ReferenceScorer:
         if missing.all():
             return float(self._complete.ordered[-1])
 
+        def score(rows: Table) -> FloatArray:
+            return log_density_of_observed(self._network, rows, n=PARTICLES, seed=0)
+
         def drawn() -> FloatArray:
             columns = np.where(missing[:, None], np.nan, self._drawn.columns)
-            return self._logpdf_of_observed(self._drawn.with_columns(columns))
+            return score(self._drawn.with_columns(columns))
 
-        found = finite_log_density(self._logpdf_of_observed(row))
+        found = finite_log_density(score(row))
         return float(self._complete.quantiles(self._tail(missing, drawn).p_values(found))[0])
-
-    def _logpdf_of_observed(self, rows: Table) -> FloatArray:
-        return log_density_of_observed(self._network, rows, n=PARTICLES, seed=0)
 
     @cached_property
     def _drawn(self) -> Table:
