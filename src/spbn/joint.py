@@ -186,12 +186,8 @@ class Joint:
     ) -> tuple[FloatArray, FloatArray]:
         """Return what nodes add to the log-density, a finite number, and P(X ≤ x | parents): nodes × rows.
 
-        Parameters
-        ----------
-        columns
-            `variables` × rows, complete.
-        uniforms
-            Nodes × rows: they choose points on the steps of discrete nodes.
+        Columns are `variables` × rows, complete. Uniforms, nodes × rows, choose points on the steps of
+        discrete nodes.
         """
         shape = (len(self._cpds), columns.shape[1])
         logpdf, cdf = np.empty(shape), np.empty(shape)

@@ -335,15 +335,7 @@ def gibbs_sweeps(
     sweeps: int = SWEEPS,
     candidates: int = CANDIDATES,
 ) -> Table:
-    """Return a filled table with other draws in its holes.
-
-    Parameters
-    ----------
-    filled
-        The table, in the units of the data.
-    holes
-        Columns × rows: what was missing.
-    """
+    """Return a filled table, in the units of the data, with other draws in its holes: columns × rows."""
     order = network.structure.dag.topological_order()
     values = network.transformed(filled).select(order).columns.copy()
     cases = EvidenceRows(network, values.T)
@@ -430,10 +422,7 @@ def _choose(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
 def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, IntArray]]:
     """Yield networks, and the rows to ask them about: each network lacks the kernels of its rows.
 
-    Parameters
-    ----------
-    table
-        Rows in the units of the data; NaN is unknown.
+    The table is in the units of the data, and NaN is unknown.
     """
     rows = network.transformed(table)
     kernels = {

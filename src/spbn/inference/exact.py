@@ -24,29 +24,15 @@ QUADRATURE = 100  # points at which a transformed normal variable is averaged
 
 @dataclass(frozen=True, eq=False)
 class NormalMixture:
-    """The distribution of some nodes given what is known: a mixture of normal distributions.
+    """The distribution of some nodes given what is known: a mixture of normal distributions."""
 
-    Attributes
-    ----------
-    nodes, levels
-        Places of the continuous and of the discrete nodes.
-    weights
-        Of the components.
-    means, covariances
-        Components × nodes, and components × nodes × nodes.
-    codes
-        Components × discrete nodes: their levels.
-    log_evidence
-        The log-density of what is known.
-    """
-
-    nodes: tuple[int, ...]
-    levels: tuple[int, ...]
-    weights: FloatArray
-    means: FloatArray
-    covariances: FloatArray
-    codes: IntArray
-    log_evidence: float
+    nodes: tuple[int, ...]  # places of the continuous nodes
+    levels: tuple[int, ...]  # and of the discrete ones
+    weights: FloatArray  # of the components
+    means: FloatArray  # components × nodes
+    covariances: FloatArray  # components × nodes × nodes
+    codes: IntArray  # components × discrete nodes: their levels
+    log_evidence: float  # the log-density of what is known
 
     @property
     def members(self) -> list[int]:

@@ -43,22 +43,13 @@ JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What particles are for: some unknown nodes, and the nodes whose densities they have to match.
-
-    Attributes
-    ----------
-    active
-        Cases × nodes: the unknown nodes that particles stand for.
-    weighing
-        Cases × nodes: the known nodes, or those with a region, that weigh the particles.
-    references
-        For nodes that particles stand for, and that lie in an interval: where they begin, if not at
-        draws within the interval given their parents.
-    """
+    """What particles are for: some unknown nodes, and the nodes whose densities they have to match."""
 
     cases: EvidenceRows
-    active: BoolArray
-    weighing: BoolArray
+    active: BoolArray  # cases × nodes: the unknown nodes that particles stand for
+    weighing: BoolArray  # cases × nodes: the known nodes, or those with a region, that weigh the particles
+    #: For nodes that particles stand for, and that lie in an interval: where they begin, if not at draws
+    #: within the interval given their parents.
     references: Mapping[int, TruncatedNormal] = field(default_factory=dict)
 
     @classmethod
@@ -94,25 +85,13 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Particles:
-    """Draws of nodes for every case, and their weights.
+    """Draws of nodes for every case, and their weights."""
 
-    Attributes
-    ----------
-    states
-        Nodes × cases × particles; nodes in topological order.
-    log_weights
-        Cases × particles.
-    log_evidence, error
-        Of every case: the log-density of what is known, and the standard error of that.
-    effective
-        How many independent draws the particles of every case are worth.
-    """
-
-    states: FloatArray
-    log_weights: FloatArray
-    log_evidence: FloatArray
-    error: FloatArray
-    effective: FloatArray
+    states: FloatArray  # nodes × cases × particles; nodes in topological order
+    log_weights: FloatArray  # cases × particles
+    log_evidence: FloatArray  # of every case: the log-density of what is known
+    error: FloatArray  # the standard error of that
+    effective: FloatArray  # how many independent draws the particles of every case are worth
     method: str = "weighting"
 
 
@@ -159,17 +138,9 @@ def terms(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log-density that forward sampling gives to particles, and their weights, by node.
 
-    Both are nodes × particles in a row.
-
-    Parameters
-    ----------
-    values
-        Nodes × (cases · particles).
-    nodes
-        Those that are needed, by number; all by default.
-    apart
-        Whether each of the two is needed. If only their sum is, the probabilities of regions that particles
-        are in are left out of both: they cancel, and take long to compute.
+    Values are nodes × (cases · particles), and so are both results, of the nodes that are needed: all by
+    default. `apart` tells whether each of the two is needed. If only their sum is, the probabilities of
+    regions that particles are in are left out of both: they cancel, and take long to compute.
     """
     wanted = range(len(part.cases.nodes)) if nodes is None else nodes
     found = [_terms_of(part, k, values, apart=apart) for k in wanted]

@@ -119,20 +119,12 @@ class EvidenceRows:
     """Rows of values, known and unknown, in the units of a network's densities.
 
     Nodes are in topological order, and arrays are cases × nodes.
-
-    Attributes
-    ----------
-    known
-        The values that are known; NaN elsewhere.
-    regions
-        What is known of nodes whose values are not, in all cases.
-    fixed
-        Nodes whose values were set from outside, so that they say nothing about their causes; and all inputs.
     """
 
     network: Joint
-    known: FloatArray
-    regions: Mapping[str, Region] = field(default_factory=dict)
+    known: FloatArray  # the values that are known; NaN elsewhere
+    regions: Mapping[str, Region] = field(default_factory=dict)  # of nodes whose values are not, in all cases
+    #: Nodes whose values were set from outside, so that they say nothing about their causes; and all inputs.
     fixed: frozenset[str] = frozenset()
 
     @cached_property

@@ -37,10 +37,7 @@ LARGEST = 256 * 2**20
 class Checkpoint:
     """A checkpoint that was opened: what it held by then, and how to add to it.
 
-    Parameters
-    ----------
-    work
-        Everything that the results depend on, as plain data. A file about other work is refused.
+    A file about other work is refused: `work` is everything that the results depend on, as plain data.
     """
 
     #: The results that the file held when it was opened.
@@ -144,15 +141,7 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def describe_work(work: str, settings: Mapping[str, object], table: Table) -> dict[str, object]:
-    """Describe everything that a result depends on, for its checkpoint.
-
-    Parameters
-    ----------
-    work
-        What is done: a search, or something that takes several.
-    settings
-        How it is done, including the seed.
-    """
+    """Describe everything that a result depends on, for its checkpoint: what is done, how, to which rows."""
     seed = settings["seed"]
     if not is_whole(seed):
         raise ArgumentError(

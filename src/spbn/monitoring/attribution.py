@@ -180,11 +180,8 @@ def explain_row(
 ) -> tuple[Reason, ...]:
     """Return the variables to blame for a row, the worst first.
 
-    Parameters
-    ----------
-    contributions
-        What its nodes add to the log-density: nodes × 1. NaN where that depends on what is missing; if it is
-        NaN everywhere, what is missing is drawn.
+    Contributions, nodes × 1, are NaN where they depend on what is missing; if they are NaN everywhere, what
+    is missing is drawn.
     """
     missing = np.isnan(row.columns[:, 0])
     usual = reference.medians
@@ -207,15 +204,7 @@ def explain_row(
 def explain_drift(
     network: BayesianNetwork, reference: Reference, change: Change, recent: Table, row: int
 ) -> Drift:
-    """Attribute a drift alarm to variables, using the rows in the window before it.
-
-    Parameters
-    ----------
-    recent
-        The last rows; the one that raised the alarm is the last of them.
-    row
-        The number of that row.
-    """
+    """Attribute the drift alarm of a row, by its number, to variables, using the rows up to it, `recent`."""
     since = max(change.since, row + 1 - min(WINDOW, recent.rows))
     rows = recent.columns[:, recent.rows - (row + 1 - since) :]
     window = recent.with_columns(np.ascontiguousarray(rows[:, ~np.isnan(rows).any(axis=0)]))

@@ -63,21 +63,11 @@ def bin_counts(pit: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Change:
-    """Where the evidence for a drift is.
+    """Where the evidence for a drift is."""
 
-    Attributes
-    ----------
-    variable
-        The number of the variable with the most evidence.
-    certain
-        Those whose own evidence would be enough for an alarm.
-    since
-        The number of the row with which the drift seems to have begun.
-    """
-
-    variable: int
-    certain: frozenset[int]
-    since: int
+    variable: int  # the number of the variable with the most evidence
+    certain: frozenset[int]  # those whose own evidence would be enough for an alarm
+    since: int  # the number of the row with which the drift seems to have begun
 
 
 @final
@@ -90,27 +80,19 @@ class DriftTest:
         How many PIT values of reference rows fall into every bin: variables × `BINS`.
     rate
         The false-alarm rate.
-
-    Attributes
-    ----------
-    rows
-        How many rows there were.
-    counts
-        How many PIT values fall into every bin, those of reference rows included: variables × `BINS`.
-    stakes
-        What every bet has come to: variables × kinds.
-    sums, starts
-        To tell when a drift began: the best sum of logs of a bet's payments over the last rows, and the first
-        of these rows.
     """
 
     def __init__(self, reference: FloatArray, rate: float) -> None:
         self._reference, self._rate = frozen(reference), rate
         shape = (len(reference), len(bets()))
         self.rows = 0
+        #: How many PIT values fall into every bin, those of reference rows included: variables × `BINS`.
         self.counts: FloatArray = reference.copy()
-        self.stakes, self.sums = np.zeros(shape), np.zeros(shape)
-        self.starts: IntArray = np.zeros(shape, dtype=np.int64)
+        #: What every bet has come to: variables × kinds.
+        self.stakes = np.zeros(shape)
+        #: To tell when a drift began: the best sum of logs of a bet's payments over the last rows, and the
+        #: first of these rows.
+        self.sums, self.starts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
     def update(self, pit: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
         """Take new rows.

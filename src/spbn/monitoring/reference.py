@@ -83,22 +83,12 @@ CACHED_PATTERNS = 64  # of holes, each of which has taken a while
 @final
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """The distribution of the log-densities of reference rows, with an extrapolated lower tail.
+    """The distribution of the log-densities of reference rows, with an extrapolated lower tail."""
 
-    Attributes
-    ----------
-    ordered
-        The log-densities of the reference rows, ascending.
-    edge
-        Below this the tail is used; -inf if there is none.
-    log_distances, log_p_values
-        Distances below the edge, and which share of the rows lies as far below, in logs.
-    """
-
-    ordered: FloatArray
-    edge: float
-    log_distances: FloatArray
-    log_p_values: FloatArray
+    ordered: FloatArray  # the log-densities of the reference rows, ascending
+    edge: float  # below this the tail is used; -inf if there is none
+    log_distances: FloatArray  # distances below the edge, in logs
+    log_p_values: FloatArray  # which share of the rows lies as far below, in logs
 
     @classmethod
     def fit(cls, scores: FloatArray) -> Tail:
@@ -183,28 +173,15 @@ def _cumulative_hazard(values: FloatArray, shape: float) -> FloatArray:
 @final
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What is known of reference rows.
+    """What is known of reference rows."""
 
-    Attributes
-    ----------
-    tail
-        Their log-densities.
-    medians, means
-        What every node adds to the log-density, by the order of the nodes.
-    pit_counts
-        How many rows have P(X ≤ x | parents) in every bin: nodes × bins.
-    candidates
-        Variables × quantiles of the columns; the levels of a discrete one, and then NaN.
-    by_node
-        What every node adds to the log-densities of some rows: nodes × rows. None if rows with holes are not
-        compared with it.
-    """
-
-    tail: Tail
-    medians: FloatArray
+    tail: Tail  # of their log-densities
+    medians: FloatArray  # of what every node adds to the log-density, by the order of the nodes
     means: FloatArray
-    pit_counts: FloatArray
-    candidates: FloatArray
+    pit_counts: FloatArray  # how many rows have P(X ≤ x | parents) in every bin: nodes × bins
+    candidates: FloatArray  # variables × quantiles of the columns; the levels of a discrete one, and then NaN
+    #: What every node adds to the log-densities of some rows: nodes × rows. None if rows with holes are not
+    #: compared with it.
     by_node: FloatArray | None = None
 
     def values_of(self, variable: int) -> FloatArray:
@@ -216,14 +193,10 @@ class Reference:
 def score_reference(
     network: BayesianNetwork, data: Any, *, trained: bool | None, by_node: bool = False
 ) -> Reference:
-    """Score reference rows.
+    """Score reference rows; remember what nodes add to the log-densities of some if `by_node` is set.
 
-    Parameters
-    ----------
-    trained
-        Whether the network was fitted to these rows. None: if they are its training table, by its hash.
-    by_node
-        Whether to remember what nodes add to the log-densities of some rows.
+    `trained` says whether the network was fitted to these rows; None: if they are its training table, by its
+    hash.
     """
     table = as_table(data, variables=network.variables, missing="keep")
     whole = np.flatnonzero(np.isfinite(table.columns).all(axis=0))
@@ -336,21 +309,11 @@ def _warn_of_training_rows(network: BayesianNetwork, table: Table) -> None:
 
 
 class Scores(NamedTuple):
-    """Scores of rows, and of every node in them.
+    """Scores of rows, and of every node in them: nodes × rows, NaN where that depends on what is missing."""
 
-    Attributes
-    ----------
-    rows
-        The log-density of every row as if it were complete; NaN if nothing can be said.
-    pit
-        The distribution function of every node at its value, P(X ≤ x | parents): nodes × rows.
-    contributions
-        What every node adds to the log-density. Both are NaN where they depend on what is missing.
-    """
-
-    rows: FloatArray
-    pit: FloatArray
-    contributions: FloatArray
+    rows: FloatArray  # the log-density of every row as if it were complete; NaN if nothing can be said
+    pit: FloatArray  # the distribution function of every node at its value, P(X ≤ x | parents)
+    contributions: FloatArray  # what every node adds to the log-density
 
 
 @final
@@ -369,10 +332,7 @@ class ReferenceScorer:
     def score(self, table: Table, uniforms: FloatArray) -> Scores:
         """Score rows, in which NaN is missing.
 
-        Parameters
-        ----------
-        uniforms
-            Nodes × rows: they choose points on the steps of discrete nodes.
+        Uniforms, nodes × rows, choose points on the steps of discrete nodes.
         """
         has_holes = np.isnan(table.columns).any(axis=0)
         if not has_holes.any():

@@ -27,24 +27,12 @@ GAP = 1.5  # steps from which on rows are missing in between
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Rows in runs: within one, every row follows the one before it.
+    """Rows in runs: within one, every row follows the one before it."""
 
-    Attributes
-    ----------
-    order
-        Row numbers, run after run.
-    ends
-        Where each run ends in `order`; it begins at `starts`.
-    series
-        The series of every run, as text; all "" if there is no column that tells them apart.
-    step
-        What lies between the times of two rows; None without times, or if no row follows another.
-    """
-
-    order: IntArray
-    ends: IntArray
-    series: tuple[str, ...]
-    step: float | None = None
+    order: IntArray  # row numbers, run after run
+    ends: IntArray  # where each run ends in `order`
+    series: tuple[str, ...]  # of every run, as text; all "" if there is no column that tells them apart
+    step: float | None = None  # between the times of rows; None without times, or if no row follows another
 
     @property
     def starts(self) -> IntArray:
@@ -75,10 +63,7 @@ def lag_name(name: str, lag: int) -> str:
 def lagged_table(table: Table, windows: IntArray, lags: Sequence[int]) -> Table:
     """Return a table whose columns are those of another at several lags, lag after lag.
 
-    Parameters
-    ----------
-    windows
-        Rows × lags: which row of the table is meant.
+    Windows, rows × lags, say which row of the table is meant.
     """
     variables = {lag: [Variable(lag_name(v.name, lag), v.levels) for v in table.variables] for lag in lags}
     taken = [v.name for lag in lags if lag for v in variables[lag] if v.name in table.names]
@@ -137,11 +122,8 @@ def require_there(columns: Collection[str], data: Any, **names: str | None) -> N
 def read_times(name: str, values: Any, *, in_parts: bool = False) -> FloatArray:
     """Return times as numbers: as they are, or in seconds if they are dates.
 
-    Parameters
-    ----------
-    in_parts
-        Whether times will be compared with others that are read later: dates are then counted from 1970, and
-        otherwise from the first of them, so that no digits are lost.
+    Dates are counted from the first of them, so that no digits are lost; or from 1970 if they are read
+    `in_parts`, and compared with others that are read later.
     """
     array = values.to_numpy() if is_series(values) else np.asarray(values)
     times = array.astype(np.float64) if array.dtype.kind in "iuf" else _dates(array, in_parts)
@@ -249,11 +231,7 @@ def blocked_split(windows: IntArray, *, folds: object, validation: object, seed:
 
     Which blocks are for validation is drawn. Windows at the beginning of a block that reach into the block
     before are in neither: no value of the data is then in two folds, nor in training and validation rows.
-
-    Parameters
-    ----------
-    windows
-        Windows × width: their rows, the last row first, in the order of time.
+    Windows are given by their rows, windows × width, the last row first, in the order of time.
     """
     rows, width = windows.shape
     folds = whole("folds", folds, 2)

@@ -139,10 +139,7 @@ def require_spread(names: Sequence[str], low: FloatArray, high: FloatArray, cent
 def require_distinct(table: Table, *, origin: Mapping[str, str] | None = None) -> None:
     """Refuse columns that are copies of others, or rescaled copies: one says all that the other says.
 
-    Parameters
-    ----------
-    origin
-        The columns of the data that columns were made from, by which to leave them out.
+    If they were made from other columns of the data, `origin` has these, by which to leave them out.
     """
     for second, first, kind in copied_columns(table):
         dropped = second if origin is None else origin[second]

@@ -266,19 +266,10 @@ def free_name(name: str, taken: Collection[str]) -> str:
 def simulate(
     transition: BayesianNetwork, past: FloatArray, steps: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw what follows.
+    """Draw the rows that follow: variables × steps × paths, in the units of the data; levels as codes.
 
-    Parameters
-    ----------
-    past
-        Variables × lags × paths, the oldest row first, in the units of the data; levels as codes. The
-        variables are the nodes of the transition network, in their order.
-    steps
-        How many rows to draw.
-
-    Returns
-    -------
-    Variables × steps × paths, in the same units.
+    The past is variables × lags × paths, the oldest row first, in the same units. The variables are the nodes
+    of the transition network, in their order.
     """
     names, (_, lags, paths) = transition.nodes, past.shape
     rows = np.concatenate([past, np.empty((len(names), steps, paths))], axis=1)
