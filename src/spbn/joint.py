@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, finite_log_density, generator
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.nodes.base import CPD, NodeType, refusal
 from spbn.nodes.families import Family
@@ -21,9 +22,6 @@ from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
 from spbn.transforms import Margins
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Joint:
@@ -108,8 +106,6 @@ class Joint:
 
         A network with inputs needs their values: a table with n rows, `given`.
         """
-        import pandas as pd
-
         columns = self.draw(n, seed, given=self._given_inputs(n, given))
         return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
 
@@ -245,8 +241,6 @@ class Joint:
 
 def as_data(variable: Variable, values: FloatArray) -> Any:
     """Return values as they are in data: numbers, or categories."""
-    import pandas as pd
-
     if not variable.is_discrete:
         return values
     return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))

@@ -13,6 +13,7 @@ from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed
 from spbn._base.checks import either
 from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse
+from spbn._base.lazy import pd
 from spbn._deprecated import warn_deprecated
 from spbn.errors import ArgumentError, FitError, ModelFileError, SpbnError, setting
 from spbn.fitting import fitted, typical_logpdf
@@ -31,7 +32,6 @@ from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Variable, require_variation
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -84,8 +84,6 @@ class Network(ABC):
 
     def logpdf_by_node(self, data: Any) -> pd.DataFrame:
         """Return what every node contributes to the log-density of every row, one column per node."""
-        import pandas as pd
-
         by_node = self.contributions(data).T
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 

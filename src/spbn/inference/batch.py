@@ -22,12 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator, relative_weights
 from spbn._base.checks import choice, whole
+from spbn._base.lazy import nw, pd
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact, particles
 from spbn.inference.particles import Particles, Target
@@ -38,9 +39,6 @@ from spbn.nodes.base import CPD, Linear
 from spbn.tables.columns import named_by_text, values_like
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table, Variable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STATISTICS = ("mean", "median", "mode")
 PARTICLES = 500  # for a row
@@ -117,8 +115,6 @@ def predict(
     seed: Seed = 0,
 ) -> pd.DataFrame:
     """Predict columns from the others, row by row; see `Joint.predict`."""
-    import pandas as pd
-
     choice("statistic", statistic, STATISTICS)
     wanted = [targets] if isinstance(targets, str) else list(targets)
     unknown = [name for name in wanted if name not in network.nodes]
@@ -299,9 +295,6 @@ def _log_slopes(network: Joint, table: Table) -> FloatArray:
 
 def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
     """Return the data as a frame in which the holes are filled, and everything else is as it was."""
-    import narwhals as nw
-    import pandas as pd
-
     given = named_by_text(data)
     if isinstance(given, pd.DataFrame):
         frame = given.copy()

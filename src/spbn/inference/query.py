@@ -20,6 +20,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn._base.checks import choice
+from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, SpbnWarning, argument, in_python, quoted
 from spbn.inference import exact, particles
@@ -31,7 +32,6 @@ from spbn.nodes.base import Interval
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 Method = Literal["auto", "exact", "weighting", "smc"]
@@ -89,8 +89,6 @@ class Posterior:
     @cached_property
     def draws(self) -> pd.DataFrame:
         """The draws of all unknown variables, in the units of the data."""
-        import pandas as pd
-
         columns = {v.name: self._in_data_units(v) for v in self.variables}
         return pd.DataFrame(columns, index=pd.RangeIndex(len(self.weights)))
 
@@ -120,8 +118,6 @@ class Posterior:
 
     def cov(self) -> pd.DataFrame:
         """Return the covariance matrix of the continuous variables."""
-        import pandas as pd
-
         names = [v.name for v in self._continuous]
         if not names:
             return pd.DataFrame()
@@ -141,8 +137,6 @@ class Posterior:
 
     def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
         """Return quantiles of every continuous variable: a row for each, a column for each of `q`."""
-        import pandas as pd
-
         wanted = read_quantiles(q)
         rows = {v.name: self._quantile(v, wanted) for v in self._continuous}
         return pd.DataFrame.from_dict(rows, orient="index", columns=wanted.tolist())
@@ -154,8 +148,6 @@ class Posterior:
 
     def probabilities(self, variable: str) -> pd.Series[float]:
         """Return the probability of every level of a discrete variable."""
-        import pandas as pd
-
         found, place = self._named(variable), self._cases.place[variable]
         if not found.is_discrete:
             raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
@@ -241,8 +233,6 @@ class Posterior:
         )
 
     def _each(self, value: Callable[[Variable], float]) -> pd.Series[float]:
-        import pandas as pd
-
         return pd.Series({v.name: value(v) for v in self._continuous}, dtype=float)
 
     def _mean(self, variable: Variable) -> float:

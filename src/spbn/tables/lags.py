@@ -16,6 +16,7 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, whole
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, DataError, argument, in_python, quoted, setting
 from spbn.tables.columns import as_text, columns_of, is_series
 from spbn.tables.splits import Split
@@ -140,8 +141,6 @@ def read_times(name: str, values: Any, *, in_parts: bool = False) -> FloatArray:
 
 def _dates(array: Any, in_parts: bool) -> FloatArray:
     """Return numbers or dates that are written as text, or dates, as numbers."""
-    import pandas as pd
-
     if array.dtype.kind != "M":
         # Dates among objects are not numbers, though pandas would count them in its own units.
         if not any(isinstance(value, np.datetime64) or hasattr(value, "year") for value in array):
@@ -166,8 +165,6 @@ def is_dated(values: Any) -> bool:
 
 def _series(name: str | None, columns: dict[str, Any]) -> tuple[IntArray, list[str]]:
     """Return the series of every row as a number, in the order in which they appear, and their names."""
-    import pandas as pd
-
     if name is None:
         first: Any = next(iter(columns.values()), ())
         return np.zeros(len(first), dtype=np.int64), [""]

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import either
+from spbn._base.lazy import nw, pd
 from spbn.errors import DataError, argument, quoted, setting
 from spbn.tables.columns import (
     Categories,
@@ -34,7 +35,6 @@ from spbn.tables.table import Table, Variable, require_variation
 if TYPE_CHECKING:
     import os
 
-    import pandas as pd
     from narwhals.typing import IntoDataFrame
 
 #: What a table can be given as: a data frame, columns by name, or an array of rows × columns.
@@ -256,8 +256,6 @@ def _conforming(table: Table, expected: Sequence[Variable]) -> Table:
 
 def has_categories(data: Any) -> bool:
     """Tell whether data is a frame with columns of text, categories or truth values."""
-    import narwhals as nw
-
     frame = nw.from_native(
         data if isinstance(data, np.ndarray) else named_by_text(data), eager_only=True, pass_through=True
     )
@@ -266,8 +264,6 @@ def has_categories(data: Any) -> bool:
 
 def frame_index(data: Any) -> Any:
     """Return the index of a pandas frame, to carry over to results; None for other data."""
-    import narwhals as nw
-
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
 
 
@@ -276,8 +272,6 @@ def by_row(data: Any, values: FloatArray) -> pd.Series[float] | FloatArray:
     index = frame_index(data)
     if index is None:
         return values
-    import pandas as pd
-
     return pd.Series(values, index=index)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import whole
+from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted, setting
 from spbn.inference.problem import read_region
@@ -27,7 +28,6 @@ from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 LARGEST = 1e150  # beyond, numbers cannot be squared
@@ -84,8 +84,6 @@ class Forecast:
 
         The columns "path" and "step" have an underscore after their names if a variable is called so.
         """
-        import pandas as pd
-
         paths, steps = self.n, self.steps
         taken = [variable.name for variable in self.variables] + [self.series_name or ""]
         columns: dict[str, Any] = {
@@ -111,8 +109,6 @@ class Forecast:
 
         Columns are pairs of a variable and a share: ``forecast.quantile([0.05, 0.95])["x"]`` has two.
         """
-        import pandas as pd
-
         wanted = read_quantiles(q)
         names = [variable.name for variable, _ in self._continuous]
         columns = pd.MultiIndex.from_product([names, wanted.tolist()], names=["variable", "quantile"])
@@ -129,8 +125,6 @@ class Forecast:
 
     def probabilities(self, variable: str) -> pd.DataFrame:
         """Return the probability of every level of a discrete variable at every step."""
-        import pandas as pd
-
         place = self._place(variable)
         levels = self.variables[place].levels
         if not levels:
@@ -197,8 +191,6 @@ class Forecast:
 
     @property
     def _index(self) -> pd.Index[Any]:
-        import pandas as pd
-
         name = free_name("step", [self.series_name or ""])
         steps = pd.RangeIndex(1, self.steps + 1, name=name)
         if self.series_name is None:
@@ -207,8 +199,6 @@ class Forecast:
 
     def _by_step(self, summary: Callable[[FloatArray], FloatArray]) -> pd.DataFrame:
         """Return a frame from a function that takes series × paths × steps to series × steps."""
-        import pandas as pd
-
         found = {variable.name: summary(values).reshape(-1) for variable, values in self._continuous}
         return pd.DataFrame(found, index=self._index)
 
@@ -217,8 +207,6 @@ class Forecast:
         place = self._series_place(series)
         shape = (self.n, self.steps)
         if callable(event):
-            import pandas as pd
-
             columns = {
                 variable.name: as_data(variable, values[place].reshape(-1))
                 for variable, values in zip(self.variables, self.draws, strict=True)

@@ -11,6 +11,7 @@ from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
+from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
 from spbn.joint import as_data
@@ -22,7 +23,6 @@ from spbn.tables.table import Table, Variable
 from spbn.timeseries.forecast import Forecast, free_name, lagged_places, simulate
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 MOST_LAGS = 1 << 12  # in a file
@@ -133,8 +133,6 @@ class DynamicNetwork(Network):
 
         The first `lags` rows of a series are not among them. The index is that of the data.
         """
-        import pandas as pd
-
         table, runs = self.read(data)
         windows = runs.windows(self.lags + 1)
         found = lagged_table(table, windows, range(self.lags + 1))
@@ -155,8 +153,6 @@ class DynamicNetwork(Network):
         n
             How many series to draw.
         """
-        import pandas as pd
-
         whole("steps", steps, 1)
         whole("n", n, 1)
         rng = generator(seed)
