@@ -246,6 +246,11 @@ def as_data(variable: Variable, values: FloatArray) -> Any:
     return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
 
 
+def as_columns(variables: Sequence[Variable], values: FloatArray) -> dict[str, Any]:
+    """Return variables × rows as columns of data, by name."""
+    return {v.name: as_data(v, column) for v, column in zip(variables, values, strict=True)}
+
+
 def _checked_variables(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:
     """Return the nodes and, after them, the inputs that they need; refuse densities of something else."""
     unknown = [node for node in cpds if node not in structure.nodes]

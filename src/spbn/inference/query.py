@@ -205,7 +205,6 @@ class Posterior:
         return figure
 
     def _repr_html_(self) -> str:
-        """Show what is likely in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -318,7 +317,6 @@ def query(
     choice("method", method, METHODS)
     known = read_evidence(network, evidence, argument("evidence"))
     set_to = read_evidence(network, do, argument("do"))
-    _require_sense(known, set_to)
     cases, rng = _cases(network, known, set_to), generator(seed)
     solved, sampled = split_by_method(cases, method)
     if method == "exact" and sampled:
@@ -460,6 +458,16 @@ def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
 
 
 def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
+    if set_to.regions:
+        raise ArgumentError(
+            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
+        )
+    both = [name for name in set_to.points if name in known.points or name in known.regions]
+    if both:
+        raise ArgumentError(
+            f"{quoted(both)} is in {argument('evidence')} and in {argument('do')}: it is either observed or "
+            f"set from outside."
+        )
     nodes = network.order
     values: FloatArray = np.full((1, len(nodes)), np.nan)
     for name, value in {**known.points, **set_to.points}.items():
@@ -471,19 +479,6 @@ def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
             f"It lacks {quoted(absent)}."
         )
     return EvidenceRows(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
-
-
-def _require_sense(known: Evidence, set_to: Evidence) -> None:
-    if set_to.regions:
-        raise ArgumentError(
-            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
-        )
-    both = [name for name in set_to.points if name in known.points or name in known.regions]
-    if both:
-        raise ArgumentError(
-            f"{quoted(both)} is in {argument('evidence')} and in {argument('do')}: it is either observed or "
-            f"set from outside."
-        )
 
 
 def _impossible(evidence: Mapping[str, object] | None) -> ArgumentError:

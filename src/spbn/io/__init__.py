@@ -134,8 +134,7 @@ def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list
             refuse(f"the description of column {i} is wrong: {entry!r}.")
         if file not in there:
             refuse(f"it lacks {file}.")
-        read = _read_integers if file.endswith(INTEGERS) else _read_column
-        column = read(archive, file, rows)
+        column = _read_column(archive, file, rows)
         if not np.isfinite(column).all():
             refuse(f"{file} holds missing or infinite numbers.")
         columns.append(column)
@@ -143,24 +142,20 @@ def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list
 
 
 def _read_column(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
-    """Read the only kind of array that is allowed, byte by byte, without a parser that could be fooled."""
-    header = _npy_header(rows)
+    """Read the only kinds of array that are allowed, byte by byte, without a parser that could be fooled."""
     info = archive.getinfo(file)
+    if file.endswith(INTEGERS):
+        allowed = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if info.compress_type not in allowed or info.file_size != 8 * rows:
+            refuse(f"{file} must hold {rows} integers, deflated or not. It has {info.file_size} bytes.")
+        return files.from_bytes(archive.read(file))
+    header = _npy_header(rows)
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != len(header) + 8 * rows:
         refuse(f"{file} must hold {rows} float64 numbers, not compressed. It has {info.file_size} bytes.")
     content = archive.read(file)
     if not content.startswith(header):
         refuse(f"{file} must hold {rows} float64 numbers. Its header says something else.")
     return np.frombuffer(content, dtype="<f8", offset=len(header)).astype(np.float64)
-
-
-def _read_integers(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
-    """Read whole numbers, byte by byte."""
-    info = archive.getinfo(file)
-    allowed = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-    if info.compress_type not in allowed or info.file_size != 8 * rows:
-        refuse(f"{file} must hold {rows} integers, deflated or not. It has {info.file_size} bytes.")
-    return files.from_bytes(archive.read(file))
 
 
 def _require_room(archive: zipfile.ZipFile, files: Sequence[str]) -> None:

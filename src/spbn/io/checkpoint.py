@@ -52,12 +52,17 @@ class Checkpoint:
             self.append(header)
             self.found = ()
             return
-        records = [self._parsed(line) for line in lines]
-        self._require_same(records[0], header)
-        self.found = tuple(records[1:])
+        first, *records = (self._parsed(line) for line in lines)
+        if first.get("format") != FORMAT:
+            raise self._not_a_checkpoint()
+        if first != header:
+            raise CheckpointError(
+                f"{self._path} belongs to other work: {_difference(first, header)}. Give the name of a new "
+                f"file."
+            )
+        self.found = tuple(records)
 
     def append(self, result: Mapping[str, Any]) -> None:
-        """Add a result."""
         with self._path.open("a", encoding="utf-8", newline="\n") as stream:
             stream.write(_line({**self._part, **result}))
 
@@ -108,15 +113,6 @@ class Checkpoint:
 
     def _not_a_checkpoint(self) -> CheckpointError:
         return CheckpointError(f"{self._path} is not a checkpoint of spbn: give the name of a new file.")
-
-    def _require_same(self, found: dict[str, Any], header: dict[str, Any]) -> None:
-        if found.get("format") != FORMAT:
-            raise self._not_a_checkpoint()
-        if found == header:
-            return
-        raise CheckpointError(
-            f"{self._path} belongs to other work: {_difference(found, header)}. Give the name of a new file."
-        )
 
 
 def _difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str:

@@ -50,10 +50,10 @@ class Runs:
         places = np.concatenate([np.empty(0, dtype=np.int64), *last])
         return self.order[places[:, None] - np.arange(width)]
 
-    def rows_at(self, place: int) -> tuple[IntArray, IntArray]:
-        """Return the runs that have a row at a place, counted from 0, and those rows."""
-        chosen = np.flatnonzero(self.lengths > place)
-        return chosen, self.order[self.starts[chosen] + place]
+    def beginnings(self, width: int) -> IntArray:
+        """Return the first rows of every run that has as many: runs × width, the last row first."""
+        starts = self.starts[self.lengths >= width]
+        return self.order[starts[:, None] + np.arange(width)[::-1]]
 
 
 def lag_name(name: str, lag: int) -> str:

@@ -22,7 +22,7 @@ from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted, setting
 from spbn.inference.problem import read_region
 from spbn.inference.query import equal_tails, read_quantiles
-from spbn.joint import as_data
+from spbn.joint import as_columns
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
@@ -45,8 +45,6 @@ class Forecast:
 
     Attributes
     ----------
-    variables
-        The variables.
     draws
         Variables × series × paths × steps; levels as codes.
     series_name, series
@@ -92,9 +90,8 @@ class Forecast:
         }
         if self.series_name is not None:
             columns = {self.series_name: np.repeat(np.array(self.series), paths * steps), **columns}
-        for variable, values in zip(self.variables, self.draws, strict=True):
-            columns[variable.name] = as_data(variable, values.reshape(-1))
-        return pd.DataFrame(columns)
+        drawn = self.draws.reshape(len(self.variables), -1)
+        return pd.DataFrame({**columns, **as_columns(self.variables, drawn)})
 
     def mean(self) -> pd.DataFrame:
         """Return the mean of every continuous variable at every step."""
@@ -176,7 +173,6 @@ class Forecast:
         return self.draws[self._place(variable), self._series_place(series)]
 
     def _repr_html_(self) -> str:
-        """Show what may come next in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -207,11 +203,8 @@ class Forecast:
         place = self._series_place(series)
         shape = (self.n, self.steps)
         if callable(event):
-            columns = {
-                variable.name: as_data(variable, values[place].reshape(-1))
-                for variable, values in zip(self.variables, self.draws, strict=True)
-            }
-            found = np.asarray(event(pd.DataFrame(columns)), dtype=bool)
+            drawn = self.draws[:, place].reshape(len(self.variables), -1)
+            found = np.asarray(event(pd.DataFrame(as_columns(self.variables, drawn))), dtype=bool)
             if found.shape != (self.n * self.steps,):
                 raise ArgumentError(f"an event must be true or false for each of {self.n * self.steps} rows.")
             return found.reshape(shape)

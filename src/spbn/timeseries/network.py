@@ -14,12 +14,12 @@ from spbn._base.files import ArrayReader, ArrayWriter, refuse
 from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
-from spbn.joint import as_data
+from spbn.joint import as_columns
 from spbn.network import BayesianNetwork, Network
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
 from spbn.tables.rows import RowBuffer
-from spbn.tables.table import Table, Variable
+from spbn.tables.table import Table
 from spbn.timeseries.forecast import Forecast, free_name, lagged_places, simulate
 
 if TYPE_CHECKING:
@@ -87,15 +87,11 @@ class DynamicNetwork(Network):
         keys = [name for name in (series, time) if name is not None]
         if set(keys) & set(names) or len(set(keys)) < len(keys):
             raise GraphError(f"series and time must be columns that are not nodes. Got {quoted(keys)}.")
-        known = {variable.name: variable for variable in transition.variables}
-        self.static = static
-        self.transition = transition
-        self.lags = int(lags)
+        self.static, self.transition, self.lags = static, transition, int(lags)
         self.series, self.time, self.step = series, time, step
-        #: The variables, which are the nodes of the transition network.
-        self.variables: tuple[Variable, ...] = tuple(known[name] for name in names)
+        self.variables = transition.variables[: len(names)]  # the nodes, without the inputs
+        levels = {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
         for part in self.parts:
-            levels = {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
             wrong = [v.name for v in part.variables if v.levels != levels[v.name]]
             if wrong:
                 raise GraphError(f"the networks do not agree on the levels of {quoted(wrong)}.")
@@ -122,10 +118,10 @@ class DynamicNetwork(Network):
         windows = runs.windows(self.lags + 1)
         if len(windows):
             out[:, windows[:, 0]] = self.transition.contributions(self._transition_rows(table, windows)).T
-        for place in range(self.lags):
-            chosen, rows = runs.rows_at(place)
-            if len(chosen):
-                out[:, rows] = self._initial(table, runs, chosen, place)
+        for width in range(1, self.lags + 1):
+            first = runs.beginnings(width)
+            if len(first):
+                out[:, first[:, 0]] = self._initial(table, first)
         return out.T
 
     def lagged(self, data: Any) -> pd.DataFrame:
@@ -138,9 +134,7 @@ class DynamicNetwork(Network):
         found = lagged_table(table, windows, range(self.lags + 1))
         index = frame_index(data)
         rows = windows[:, 0] if index is None else index[windows[:, 0]]
-        pairs = zip(found.variables, found.columns, strict=True)
-        columns = {variable.name: as_data(variable, column) for variable, column in pairs}
-        return pd.DataFrame(columns, index=rows)
+        return pd.DataFrame(as_columns(found.variables, found.columns), index=rows)
 
     @renamed(series="n")
     def sample(self, steps: int, *, n: int = 1, seed: Seed = None) -> pd.DataFrame:
@@ -168,9 +162,7 @@ class DynamicNetwork(Network):
             columns[self.series or free_name("series", self.nodes)] = np.repeat(np.arange(1, n + 1), steps)
         if self.time is not None:
             columns[self.time] = np.tile(np.arange(steps) * (self.step or 1.0), n)
-        for variable, values in zip(self.variables, flat, strict=True):
-            columns[variable.name] = as_data(variable, values)
-        return pd.DataFrame(columns)
+        return pd.DataFrame({**columns, **as_columns(self.variables, flat)})
 
     def forecast(self, history: Any, steps: int, *, n: int = 1000, seed: Seed = 0) -> Forecast:
         """Draw what may follow the last rows of a history, many times.
@@ -315,14 +307,12 @@ class DynamicNetwork(Network):
         columns = np.stack([table.columns[place, windows[:, lag]] for place, lag in found])
         return Table.of(self.transition.variables, columns)
 
-    def _initial(self, table: Table, runs: Runs, chosen: Any, place: int) -> FloatArray:
-        """Contributions of the row at a place in the beginning of some runs: variables × runs."""
-        starts = runs.starts[chosen]
-        windows = runs.order[starts[:, None] + np.arange(place, -1, -1)]
-        lags = range(self.lags - 1 - place, self.lags)  # of this row and those before it
-        rows = lagged_table(table, windows, lags)
+    def _initial(self, table: Table, windows: IntArray) -> FloatArray:
+        """Contributions of the last row of windows at the beginning of runs: variables × windows."""
+        lag = self.lags - windows.shape[1]  # of that row, to the last of the rows that the static network has
+        rows = lagged_table(table, windows, range(lag, self.lags))
         moved = self.static.transformed(rows)
-        names = [lag_name(node, self.lags - 1 - place) for node in self.nodes]
+        names = [lag_name(node, lag) for node in self.nodes]
         by_node = np.stack([self.static.cpds[name].logpdf(moved) for name in names])
         return by_node + self.static.log_slopes(rows, names)
 
