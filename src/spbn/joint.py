@@ -25,23 +25,14 @@ from spbn.transforms import Margins
 
 
 class Joint:
-    """A structure and the fitted density of every node, perhaps of transformed columns.
-
-    Attributes
-    ----------
-    structure
-        The graph and the types of its nodes.
-    variables
-        The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
-    margins
-        Transforms of the columns; the densities are then those of transformed columns.
-    record
-        How it was made.
-    """
+    """A structure and the fitted density of every node, perhaps of transformed columns."""
 
     structure: Structure
+    #: The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
     variables: tuple[Variable, ...]
+    #: Transforms of the columns; the densities are then those of transformed columns.
     margins: Margins | None
+    #: How it was made.
     record: Record
 
     def __init__(

@@ -34,7 +34,7 @@ from spbn.inference import exact, particles
 from spbn.inference.particles import Particles, Target
 from spbn.inference.problem import EvidenceRows
 from spbn.inference.query import log_constants, split_by_method
-from spbn.joint import Joint
+from spbn.joint import Joint, as_data
 from spbn.nodes.base import CPD, Linear
 from spbn.tables.columns import named_by_text, values_like
 from spbn.tables.reader import as_table, frame_index
@@ -64,11 +64,12 @@ def log_density_of_observed(
         out[whole] = network.contributions(table.take(np.flatnonzero(whole))).sum(axis=1)
     rows = np.flatnonzero(~whole)
     if len(rows):
-        cases = evidence_of(network, table.take(rows))
-        rng = generator(seed)
-        for part, answer in _answers(cases, n, rng):
+        holed = table.take(rows)
+        for part, answer in _answers(evidence_of(network, holed), n, generator(seed)):
             out[rows[part]] = answer.log_evidence
-        out[rows] += _log_slopes(network, table.take(rows))
+        # What the margins add to the log-density of the values that are there.
+        slopes = network.log_slopes(holed, network.nodes)
+        out[rows] += np.where(np.isfinite(holed.select(network.nodes).columns), slopes, 0.0).sum(axis=0)
     return out
 
 
@@ -137,11 +138,7 @@ def predict(
         for name in wanted:
             values = network.in_data_units(name, answer.states[cases.place[name]])
             found[name][part] = _summary(cases.variables[cases.place[name]], values, weights, statistic)
-    levels = {variable.name: variable for variable in network.variables if variable.is_discrete}
-    result = {
-        name: network.as_data(levels[name], values) if name in levels else values
-        for name, values in found.items()
-    }
+    result = {name: as_data(cases.variables[cases.place[name]], values) for name, values in found.items()}
     return pd.DataFrame(result, index=frame_index(data))
 
 
@@ -284,13 +281,6 @@ def _modes(ranked: FloatArray, mass: FloatArray) -> FloatArray:
         best = int(widths.argmin())
         out[case] = 0.5 * (values[best] + values[min(int(ends[best]), len(values) - 1)])
     return out
-
-
-def _log_slopes(network: Joint, table: Table) -> FloatArray:
-    """Return what the margins add to the log-density of the values that are there."""
-    columns = table.select(network.nodes).columns
-    slopes = np.broadcast_to(network.log_slopes(table, network.nodes), columns.shape)
-    return np.where(np.isfinite(columns), slopes, 0.0).sum(axis=0)
 
 
 def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:

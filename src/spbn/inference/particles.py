@@ -253,12 +253,9 @@ class TruncatedNormal:
         return density
 
     @property
-    def _ends(self) -> tuple[float, float]:
+    def _ends(self) -> list[float]:
         """The ends of the interval in deviations from the mean."""
-        return (
-            (self.interval.low - self.mean) / self.deviation,
-            (self.interval.high - self.mean) / self.deviation,
-        )
+        return [(end - self.mean) / self.deviation for end in (self.interval.low, self.interval.high)]
 
 
 def sample_by_tempering(

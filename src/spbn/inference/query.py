@@ -344,8 +344,15 @@ def query(
     if not np.isfinite(log_evidence):
         raise _impossible(evidence)
     particles.draw_rest(cases, values[:, None], rng)
-    if found:
-        _warn_of_few_draws(effective, n)
+    if found and effective < min(FEWEST, FEWEST_SHARE * n):
+        warnings.warn(
+            SpbnWarning(
+                f"the answer rests on only {effective:.0f} independent draws: what is known is far from what "
+                f"the network expects. Ask for more draws ({argument('n')}), or check the evidence for "
+                f"values outside the data."
+            ),
+            stacklevel=3,
+        )
     _warn_of_far_values(cases, values)
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
@@ -426,18 +433,6 @@ def log_constants(cases: EvidenceRows) -> FloatArray:
         elif not cases.unknown[0, k]:
             total += cases.log_density(k, cases.known.T)
     return total
-
-
-def _warn_of_few_draws(effective: float, n: int) -> None:
-    if effective < min(FEWEST, FEWEST_SHARE * n):
-        warnings.warn(
-            SpbnWarning(
-                f"the answer rests on only {effective:.0f} independent draws: what is known is far from what "
-                f"the network expects. Ask for more draws ({argument('n')}), or check the evidence for "
-                f"values outside the data."
-            ),
-            stacklevel=4,
-        )
 
 
 def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:

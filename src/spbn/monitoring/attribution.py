@@ -88,16 +88,9 @@ def find_culprits(
 ) -> list[tuple[int, float]]:
     """Return the variables to blame for some rows, the worst first, by number, and the nats each explains.
 
-    Parameters
-    ----------
-    contributions
-        What every node adds to the log-density of every row: nodes × rows.
-    usual
-        What every node usually adds.
-    candidates
-        Values that a variable could have instead; None if no others are tried.
-    least
-        Nats that a variable must explain to be blamed.
+    Contributions are what every node adds to the log-density of every row, nodes × rows, and `usual` is what
+    it usually adds. Candidates are values that a variable could have instead; None if no others are tried.
+    A variable must explain as many nats as `least` to be blamed.
     """
     columns, means = table.columns.copy(), contributions.mean(axis=1)
     excused = np.zeros(len(means), dtype=np.bool_)

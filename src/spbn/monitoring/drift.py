@@ -72,14 +72,9 @@ class Change:
 
 @final
 class DriftTest:
-    """A test that goes on row after row.
+    """A test that goes on row after row, with a false-alarm rate.
 
-    Parameters
-    ----------
-    reference
-        How many PIT values of reference rows fall into every bin: variables × `BINS`.
-    rate
-        The false-alarm rate.
+    `reference` is how many PIT values of reference rows fall into every bin: variables × `BINS`.
     """
 
     def __init__(self, reference: FloatArray, rate: float) -> None:
@@ -95,19 +90,11 @@ class DriftTest:
         self.sums, self.starts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
     def update(self, pit: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
-        """Take new rows.
+        """Take new rows: P(X ≤ x | parents), variables × rows; NaN is missing, and says nothing.
 
-        Parameters
-        ----------
-        pit
-            Variables × rows: P(X ≤ x | parents); NaN where something is missing, which says nothing.
-        uniforms
-            Variables × rows, in [0, 1): they break ties.
-
-        Returns
-        -------
-        The statistic after every row, relative to that of an alarm; and for every row with an alarm, by its
-        number, where the drift is. After an alarm the test begins again.
+        Uniforms, variables × rows, in [0, 1), break ties. Return the statistic after every row, relative to
+        that of an alarm; and for every row with an alarm, by its number, where the drift is. After an alarm
+        the test begins again.
         """
         rows = pit.shape[1]
         statistic = np.empty(rows)

@@ -44,28 +44,17 @@ TOLERANCE = 1e-6  # how far its log-densities may be off, on another machine
 
 @dataclass(frozen=True, eq=False)
 class MonitorResult:
-    """What a monitor says about some rows.
+    """What a monitor says about some rows."""
 
-    Attributes
-    ----------
-    first
-        The number of the first row, counted from 0 since the monitor was made.
-    p_values, alarms
-        Which share of rows in normal operation is as unusual, and whether that is too small; NaN and False
-        if a row cannot be judged yet.
-    drift
-        The statistic of the drift test, relative to that of an alarm.
-    reasons
-        Of every row with an alarm, by its place among these rows: the variables to blame.
-    drifts
-        The drift alarms, by the place of their rows among these rows.
-    """
-
-    first: int
+    first: int  # the number of the first row, counted from 0 since the monitor was made
+    #: Which share of rows in normal operation is as unusual, and whether that is too small; NaN and False if a
+    #: row cannot be judged yet.
     p_values: FloatArray
     alarms: BoolArray
-    drift: FloatArray
+    drift: FloatArray  # the statistic of the drift test, relative to that of an alarm
+    #: Of every row with an alarm, by its place among these rows: the variables to blame.
     reasons: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
+    #: The drift alarms, by the place of their rows among these rows.
     drifts: Mapping[int, Drift] = field(default_factory=dict)
 
 

@@ -41,8 +41,7 @@ class Runs:
 
     @property
     def lengths(self) -> IntArray:
-        lengths: IntArray = self.ends - self.starts
-        return lengths
+        return np.diff(self.ends, prepend=0)
 
     def windows(self, width: int) -> IntArray:
         """Return the rows of every window of successive rows: windows × width, the last row first."""
@@ -97,7 +96,10 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
         if len(times) != len(codes) and series is not None:
             raise DataError(f"columns {series!r} and {time!r} must have the same length.")
         steps, follows = np.diff(times[order]), ~is_new[1:]
-        _require_ascending(steps, follows, order, columns[time], time, names, codes)
+        wrong = np.flatnonzero((steps <= 0) & follows)
+        if len(wrong):
+            before, after = order[wrong[0] : wrong[0] + 2].tolist()
+            raise _not_ascending(columns[time], steps[wrong[0]], time, before, after, names[codes[after]])
         if step is None:
             step = float(np.median(steps[follows])) if follows.any() else None
         if step is not None:
@@ -177,33 +179,19 @@ def _series(name: str | None, columns: dict[str, Any]) -> tuple[IntArray, list[s
     return codes.astype(np.int64), [as_text(value) for value in distinct]
 
 
-def _require_ascending(
-    steps: FloatArray,
-    follows: BoolArray,
-    order: IntArray,
-    values: Any,
-    time: str,
-    names: Sequence[str],
-    codes: IntArray,
-) -> None:
-    wrong = np.flatnonzero((steps <= 0) & follows)
-    if not len(wrong):
-        return
-    before, after = order[wrong[0]], order[wrong[0] + 1]
+def _not_ascending(values: Any, step: float, time: str, before: int, after: int, series: str) -> DataError:
+    """Return the error for a row whose time is that of the row before it in its series, or earlier."""
     array = values.to_list() if is_series(values) else list(values)
-    name = names[codes[after]]
-    where = f" of series {name!r}" if name else ""
-    apart = "" if name else f", or name the column that tells series apart ({setting('series', ...)})"
-    if steps[wrong[0]] == 0:
-        raise DataError(
+    where = f" of series {series!r}" if series else ""
+    apart = "" if series else f", or name the column that tells series apart ({setting('series', ...)})"
+    if step == 0:
+        return DataError(
             f"the time {array[after]!s}{where} in column {time!r} appears twice, in rows {before + 1} and "
-            f"{after + 1}, counted from 1: keep one of them"
-            f"{apart}."
+            f"{after + 1}, counted from 1: keep one of them{apart}."
         )
-    raise DataError(
+    return DataError(
         f"the times{where} in column {time!r} are not sorted: {array[after]!s} in row {after + 1}, counted "
-        f"from 1, comes after {array[before]!s} in row {before + 1}. Sort the rows by time"
-        f"{apart}."
+        f"from 1, comes after {array[before]!s} in row {before + 1}. Sort the rows by time{apart}."
     )
 
 

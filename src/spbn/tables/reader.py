@@ -98,9 +98,10 @@ def as_table(
         names = [variable.name for variable in variables]
     elif len(drop):
         names = _not_dropped(list(data.names if isinstance(data, Table) else columns), drop)
+    infers = training or levels == "infer"
     if isinstance(data, Table):
         table = data if names is None or data.names == tuple(names) else data.select(names)
-        if not (training or levels == "infer"):
+        if not infers:
             table = _conforming(table, variables or [Variable(name) for name in table.names])
     else:
         there = names
@@ -110,10 +111,9 @@ def as_table(
                 raise DataError(
                     f"the data has none of the columns {quoted(names)}.{name_them(columns, names)}"
                 )
+        known = None if infers else {v.name: v.levels for v in variables or () if v.levels}
         can_drop = training or missing in ("error", "drop")
-        known = {v.name: v.levels for v in variables or () if v.levels}
-        infers = training or levels == "infer"
-        table = _stacked(columns, there, None if infers else known, discrete, continuous, can_drop=can_drop)
+        table = _stacked(columns, there, known, discrete, continuous, can_drop=can_drop)
         if missing == "keep" and not training:
             if np.isinf(table.columns).any():
                 raise DataError(

@@ -35,26 +35,16 @@ class RowParser:
     Rows are a dict with a value for every variable; a list of such dicts; a dict with a column for every
     variable; an array of rows × variables, or of one row, in which discrete variables are the positions of
     their levels; a row of a data frame (a Series); or a data frame. Other values and columns are ignored.
-
-    Parameters
-    ----------
-    missing
-        ``"error"``: rows must be complete. ``"keep"``: values that are None or NaN are missing.
+    They must be complete, or values that are None or NaN are missing, if ``missing="keep"``.
     """
 
     def __init__(self, variables: Sequence[Variable], *, missing: Literal["error", "keep"] = "error") -> None:
         self._variables = tuple(variables)
         self._names = tuple(variable.name for variable in variables)
         self._keeps = missing == "keep"
+        codes = [{level: float(code) for code, level in enumerate(v.levels)} or None for v in variables]
         #: Every variable with its name and the codes of its levels; None if it is continuous.
-        self._each = [
-            (
-                variable.name,
-                {level: float(code) for code, level in enumerate(variable.levels)} or None,
-                variable,
-            )
-            for variable in variables
-        ]
+        self._each = list(zip(self._names, codes, variables, strict=True))
 
     def columns(self, rows: Any) -> FloatArray:
         """Return variables × rows, discrete variables as the positions of their levels."""
@@ -68,7 +58,10 @@ class RowParser:
         elif self._keeps:
             return as_table(rows, variables=self._variables, missing="keep").columns
         elif isinstance(rows, Mapping):
-            found = self._stacked(rows)
+            self._require_names(rows)
+            columns = {v.name: self._column(v, rows[v.name]) for v in self._variables}
+            require_equal_lengths({name: len(column) for name, column in columns.items()})
+            found = np.stack(list(columns.values()))
         elif isinstance(rows, np.ndarray):
             return self.columns({name: np.atleast_1d(rows[name]) for name in rows.dtype.names or ()})
         elif isinstance(rows, list | tuple):
@@ -117,12 +110,6 @@ class RowParser:
                     raise
                 raise DataError(f"row {place + 1}, counted from 1: {error}") from None
         return np.ascontiguousarray(out.T)
-
-    def _stacked(self, data: Mapping[Any, Any]) -> FloatArray:
-        self._require_names(data)
-        columns = [self._column(variable, data[variable.name]) for variable in self._variables]
-        require_equal_lengths({name: len(column) for name, column in zip(self._names, columns, strict=True)})
-        return np.stack(columns)
 
     def _column(self, variable: Variable, values: Any) -> FloatArray:
         # Among text, NumPy would make text of NaN.
