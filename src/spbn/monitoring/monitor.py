@@ -47,8 +47,8 @@ class MonitorResult:
     """What a monitor says about some rows."""
 
     first: int  # the number of the first row, counted from 0 since the monitor was made
-    #: Which share of rows in normal operation is as unusual, and whether that is too small; NaN and False if a
-    #: row cannot be judged yet.
+    #: Which share of rows in normal operation is as unusual, and whether that is too small; NaN and False if
+    #: a row cannot be judged yet.
     p_values: FloatArray
     alarms: BoolArray
     drift: FloatArray  # the statistic of the drift test, relative to that of an alarm
