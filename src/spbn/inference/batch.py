@@ -107,15 +107,9 @@ def impute_table(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0
 
 
 def predict(
-    network: Joint,
-    data: Any,
-    targets: Sequence[str],
-    *,
-    statistic: str = "mean",
-    n: int = PARTICLES,
-    seed: Seed = 0,
+    network: Joint, data: Any, targets: Sequence[str], *, statistic: str = "mean", seed: Seed = 0
 ) -> pd.DataFrame:
-    """Predict columns from the others, row by row; see `Joint.predict`."""
+    """Predict columns from the others, row by row; see `BayesianNetwork.predict`."""
     choice("statistic", statistic, STATISTICS)
     wanted = [targets] if isinstance(targets, str) else list(targets)
     unknown = [name for name in wanted if name not in network.nodes]
@@ -131,7 +125,7 @@ def predict(
     found = {name: np.empty(table.rows) for name in wanted}
     rng = generator(seed)
     rest = np.flatnonzero(~_predict_exactly(cases, wanted, statistic, found))
-    for some, answer in _answers(cases.only(rest), n, rng):
+    for some, answer in _answers(cases.only(rest), PARTICLES, rng):
         part = rest[some]
         _require_possible(answer.log_evidence, part)
         weights = np.exp(answer.log_weights - answer.log_weights.max(axis=1, keepdims=True))

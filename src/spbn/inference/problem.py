@@ -224,18 +224,13 @@ def components(cases: EvidenceRows) -> list[tuple[int, ...]]:
     drawn afterwards is in none.
     """
     unknown, relevant = cases.unknown[0], cases.relevant[0]
-    group = {k: k for k in np.flatnonzero(unknown & relevant & ~cases.ends[0]).tolist()}
-
-    def root(k: int) -> int:
-        while group[k] != k:
-            k = group[k]
-        return k
-
+    groups = {k: {k} for k in np.flatnonzero(unknown & relevant & ~cases.ends[0]).tolist()}
     for k in np.flatnonzero(relevant).tolist():
-        members = [member for member in (*cases.parents[k], k) if member in group]
+        members = [member for member in (*cases.parents[k], k) if member in groups]
         for member in members[1:]:
-            group[root(member)] = root(members[0])
-    found: dict[int, list[int]] = {}
-    for k in group:
-        found.setdefault(root(k), []).append(k)
-    return [tuple(members) for members in found.values()]
+            small, large = sorted((groups[members[0]], groups[member]), key=len)
+            if small is not large:
+                large |= small
+                groups.update(dict.fromkeys(small, large))
+    distinct = {id(group): group for group in groups.values()}
+    return [tuple(sorted(group)) for group in distinct.values()]

@@ -310,7 +310,7 @@ def query(
     seed: Seed = 0,
     method: Method = "auto",
 ) -> Posterior:
-    """Return what is likely, given evidence and interventions; see `Joint.query`."""
+    """Return what is likely, given evidence and interventions; see `BayesianNetwork.query`."""
     require_count(n)
     if n < 1:
         raise ArgumentError(f"{argument('n')} must be 1 or more, to have draws to answer from. Got {n}.")

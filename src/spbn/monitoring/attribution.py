@@ -84,7 +84,6 @@ def find_culprits(
     candidates: Candidates | None,
     *,
     least: float,
-    most: int = SHOWN_NODES,
 ) -> list[tuple[int, float]]:
     """Return the variables to blame for some rows, the worst first, by number, and the nats each explains.
 
@@ -95,7 +94,7 @@ def find_culprits(
     columns, means = table.columns.copy(), contributions.mean(axis=1)
     excused = np.zeros(len(means), dtype=np.bool_)
     found: list[tuple[int, float]] = []
-    for _ in range(most):
+    for _ in range(SHOWN_NODES):
         deficits = np.where(excused, 0.0, np.maximum(usual - means, 0.0))
         gains, best = deficits.copy(), {}
         if candidates is not None:
@@ -156,12 +155,8 @@ def _best_repair(
     repeated[table.index(node)] = values.ravel()
     tried = table.with_columns(repeated)
     with np.errstate(over="ignore"):
-        found = {
-            j: finite_log_density(network.node_logpdf(network.nodes[j], tried))
-            .reshape(count, rows)
-            .mean(axis=1)
-            for j in family
-        }
+        logpdf = {j: finite_log_density(network.node_logpdf(network.nodes[j], tried)) for j in family}
+    found = {j: values.reshape(count, rows).mean(axis=1) for j, values in logpdf.items()}
     left: FloatArray = np.sum([np.maximum(usual[j] - found[j], 0.0) for j in family], axis=0)
     best = int(np.argmin(left))
     gain = float(sum(deficits[j] for j in family) - left[best])

@@ -211,13 +211,8 @@ class Monitor:
     def explain(self, row: Any) -> tuple[Reason, ...]:
         """Return what makes a row unusual: the variables to blame, the worst first.
 
-        These are the fewest variables whose values, if they were different, would make the row usual. The row
-        is not counted.
-
-        Parameters
-        ----------
-        row
-            One row, as for `update`.
+        These are the fewest variables whose values, if they were different, would make the row usual. The
+        row is given as for `update`, but it is not counted.
         """
         table = self._buffer.copy().table(as_dict(row))
         if table.rows != 1:

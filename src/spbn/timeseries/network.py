@@ -217,10 +217,7 @@ class DynamicNetwork(Network):
     def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> DynamicNetwork:
         """Return a network that says the same without its training rows: both of its networks are compact.
 
-        Parameters
-        ----------
-        tolerance, others
-            As for `BayesianNetwork.compact`.
+        The arguments are those of `BayesianNetwork.compact`.
 
         Examples
         --------
