@@ -64,13 +64,10 @@ class Categories(NamedTuple):
 
 def is_categorical(values: Any) -> bool:
     """Tell whether a column, a narwhals Series or an array, holds categories: text or truth values."""
-    if is_series(values):
-        if values.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
-            return True
-        return values.dtype == nw.Object and _holds_only(values.to_numpy(), (str, bool, np.bool_))
-    if values.dtype.kind == "O":
-        return _holds_only(values, (str, bool, np.bool_))
-    return values.dtype.kind in "bUS"
+    if is_series(values) and values.dtype != nw.Object:
+        return values.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
+    array = values.to_numpy() if is_series(values) else values
+    return _holds_only(array, (str, bool, np.bool_)) if array.dtype.kind == "O" else array.dtype.kind in "bUS"
 
 
 def categories(values: Any) -> Categories:
@@ -80,13 +77,12 @@ def categories(values: Any) -> Categories:
     """
     levels: list[str] | None = None
     array = values.to_numpy() if is_series(values) else values
-    if is_series(values):
+    if is_series(values) and values.dtype in (nw.Categorical, nw.Enum):  # which have levels of their own
         import narwhals.stable.v1 as stable
 
-        if values.dtype in (nw.Categorical, nw.Enum):  # which have levels of their own
-            native = stable.from_native(values.to_native(), series_only=True)
-            levels = [as_text(level) for level in native.cat.get_categories().to_list()]
-            array = np.array(values.to_list(), dtype=object)
+        native = stable.from_native(values.to_native(), series_only=True)
+        levels = [as_text(level) for level in native.cat.get_categories().to_list()]
+        array = np.array(values.to_list(), dtype=object)
     places, found = pd.factorize(np.asarray(array), use_na_sentinel=True)
     distinct: list[Any] = list(found)
     texts = [as_text(value) for value in distinct]

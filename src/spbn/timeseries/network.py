@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -30,6 +31,7 @@ SHOWN_HISTORY = 200  # rows before a forecast that its picture may show
 
 
 @final
+@dataclass(repr=False)
 class DynamicNetwork(Network):
     """The joint density of a series of rows, as a product of the density of every row given those before it.
 
@@ -62,34 +64,27 @@ class DynamicNetwork(Network):
 
     static: BayesianNetwork
     transition: BayesianNetwork
-    step: float | None
+    lags: int
+    _: KW_ONLY
+    series: str | None = None
+    time: str | None = None
+    step: float | None = None
 
-    def __init__(
-        self,
-        static: BayesianNetwork,
-        transition: BayesianNetwork,
-        lags: int,
-        *,
-        series: str | None = None,
-        time: str | None = None,
-        step: float | None = None,
-    ) -> None:
-        whole("lags", lags, 1)
-        names = transition.nodes
+    def __post_init__(self) -> None:
+        self.lags = lags = whole("lags", self.lags, 1)
+        names = self.nodes
         allowed = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
-        unknown = [name for name in transition.structure.inputs if name not in allowed]
+        unknown = [name for name in self.transition.structure.inputs if name not in allowed]
         if unknown:
             raise GraphError(
                 f"the inputs of the transition network must be its nodes up to {lags} rows before, such as "
                 f"{lag_name(names[0], 1)!r}. Got {quoted(unknown)}."
             )
-        _require_static(static, names, lags)
-        keys = [name for name in (series, time) if name is not None]
+        _require_static(self.static, names, lags)
+        keys = [name for name in (self.series, self.time) if name is not None]
         if set(keys) & set(names) or len(set(keys)) < len(keys):
             raise GraphError(f"series and time must be columns that are not nodes. Got {quoted(keys)}.")
-        self.static, self.transition, self.lags = static, transition, int(lags)
-        self.series, self.time, self.step = series, time, step
-        self.variables = transition.variables[: len(names)]  # the nodes, without the inputs
+        self.variables = self.transition.variables[: len(names)]  # the nodes, without the inputs
         levels = {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
         for part in self.parts:
             wrong = [v.name for v in part.variables if v.levels != levels[v.name]]
@@ -229,9 +224,7 @@ class DynamicNetwork(Network):
         True
         """
         static, transition = (part.compact(tolerance, others=others) for part in self.parts)
-        return DynamicNetwork(
-            static, transition, self.lags, series=self.series, time=self.time, step=self.step
-        )
+        return replace(self, static=static, transition=transition)
 
     @property
     def parts(self) -> tuple[BayesianNetwork, ...]:
@@ -312,17 +305,6 @@ class DynamicNetwork(Network):
         names = [lag_name(node, lag) for node in self.nodes]
         by_node = np.stack([self.static.cpds[name].logpdf(moved) for name in names])
         return by_node + self.static.log_slopes(rows, names)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, DynamicNetwork)
-            and (self.lags, self.series, self.time, self.step)
-            == (other.lags, other.series, other.time, other.step)
-            and self.static == other.static
-            and self.transition == other.transition
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
     def __repr__(self) -> str:
         return f"DynamicNetwork of {quoted(self.nodes)} ({self.lags} {'lag' if self.lags == 1 else 'lags'})"
