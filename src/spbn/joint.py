@@ -21,7 +21,7 @@ from spbn.record import Record
 from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
-from spbn.transforms import Margins
+from spbn.transforms import Margins, YeoJohnson
 
 
 class Joint:
@@ -217,17 +217,17 @@ class Joint:
             return np.zeros((len(nodes), 1))
         return self.margins.log_slopes(table, nodes)
 
+    def margin(self, node: str) -> YeoJohnson | None:
+        """Return the transform of a column, if it has one."""
+        return None if self.margins is None else self.margins.columns.get(node)
+
     def in_density_units(self, node: str, values: FloatArray) -> FloatArray:
-        """Transform values of a node."""
-        if self.margins is None or node not in self.margins.columns:
-            return values
-        return self.margins.columns[node].forward(values)
+        margin = self.margin(node)
+        return values if margin is None else margin.forward(values)
 
     def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
-        """Take the transform of a node's values back."""
-        if self.margins is None or node not in self.margins.columns:
-            return values
-        return self.margins.columns[node].inverse(values)
+        margin = self.margin(node)
+        return values if margin is None else margin.inverse(values)
 
 
 def as_data(variable: Variable, values: FloatArray) -> Any:

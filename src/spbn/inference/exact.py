@@ -40,7 +40,6 @@ class NormalMixture:
         return [*self.nodes, *self.levels]
 
     def covariance(self) -> FloatArray:
-        """Return the covariance matrix of the continuous nodes."""
         deviations = self.means - self.weights @ self.means
         within = np.einsum("c,cij->ij", self.weights, self.covariances)
         between: FloatArray = np.einsum("c,ci,cj->ij", self.weights, deviations, deviations)

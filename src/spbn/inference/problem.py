@@ -198,7 +198,6 @@ class EvidenceRows:
         return self.cpd(self.nodes[k]).logpdf(self.table((*self.parents[k], k), particles))
 
     def log_mass(self, k: int, particles: FloatArray) -> FloatArray:
-        """Return the log-probability that a node is in its region given its parents."""
         node = self.nodes[k]
         return self.cpd(node).log_mass(self.regions[node], self.table(self.parents[k], particles))
 
@@ -212,8 +211,7 @@ class EvidenceRows:
 
     def log_slopes(self, k: int, values: FloatArray) -> FloatArray:
         """Return what the margin of a node adds to log-densities of values in the units of the densities."""
-        margins = self.network.margins
-        margin = None if margins is None else margins.columns.get(self.nodes[k])
+        margin = self.network.margin(self.nodes[k])
         return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 

@@ -256,16 +256,10 @@ class Monitor:
             k: explain_row(self._network, self.reference, table.take([k]), contributions[:, [k]])
             for k in np.flatnonzero(alarms).tolist()
         }
-        drifts = {
-            k: explain_drift(
-                self._network,
-                self.reference,
-                change,
-                table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]),
-                first + k,
-            )
-            for k, change in changes.items()
-        }
+        drifts = {}
+        for k, change in changes.items():
+            upto = table.with_columns(recent[:, : recent.shape[1] - rows + k + 1])
+            drifts[k] = explain_drift(self._network, self.reference, change, upto, first + k)
         self._recent = recent[:, -WINDOW:].copy()
         self.alarms += int(alarms.sum())
         self.drift_alarms += len(drifts)

@@ -220,7 +220,6 @@ def _complete(table: Table, missing: str | None, min_rows: int) -> Table:
 
 
 def _not_dropped(names: list[str], drop: Sequence[str]) -> list[str]:
-    """Return the names of the columns that are not dropped."""
     dropped = [drop] if isinstance(drop, str) else list(drop)
     absent = [name for name in dropped if name not in names]
     if absent:

@@ -297,7 +297,6 @@ class RowBuffer:
         return np.concatenate([missing, rows], axis=1)
 
     def _read_keys(self, rows: Any) -> Mapping[str, Any]:
-        """Return the columns of the series and of the time."""
         if not self.keys:
             return {}
         if isinstance(rows, np.ndarray):
@@ -318,7 +317,6 @@ class RowBuffer:
         return columns
 
     def to_record(self) -> list[Any] | None:
-        """Describe the last rows in plain data."""
         if not self._lags:
             return None
         return [[name, with_nulls(rows.T), time] for name, (rows, time) in self._last.items()]
