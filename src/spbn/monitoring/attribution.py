@@ -15,13 +15,13 @@ are explained in the same way. A row with an alarm is compared with what is usua
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
+from spbn._base.arrays import FloatArray, finite_log_density
 from spbn.diagnostics.rows import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason, value_of
 from spbn.inference.batch import impute_table
 from spbn.monitoring.drift import Change
@@ -93,18 +93,24 @@ def find_culprits(
     """
     columns, means = table.columns.copy(), contributions.mean(axis=1)
     excused = np.zeros(len(means), dtype=np.bool_)
+    dag, nodes = network.structure.dag, network.nodes
+    children = [[nodes.index(child) for child in dag.children(node)] for node in nodes]
     found: list[tuple[int, float]] = []
     for _ in range(SHOWN_NODES):
         deficits = np.where(excused, 0.0, np.maximum(usual - means, 0.0))
         gains, best = deficits.copy(), {}
         if candidates is not None:
             # A value explains no more than all deficits that depend on it: mostly there is nothing to try.
-            bounds = _bounds(network, deficits, excused)
+            bounds = np.zeros(len(deficits))
+            for k, below in enumerate(children):
+                if below and not excused[k]:
+                    bounds[k] = deficits[k] + sum(deficits[child] for child in below)
             for k in np.argsort(-bounds).tolist():
                 if bounds[k] <= gains.max() + 0.5 * least:
                     break
                 rows = table.with_columns(columns.copy())
-                repair = _best_repair(network, rows, k, deficits, usual, candidates(k), excused)
+                family = [k, *(child for child in children[k] if not excused[child])]
+                repair = _best_repair(network, rows, family, deficits, usual, candidates(k))
                 if repair.gain > gains[k]:
                     gains[k], best[k] = repair.gain, repair
         worst = int(gains.argmax())
@@ -121,16 +127,6 @@ def find_culprits(
     return found
 
 
-def _bounds(network: BayesianNetwork, deficits: FloatArray, excused: BoolArray) -> FloatArray:
-    """Return the deficits of every variable that has children, and of these; 0 if there is nothing to try."""
-    bounds = np.zeros(len(deficits))
-    for k, node in enumerate(network.nodes):
-        children = network.structure.dag.children(node)
-        if children and not excused[k]:
-            bounds[k] = deficits[k] + sum(deficits[network.nodes.index(child)] for child in children)
-    return bounds
-
-
 class _Repair(NamedTuple):
     gain: float
     values: FloatArray
@@ -140,19 +136,17 @@ class _Repair(NamedTuple):
 def _best_repair(
     network: BayesianNetwork,
     table: Table,
-    k: int,
+    family: Sequence[int],
     deficits: FloatArray,
     usual: FloatArray,
     values: FloatArray,
-    excused: BoolArray,
 ) -> _Repair:
-    """Replace a variable's values by the candidates that leave the least deficit to it and its children."""
-    node = network.nodes[k]
-    children = [network.nodes.index(child) for child in network.structure.dag.children(node)]
-    family = [k, *(child for child in children if not excused[child])]
+    """Replace the values of a variable, the first of its family, by the candidates that leave the least
+    deficit to it and its children.
+    """
     count, rows = values.shape
     repeated = np.tile(table.columns, count)
-    repeated[table.index(node)] = values.ravel()
+    repeated[table.index(network.nodes[family[0]])] = values.ravel()
     tried = table.with_columns(repeated)
     with np.errstate(over="ignore"):
         logpdf = {j: finite_log_density(network.node_logpdf(network.nodes[j], tried)) for j in family}

@@ -341,10 +341,10 @@ class Monitor:
         self.alarms, self.drift_alarms = _count(document["alarms"]), _count(document["drift_alarms"])
         test, saved, shape = self._test, document["test"], self._test.stakes.shape
         test.rows = _count(document["rows"])
-        test.counts = _positive(_numbers(saved["counts"], test.counts.shape))
-        test.stakes = _positive(_numbers(saved["stakes"], shape))
+        test.counts = _numbers(saved["counts"], test.counts.shape, least=0.0)
+        test.stakes = _numbers(saved["stakes"], shape, least=0.0)
         test.sums = _numbers(saved["sums"], shape)
-        test.starts = _positive(_numbers(saved["starts"], shape)).astype(np.int64)
+        test.starts = _numbers(saved["starts"], shape, least=0.0).astype(np.int64)
         self._recent = _numbers(document["recent"], (len(self._recent), None), holes=True)
         state = document["generator"]
         if state["bit_generator"] != "PCG64" or not all(
@@ -454,24 +454,22 @@ def _reference(document: Any, network: Network) -> Reference:
         Tail.fit(scores),
         _numbers(document["medians"], (nodes,)),
         _numbers(document["means"], (nodes,)),
-        _positive(_numbers(document["places"], (nodes, BINS))),
+        _numbers(document["places"], (nodes, BINS), least=0.0),
         _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
         _numbers(document["by_node"], (nodes, None)) if network.is_dynamic else None,
     )
 
 
-def _numbers(values: Any, shape: tuple[int | None, ...], *, holes: bool = False) -> FloatArray:
+def _numbers(
+    values: Any, shape: tuple[int | None, ...], *, holes: bool = False, least: float = -np.inf
+) -> FloatArray:
     array = np.array(values, dtype=np.float64)
     right = array.ndim == len(shape) and all(
         size in (None, got) for size, got in zip(shape, array.shape, strict=True)
     )
     if not right or not (np.isfinite(array) | (np.isnan(array) & holes)).all():
         raise ValueError(f"it must have an array of shape {shape}. Got {values!r:.60}.")
-    return array
-
-
-def _positive(array: FloatArray) -> FloatArray:
-    if (array < 0).any():
+    if (array < least).any():
         raise ValueError("it has a count or a stake below 0.")
     return array
 

@@ -271,9 +271,7 @@ class DynamicNetwork(Network):
         return drawn
 
     def read(self, data: Any, *, holes: bool = False) -> tuple[Table, Runs]:
-        """Return the variables of some data, in which values may be missing or not, and which rows follow
-        each other.
-        """
+        """Return the variables of some data, perhaps with holes, and which rows follow each other."""
         table = as_table(data, variables=self.variables, missing="keep" if holes else None)
         if isinstance(data, Table):
             one = np.array([table.rows])
