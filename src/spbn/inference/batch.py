@@ -316,13 +316,12 @@ def gibbs_sweeps(
     order = network.structure.dag.topological_order()
     values = network.transformed(filled).select(order).columns.copy()
     cases = EvidenceRows(network, values.T)
-    children = [[c for c in range(len(order)) if k in cases.parents[c]] for k in range(len(order))]
     lines = [cases.cpd(node).nearest_line() for node in order]
     missing = {k: np.flatnonzero(holes[filled.index(node)]) for k, node in enumerate(order)}
     for _ in range(sweeps):
         for k, rows in missing.items():
             if len(rows):
-                values[k, rows] = _redraw(cases, lines, k, children[k], values[:, rows], candidates, rng)
+                values[k, rows] = _redraw(cases, lines, k, values[:, rows], candidates, rng)
     columns = filled.columns.copy()
     for k, rows in missing.items():
         columns[filled.index(order[k]), rows] = network.in_data_units(order[k], values[k, rows])
@@ -333,7 +332,6 @@ def _redraw(
     cases: EvidenceRows,
     lines: list[Linear | None],
     k: int,
-    children: list[int],
     values: FloatArray,
     candidates: int,
     rng: np.random.Generator,
@@ -341,7 +339,7 @@ def _redraw(
     """Return new values of a node for nodes × rows: chosen among the present ones and some candidates."""
     tried = np.repeat(values, candidates, axis=1)
     drawn = cases.draw(k, tried, rng)
-    by_lines = _by_lines(cases, lines, k, children, tried)
+    by_lines = _by_lines(cases, lines, k, tried)
     if by_lines is not None:
         mean, deviation = by_lines
         chosen = rng.random(len(drawn)) < 0.5
@@ -349,7 +347,7 @@ def _redraw(
     drawn[::candidates] = values[k]
     tried[k] = drawn
     log_weights = np.zeros(len(drawn))
-    for child in children:
+    for child in cases.children[k]:
         log_weights += cases.log_density(child, tried)
     if by_lines is not None:
         # Half of the candidates come from the lines: divided by the mixture of both densities, they weigh as
@@ -361,13 +359,13 @@ def _redraw(
 
 
 def _by_lines(
-    cases: EvidenceRows, lines: list[Linear | None], k: int, children: list[int], values: FloatArray
+    cases: EvidenceRows, lines: list[Linear | None], k: int, values: FloatArray
 ) -> tuple[FloatArray, float] | None:
     """Return mean and standard deviation of a node given everything else, if all were lines.
 
     None if the node has no children, so that nothing but its parents matters, or if it is not near a line.
     """
-    line, said = lines[k], [found for c in children if (found := lines[c]) is not None]
+    line, said = lines[k], [found for c in cases.children[k] if (found := lines[c]) is not None]
     if line is None or not said:
         return None
     precision = 1.0 / line.variance

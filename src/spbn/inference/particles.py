@@ -345,8 +345,6 @@ class _Chain:
         self._drawn = [k for k in np.flatnonzero(discrete) if part.active[:, k].any()]
         self._apart = True
         self._gains = dict.fromkeys(SCALES, 1.0)  # how much less particles have in common after a move
-        parents = part.cases.parents
-        self._children = [[c for c in range(len(parents)) if k in parents[c]] for k in range(len(parents))]
         self._prior, self._weight = terms(part, self.values)
 
     @property
@@ -417,7 +415,8 @@ class _Chain:
 
     def _changed_by(self, nodes: Sequence[int]) -> IntArray:
         """Return the nodes whose densities change with the values of some."""
-        return np.array(sorted({*nodes, *(child for k in nodes for child in self._children[k])}))
+        children = self._part.cases.children
+        return np.array(sorted({*nodes, *(child for k in nodes for child in children[k])}))
 
     def _step(self, scale: float | None, power: FloatArray, going: BoolArray, block: IntArray) -> None:
         """Add differences of one half of the particles to the other half, where that is accepted."""

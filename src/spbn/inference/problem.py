@@ -149,6 +149,11 @@ class EvidenceRows:
             for node in self.nodes
         )
 
+    @cached_property
+    def children(self) -> tuple[list[int], ...]:
+        nodes = range(len(self.nodes))
+        return tuple([child for child in nodes if k in self.parents[child]] for k in nodes)
+
     @property
     def number(self) -> int:
         return len(self.known)
@@ -180,8 +185,7 @@ class EvidenceRows:
         ends = np.zeros_like(self.unknown)
         for node in self.regions:
             k = self.place[node]
-            below = [c for c in range(len(self.nodes)) if k in self.parents[c]]
-            ends[:, k] = ~self.relevant[:, below].any(axis=1)
+            ends[:, k] = ~self.relevant[:, self.children[k]].any(axis=1)
         return ends
 
     def cpd(self, node: str) -> CPD:

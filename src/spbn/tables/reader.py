@@ -5,7 +5,7 @@ Everything else in the package works on a `Table`: whatever the user passed has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -146,12 +146,8 @@ def _stacked(
     tell what they are, unless that is said.
     """
     chosen = [discrete] if isinstance(discrete, str) else list(discrete)
-    unknown = [name for name in chosen if name not in columns]
-    if known is None and unknown and columns:
-        raise DataError(
-            f"{argument('discrete')} names unknown columns: {quoted(unknown)}. "
-            f"The data has {quoted(columns)}."
-        )
+    if known is None and columns:
+        _require_known("discrete", chosen, columns)
     if not columns or (names is not None and not names):
         raise DataError("the data has no columns." if not columns else "no columns are named.")
     if names is not None:
@@ -177,6 +173,14 @@ def _stacked(
             found[name] = to_floats(name, values, can_drop=can_drop)
     require_equal_lengths({name: len(column) for name, column in found.items()})
     return Table(tuple(found), np.ascontiguousarray(np.stack(list(found.values()))), levels)
+
+
+def _require_known(what: str, names: Sequence[str], known: Collection[str]) -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise DataError(
+            f"{argument(what)} names unknown columns: {quoted(unknown)}. The data has {quoted(known)}."
+        )
 
 
 def require_equal_lengths(lengths: dict[str, int]) -> None:
@@ -221,11 +225,7 @@ def _complete(table: Table, missing: str | None, min_rows: int) -> Table:
 
 def _not_dropped(names: list[str], drop: Sequence[str]) -> list[str]:
     dropped = [drop] if isinstance(drop, str) else list(drop)
-    absent = [name for name in dropped if name not in names]
-    if absent:
-        raise DataError(
-            f"{argument('drop')} names unknown columns: {quoted(absent)}. The data has {quoted(names)}."
-        )
+    _require_known("drop", dropped, names)
     kept = [name for name in names if name not in dropped]
     if not kept:
         raise DataError(
