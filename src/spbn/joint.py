@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, finite_log_density, generator
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.nodes.base import CPD, NodeType, refusal
 from spbn.nodes.families import Family
@@ -20,30 +21,18 @@ from spbn.record import Record
 from spbn.structure import Structure
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table, Variable
-from spbn.transforms import Margins
-
-if TYPE_CHECKING:
-    import pandas as pd
+from spbn.transforms import Margins, YeoJohnson
 
 
 class Joint:
-    """A structure and the fitted density of every node, perhaps of transformed columns.
-
-    Attributes
-    ----------
-    structure
-        The graph and the types of its nodes.
-    variables
-        The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
-    margins
-        Transforms of the columns; the densities are then those of transformed columns.
-    record
-        How it was made.
-    """
+    """A structure and the fitted density of every node, perhaps of transformed columns."""
 
     structure: Structure
+    #: The nodes and, after them, the inputs that they need, with the levels of the discrete ones.
     variables: tuple[Variable, ...]
+    #: Transforms of the columns; the densities are then those of transformed columns.
     margins: Margins | None
+    #: How it was made.
     record: Record
 
     def __init__(
@@ -108,8 +97,6 @@ class Joint:
 
         A network with inputs needs their values: a table with n rows, `given`.
         """
-        import pandas as pd
-
         columns = self.draw(n, seed, given=self._given_inputs(n, given))
         return pd.DataFrame({v.name: self.as_data(v, columns[v.name]) for v in self.variables})
 
@@ -186,12 +173,8 @@ class Joint:
     ) -> tuple[FloatArray, FloatArray]:
         """Return what nodes add to the log-density, a finite number, and P(X ≤ x | parents): nodes × rows.
 
-        Parameters
-        ----------
-        columns
-            `variables` × rows, complete.
-        uniforms
-            Nodes × rows: they choose points on the steps of discrete nodes.
+        Columns are `variables` × rows, complete. Uniforms, nodes × rows, choose points on the steps of
+        discrete nodes.
         """
         shape = (len(self._cpds), columns.shape[1])
         logpdf, cdf = np.empty(shape), np.empty(shape)
@@ -234,20 +217,29 @@ class Joint:
             return np.zeros((len(nodes), 1))
         return self.margins.log_slopes(table, nodes)
 
+    def margin(self, node: str) -> YeoJohnson | None:
+        """Return the transform of a column, if it has one."""
+        return None if self.margins is None else self.margins.columns.get(node)
+
+    def in_density_units(self, node: str, values: FloatArray) -> FloatArray:
+        margin = self.margin(node)
+        return values if margin is None else margin.forward(values)
+
     def in_data_units(self, node: str, values: FloatArray) -> FloatArray:
-        """Take the transform of a node's values back."""
-        if self.margins is None or node not in self.margins.columns:
-            return values
-        return self.margins.columns[node].inverse(values)
+        margin = self.margin(node)
+        return values if margin is None else margin.inverse(values)
 
 
 def as_data(variable: Variable, values: FloatArray) -> Any:
     """Return values as they are in data: numbers, or categories."""
-    import pandas as pd
-
     if not variable.is_discrete:
         return values
     return pd.Categorical.from_codes(values.astype(np.int64), pd.Index(variable.levels))
+
+
+def as_columns(variables: Sequence[Variable], values: FloatArray) -> dict[str, Any]:
+    """Return variables × rows as columns of data, by name."""
+    return {v.name: as_data(v, column) for v, column in zip(variables, values, strict=True)}
 
 
 def _checked_variables(structure: Structure, cpds: Mapping[str, CPD]) -> tuple[Variable, ...]:

@@ -8,30 +8,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, final
 
-from spbn import io
+from spbn import io, transforms
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed
 from spbn._base.checks import either
-from spbn._base.files import ArrayReader, ArrayWriter
+from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse
+from spbn._base.lazy import pd
 from spbn._deprecated import warn_deprecated
-from spbn.errors import ArgumentError, FitError, ModelFileError, setting
+from spbn.errors import ArgumentError, FitError, ModelFileError, SpbnError, setting
 from spbn.fitting import fitted, typical_logpdf
 from spbn.inference.batch import imputations, log_density_of_observed, predict
 from spbn.inference.query import Method, Posterior, query
 from spbn.joint import Joint
 from spbn.kernels.compression import require_tolerance
 from spbn.kernels.estimates import BandwidthRule
-from spbn.record import Record, current_versions, plain_settings
+from spbn.nodes.base import CPD
+from spbn.record import Record, current_versions, from_plain, plain_settings, to_plain
 from spbn.rows.store import FitSettings
+from spbn.search import PCResult, SearchResult, records
 from spbn.structure import Structure
 from spbn.tables.reader import Missing, as_table, by_row, frame_index
-from spbn.tables.rows import IndependentRows, RowBuffer
+from spbn.tables.rows import RowBuffer
 from spbn.tables.table import Variable, require_variation
-from spbn.transforms import fitted as fitted_margins
-from spbn.transforms import require_kind
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -84,8 +84,6 @@ class Network(ABC):
 
     def logpdf_by_node(self, data: Any) -> pd.DataFrame:
         """Return what every node contributes to the log-density of every row, one column per node."""
-        import pandas as pd
-
         by_node = self.contributions(data).T
         return pd.DataFrame(dict(zip(self.nodes, by_node, strict=True)), index=frame_index(data))
 
@@ -116,7 +114,6 @@ class Network(ABC):
         return network
 
     def _repr_html_(self) -> str:
-        """Show the graph and the densities in a notebook."""
         return display.html(self)
 
     def _repr_svg_(self) -> str | None:
@@ -186,7 +183,7 @@ class BayesianNetwork(Joint, Network):
         if not isinstance(structure, Structure):
             raise ArgumentError(f"fit takes a Structure. Got {type(structure).__name__}.")
         settings = FitSettings(bandwidth, engine, smoothing)
-        require_kind(margins)
+        transforms.require_kind(margins)
         continuous = [node for node, kind in structure.types.items() if kind.admits(Variable(node), ())]
         discrete = [node for node in structure.nodes if node not in continuous]
         table = as_table(
@@ -199,8 +196,8 @@ class BayesianNetwork(Joint, Network):
             min_rows=2,
         )
         require_variation(table)
-        transforms = fitted_margins(margins, table)
-        rows = table if transforms is None else transforms.transformed(table)
+        fitted_margins = transforms.fitted(margins, table)
+        rows = table if fitted_margins is None else fitted_margins.transformed(table)
         cpds = {family.node: fitted(rows, family, settings) for family in structure.families()}
         chosen = {
             "bandwidth": bandwidth,
@@ -215,11 +212,11 @@ class BayesianNetwork(Joint, Network):
             rows=table.rows,
             columns=table.names,
             data_hash=table.digest,
-            typical=typical_logpdf(structure, table, settings, transforms),
+            typical=typical_logpdf(structure, table, settings, fitted_margins),
             seconds=time.perf_counter() - start,
             search=search,
         )
-        return cls(structure, cpds, margins=transforms, record=record)
+        return cls(structure, cpds, margins=fitted_margins, record=record)
 
     def logpdf(self, data: Any, *, missing: str = "error", seed: Seed = 0) -> pd.Series[float] | FloatArray:
         """Log-density of every row: of a pandas frame, a Series with its index; of other data, an array.
@@ -338,21 +335,64 @@ class BayesianNetwork(Joint, Network):
 
     @property
     def parts(self) -> tuple[BayesianNetwork, ...]:
-        """The networks that it is made of: this one."""
         return (self,)
 
-    def row_buffer(self) -> IndependentRows:
-        """Return a reader of new rows, in which values may be missing."""
-        return IndependentRows(self.variables)
+    def row_buffer(self) -> RowBuffer:
+        return RowBuffer(self.variables)
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe the network as plain data, apart from its arrays, for a file."""
-        return io.to_record(self, arrays)
+        record: dict[str, Any] = {
+            "nodes": list(self.nodes),
+            **({"inputs": list(self.structure.inputs)} if self.structure.inputs else {}),
+            "arcs": [list(arc) for arc in self.structure.arcs],
+            "cpds": [io.cpd_to_record(self.cpds[node], arrays) for node in self.nodes],
+            "record": to_plain(self.record),
+        }
+        if self.margins is not None:
+            record["margins"] = transforms.to_plain(self.margins)
+        if isinstance(self.search, SearchResult):
+            record["search"] = records.search_to_record(self.search)
+        elif isinstance(self.search, PCResult):
+            record["pc"] = records.pc_to_record(self.search)
+        if isinstance(self.type_search, SearchResult):
+            record["type_search"] = records.search_to_record(self.type_search)
+        return record
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any], version: int, arrays: ArrayReader) -> BayesianNetwork:
+    def from_record(cls, document: Mapping[str, Any], version: int, arrays: ArrayReader) -> BayesianNetwork:
         """Read what `to_record` wrote; anything else is a `ModelFileError`."""
-        return io.from_record(cls, record, version, arrays)
+        nodes = list_of(document, "nodes", str)
+        inputs = list_of(document, "inputs", str) if "inputs" in document else []
+        if len(nodes) + len(inputs) > io.MOST_NODES:
+            refuse(
+                f"it declares {len(nodes) + len(inputs)} nodes, and a network has at most {io.MOST_NODES}."
+            )
+        arcs = [tuple(arc) for arc in list_of(document, "arcs", list)]
+        cpds: dict[str, CPD] = {}
+        for record in list_of(document, "cpds", dict):
+            cpd = io.cpd_from_record(record, arrays)
+            if cpd.node in cpds:
+                refuse(f"it describes {cpd.node!r} more than once.")
+            cpds[cpd.node] = cpd
+        types = {node: cpd.type for node, cpd in cpds.items()}
+        searches: dict[str, Any] = {
+            key: records.search_from_record(document[key], nodes, inputs) if key in document else None
+            for key in ("search", "type_search")
+        }
+        if "pc" in document and "search" not in document:
+            searches["search"] = records.pc_from_record(document["pc"], [*nodes, *inputs])
+        made = Record(**searches) if version == 1 else from_plain(document.get("record"), **searches)
+        try:
+            network = cls(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
+            if "margins" not in document:
+                return network
+            continuous = [variable.name for variable in network.variables if not variable.is_discrete]
+            margins = transforms.from_plain(document["margins"], continuous)
+            return cls(network.structure, cpds, margins=margins, record=made)
+        except ModelFileError:
+            raise
+        except SpbnError as error:
+            raise ModelFileError(f"its network makes no sense: {error}") from error
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph; see `spbn.plots.plot_structure`."""
@@ -376,4 +416,4 @@ class BayesianNetwork(Joint, Network):
         return "\n".join(str(self.cpds[node]) for node in self.order if node in self._cpds)
 
 
-io.register(None, BayesianNetwork.from_record)
+io.READERS[None] = BayesianNetwork.from_record

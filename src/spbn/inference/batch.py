@@ -22,25 +22,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator, relative_weights
 from spbn._base.checks import choice, whole
+from spbn._base.lazy import nw, pd
 from spbn.errors import ArgumentError, DataError, quoted
 from spbn.inference import exact, particles
 from spbn.inference.particles import Particles, Target
-from spbn.inference.problem import EvidenceRows, components
-from spbn.inference.query import log_constants
-from spbn.joint import Joint
+from spbn.inference.problem import EvidenceRows
+from spbn.inference.query import log_constants, split_by_method
+from spbn.joint import Joint, as_data
 from spbn.nodes.base import CPD, Linear
 from spbn.tables.columns import named_by_text, values_like
 from spbn.tables.reader import as_table, frame_index
 from spbn.tables.table import Table, Variable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STATISTICS = ("mean", "median", "mode")
 PARTICLES = 500  # for a row
@@ -66,11 +64,12 @@ def log_density_of_observed(
         out[whole] = network.contributions(table.take(np.flatnonzero(whole))).sum(axis=1)
     rows = np.flatnonzero(~whole)
     if len(rows):
-        cases = evidence_of(network, table.take(rows))
-        rng = generator(seed)
-        for part, answer in _answers(cases, n, rng):
+        holed = table.take(rows)
+        for part, answer in _answers(evidence_of(network, holed), n, generator(seed)):
             out[rows[part]] = answer.log_evidence
-        out[rows] += _log_slopes(network, table.take(rows))
+        # What the margins add to the log-density of the values that are there.
+        slopes = network.log_slopes(holed, network.nodes)
+        out[rows] += np.where(np.isfinite(holed.select(network.nodes).columns), slopes, 0.0).sum(axis=0)
     return out
 
 
@@ -108,17 +107,9 @@ def impute_table(network: Joint, table: Table, *, draws: int = 1, seed: Seed = 0
 
 
 def predict(
-    network: Joint,
-    data: Any,
-    targets: Sequence[str],
-    *,
-    statistic: str = "mean",
-    n: int = PARTICLES,
-    seed: Seed = 0,
+    network: Joint, data: Any, targets: Sequence[str], *, statistic: str = "mean", seed: Seed = 0
 ) -> pd.DataFrame:
-    """Predict columns from the others, row by row; see `Joint.predict`."""
-    import pandas as pd
-
+    """Predict columns from the others, row by row; see `BayesianNetwork.predict`."""
     choice("statistic", statistic, STATISTICS)
     wanted = [targets] if isinstance(targets, str) else list(targets)
     unknown = [name for name in wanted if name not in network.nodes]
@@ -134,18 +125,14 @@ def predict(
     found = {name: np.empty(table.rows) for name in wanted}
     rng = generator(seed)
     rest = np.flatnonzero(~_predict_exactly(cases, wanted, statistic, found))
-    for some, answer in _answers(cases.only(rest), n, rng):
+    for some, answer in _answers(cases.only(rest), PARTICLES, rng):
         part = rest[some]
         _require_possible(answer.log_evidence, part)
         weights = np.exp(answer.log_weights - answer.log_weights.max(axis=1, keepdims=True))
         for name in wanted:
             values = network.in_data_units(name, answer.states[cases.place[name]])
             found[name][part] = _summary(cases.variables[cases.place[name]], values, weights, statistic)
-    levels = {variable.name: variable for variable in network.variables if variable.is_discrete}
-    result = {
-        name: network.as_data(levels[name], values) if name in levels else values
-        for name, values in found.items()
-    }
+    result = {name: as_data(cases.variables[cases.place[name]], values) for name, values in found.items()}
     return pd.DataFrame(result, index=frame_index(data))
 
 
@@ -156,8 +143,8 @@ def _predict_exactly(
     done = np.zeros(cases.number, dtype=bool)
     places = {name: cases.place[name] for name in wanted}
     for rows in _patterns(cases.unknown):
-        solved = _exact_part(cases.only(rows[:1]))
-        if solved is None or not set(places.values()) <= set(solved):
+        solved, sampled = split_by_method(cases.only(rows[:1]), "auto")
+        if sampled or not set(places.values()) <= set(solved):
             continue
         is_normal = cases.network.margins is None and not any(cases.variables[k].is_discrete for k in solved)
         if statistic == "mode" and not is_normal:  # which draws have to show
@@ -176,7 +163,7 @@ def _exact_summary(cases: EvidenceRows, k: int, mixture: exact.NormalMixture, st
     """Return one number for one case: a prediction, or the place of the most probable level."""
     name, network = cases.nodes[k], cases.network
     if cases.variables[k].is_discrete:
-        return float(mixture.shares(k, len(cases.variables[k].levels)).argmax())
+        return float(mixture.probabilities(k, len(cases.variables[k].levels)).argmax())
     if statistic == "median":
         return float(network.in_data_units(name, mixture.quantile(k, np.array([0.5])))[0])
     units = None if network.margins is None else partial(network.in_data_units, name)
@@ -202,8 +189,8 @@ def _answers(cases: EvidenceRows, n: int, rng: np.random.Generator) -> Iterator[
     """Yield numbers of cases and their particles."""
     left = np.ones(cases.number, dtype=bool)
     for rows in _patterns(cases.unknown):
-        solved = _exact_part(cases.only(rows))
-        if solved is None or len(solved) < int(cases.unknown[rows[0]].sum()):
+        solved, sampled = split_by_method(cases.only(rows[:1]), "auto")
+        if sampled or len(solved) < int(cases.unknown[rows[0]].sum()):
             continue
         left[rows] = False
         for some in _chunks(rows, n):
@@ -218,12 +205,6 @@ def _chunks(rows: IntArray, n: int) -> Iterator[IntArray]:
         yield rows[start : start + step]
 
 
-def _exact_part(cases: EvidenceRows) -> tuple[int, ...] | None:
-    """Return the unknown nodes with an exact answer, if all have one that what is known depends on."""
-    solved = tuple(sorted(k for group in components(cases) for k in group))
-    return exact.with_unobserved_descendants(cases, solved) if exact.is_solvable(cases, solved) else None
-
-
 def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.random.Generator) -> Particles:
     states = np.tile(cases.known.T[:, :, None], n)
     log_evidence = log_constants(cases)
@@ -231,8 +212,7 @@ def _exactly(cases: EvidenceRows, solved: tuple[int, ...], n: int, rng: np.rando
         log_evidence[case] += mixture.log_evidence
         if not np.isfinite(mixture.log_evidence):  # impossible: there is nothing to draw from
             continue
-        drawn, codes = mixture.draw(n, rng)
-        states[list(mixture.nodes), case], states[list(mixture.levels), case] = drawn, codes
+        states[mixture.members, case] = mixture.draw(n, rng)
     zeros = np.zeros(cases.number)
     return Particles(states, np.zeros((cases.number, n)), log_evidence, zeros, zeros + n, "exact")
 
@@ -297,18 +277,8 @@ def _modes(ranked: FloatArray, mass: FloatArray) -> FloatArray:
     return out
 
 
-def _log_slopes(network: Joint, table: Table) -> FloatArray:
-    """Return what the margins add to the log-density of the values that are there."""
-    columns = table.select(network.nodes).columns
-    slopes = np.broadcast_to(network.log_slopes(table, network.nodes), columns.shape)
-    return np.where(np.isfinite(columns), slopes, 0.0).sum(axis=0)
-
-
 def _frame(network: Joint, table: Table, holes: BoolArray, data: Any) -> pd.DataFrame:
     """Return the data as a frame in which the holes are filled, and everything else is as it was."""
-    import narwhals as nw
-    import pandas as pd
-
     given = named_by_text(data)
     if isinstance(given, pd.DataFrame):
         frame = given.copy()
@@ -342,25 +312,16 @@ def gibbs_sweeps(
     sweeps: int = SWEEPS,
     candidates: int = CANDIDATES,
 ) -> Table:
-    """Return a filled table with other draws in its holes.
-
-    Parameters
-    ----------
-    filled
-        The table, in the units of the data.
-    holes
-        Columns × rows: what was missing.
-    """
+    """Return a filled table, in the units of the data, with other draws in its holes: columns × rows."""
     order = network.structure.dag.topological_order()
     values = network.transformed(filled).select(order).columns.copy()
     cases = EvidenceRows(network, values.T)
-    children = [[c for c in range(len(order)) if k in cases.parents[c]] for k in range(len(order))]
     lines = [cases.cpd(node).nearest_line() for node in order]
     missing = {k: np.flatnonzero(holes[filled.index(node)]) for k, node in enumerate(order)}
     for _ in range(sweeps):
         for k, rows in missing.items():
             if len(rows):
-                values[k, rows] = _redraw(cases, lines, k, children[k], values[:, rows], candidates, rng)
+                values[k, rows] = _redraw(cases, lines, k, values[:, rows], candidates, rng)
     columns = filled.columns.copy()
     for k, rows in missing.items():
         columns[filled.index(order[k]), rows] = network.in_data_units(order[k], values[k, rows])
@@ -371,7 +332,6 @@ def _redraw(
     cases: EvidenceRows,
     lines: list[Linear | None],
     k: int,
-    children: list[int],
     values: FloatArray,
     candidates: int,
     rng: np.random.Generator,
@@ -379,7 +339,7 @@ def _redraw(
     """Return new values of a node for nodes × rows: chosen among the present ones and some candidates."""
     tried = np.repeat(values, candidates, axis=1)
     drawn = cases.draw(k, tried, rng)
-    by_lines = _by_lines(cases, lines, k, children, tried)
+    by_lines = _by_lines(cases, lines, k, tried)
     if by_lines is not None:
         mean, deviation = by_lines
         chosen = rng.random(len(drawn)) < 0.5
@@ -387,7 +347,7 @@ def _redraw(
     drawn[::candidates] = values[k]
     tried[k] = drawn
     log_weights = np.zeros(len(drawn))
-    for child in children:
+    for child in cases.children[k]:
         log_weights += cases.log_density(child, tried)
     if by_lines is not None:
         # Half of the candidates come from the lines: divided by the mixture of both densities, they weigh as
@@ -399,13 +359,13 @@ def _redraw(
 
 
 def _by_lines(
-    cases: EvidenceRows, lines: list[Linear | None], k: int, children: list[int], values: FloatArray
+    cases: EvidenceRows, lines: list[Linear | None], k: int, values: FloatArray
 ) -> tuple[FloatArray, float] | None:
     """Return mean and standard deviation of a node given everything else, if all were lines.
 
     None if the node has no children, so that nothing but its parents matters, or if it is not near a line.
     """
-    line, said = lines[k], [found for c in children if (found := lines[c]) is not None]
+    line, said = lines[k], [found for c in cases.children[k] if (found := lines[c]) is not None]
     if line is None or not said:
         return None
     precision = 1.0 / line.variance
@@ -437,10 +397,7 @@ def _choose(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
 def without_themselves(network: Joint, table: Table) -> Iterator[tuple[Joint, IntArray]]:
     """Yield networks, and the rows to ask them about: each network lacks the kernels of its rows.
 
-    Parameters
-    ----------
-    table
-        Rows in the units of the data; NaN is unknown.
+    The table is in the units of the data, and NaN is unknown.
     """
     rows = network.transformed(table)
     kernels = {

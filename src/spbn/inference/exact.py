@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -25,39 +24,23 @@ QUADRATURE = 100  # points at which a transformed normal variable is averaged
 
 @dataclass(frozen=True, eq=False)
 class NormalMixture:
-    """The distribution of some nodes given what is known: a mixture of normal distributions.
+    """The distribution of some nodes given what is known: a mixture of normal distributions."""
 
-    Attributes
-    ----------
-    nodes, levels
-        Places of the continuous and of the discrete nodes.
-    weights
-        Of the components.
-    means, covariances
-        Components × nodes, and components × nodes × nodes.
-    codes
-        Components × discrete nodes: their levels.
-    log_evidence
-        The log-density of what is known.
-    """
+    nodes: tuple[int, ...]  # places of the continuous nodes
+    levels: tuple[int, ...]  # and of the discrete ones
+    weights: FloatArray  # of the components
+    means: FloatArray  # components × nodes
+    covariances: FloatArray  # components × nodes × nodes
+    codes: IntArray  # components × discrete nodes: their levels
+    log_evidence: float  # the log-density of what is known
 
-    nodes: tuple[int, ...]
-    levels: tuple[int, ...]
-    weights: FloatArray
-    means: FloatArray
-    covariances: FloatArray
-    codes: IntArray
-    log_evidence: float
+    @property
+    def members(self) -> list[int]:
+        """Places of all nodes, the continuous ones first."""
+        return [*self.nodes, *self.levels]
 
-    @cached_property
-    def mean(self) -> FloatArray:
-        """Mean of every continuous node."""
-        return self.weights @ self.means
-
-    @cached_property
     def covariance(self) -> FloatArray:
-        """Covariance matrix of the continuous nodes."""
-        deviations = self.means - self.mean
+        deviations = self.means - self.weights @ self.means
         within = np.einsum("c,cij->ij", self.weights, self.covariances)
         between: FloatArray = np.einsum("c,ci,cj->ij", self.weights, deviations, deviations)
         return within + between
@@ -79,20 +62,19 @@ class NormalMixture:
         values = in_data_units(means[:, None] + deviations[:, None] * points)
         return values.ravel(), np.outer(self.weights, weights / weights.sum()).ravel()
 
-    def shares(self, node: int, levels: int) -> FloatArray:
-        """Return the probabilities of the levels of one discrete node."""
+    def probabilities(self, node: int, levels: int) -> FloatArray:
         found = np.bincount(self.codes[:, self.levels.index(node)], weights=self.weights, minlength=levels)
         return found / found.sum()
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw nodes × n values and discrete nodes × n level codes."""
+    def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw values or level codes: members × n."""
         component = rng.choice(len(self.weights), size=n, p=self.weights)
         values = np.empty((len(self.nodes), n))
         noise = rng.standard_normal((len(self.nodes), n))
         for c in np.unique(component):
             mine = component == c
             values[:, mine] = self.means[c][:, None] + _root(self.covariances[c]) @ noise[:, mine]
-        return values, self.codes[component].T.astype(np.float64)
+        return np.concatenate([values, self.codes[component].T])
 
     def cdf(self, node: int, x: FloatArray) -> FloatArray:
         """Return P(X ≤ x) of one continuous node."""
@@ -107,7 +89,6 @@ class NormalMixture:
         return found
 
     def quantile(self, node: int, q: FloatArray) -> FloatArray:
-        """Return quantiles of one continuous node."""
         from scipy.special import ndtri
 
         k = self.nodes.index(node)
@@ -147,69 +128,32 @@ def with_unobserved_descendants(cases: EvidenceRows, members: Sequence[int]) -> 
 
 
 def solve(cases: EvidenceRows, members: Sequence[int]) -> list[NormalMixture]:
-    """Return the distribution of unknown nodes in every case; all have the same nodes unknown.
-
-    Parameters
-    ----------
-    members
-        Places of the unknown nodes.
-    """
+    """Return the distribution of unknown nodes, `members`, in every case; all have the same ones unknown."""
     discrete = tuple(k for k in members if cases.variables[k].is_discrete)
     continuous = tuple(k for k in members if not cases.variables[k].is_discrete)
-    known = tuple(k for k in _involved(cases, members) if k not in members)
-    log_weights, means, covariances, codes = [], [], [], []
-    for levels in product(*(range(len(cases.variables[k].levels)) for k in discrete)):
+    known = [k for k in _involved(cases, members) if k not in members]
+    normal = [k for k in known if not cases.variables[k].is_discrete]
+    configurations = list(product(*(range(len(cases.variables[k].levels)) for k in discrete)))
+    shape = (cases.number, len(configurations), len(continuous))
+    log_weights, means, covariances = np.zeros(shape[1::-1]), np.empty(shape), np.empty((*shape, shape[2]))
+    for c, levels in enumerate(configurations):
         values = cases.known.copy()
         values[:, list(discrete)] = levels
-        log_weight = np.zeros(cases.number)
         for k in (*discrete, *known):
             if cases.variables[k].is_discrete:
-                log_weight += cases.log_density(k, values.T)
-        lines = [k for k in known if not cases.variables[k].is_discrete]
-        log_density, mean, covariance = _mixture_of(cases, continuous, lines, values)
-        log_weights.append(log_weight + log_density)
-        means.append(mean)
-        covariances.append(covariance)
-        codes.append(levels)
-    logs = np.stack(log_weights)  # components × cases
-    total = np.logaddexp.reduce(logs, axis=0)
-    found = []
-    for case in range(cases.number):
-        with np.errstate(invalid="ignore"):
-            weights = np.exp(logs[:, case] - total[case])
-        found.append(
-            NormalMixture(
-                continuous,
-                discrete,
-                weights,
-                np.stack([mean[:, case] for mean in means]),
-                np.stack([covariance[case] for covariance in covariances]),
-                np.array(codes, dtype=np.int64).reshape(len(codes), len(discrete)),
-                float(total[case]),
-            )
-        )
-    return found
-
-
-def _mixture_of(
-    cases: EvidenceRows, unknown: Sequence[int], known: Sequence[int], values: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Condition normal nodes on known ones, given the levels of all discrete nodes, in every case.
-
-    Returns
-    -------
-    The log-density of the known nodes, the mean of the unknown ones (nodes × cases) and their covariance
-    (cases × nodes × nodes).
-    """
-    log_density = np.empty(cases.number)
-    means, covariances = (
-        np.empty((len(unknown), cases.number)),
-        np.empty((cases.number, len(unknown), len(unknown))),
-    )
-    for rows, lines in _lines(cases, sorted((*unknown, *known)), values):
-        part = _condition(lines, unknown, known, values[rows])
-        log_density[rows], means[:, rows], covariances[rows] = part
-    return log_density, means, covariances
+                log_weights[c] += cases.log_density(k, values.T)
+        for rows, lines in _lines(cases, sorted((*continuous, *normal)), values):
+            log_density, mean, covariances[rows, c] = _condition(lines, continuous, normal, values[rows])
+            log_weights[c, rows] += log_density
+            means[rows, c] = mean.T
+    totals = np.logaddexp.reduce(log_weights, axis=0)
+    with np.errstate(invalid="ignore"):
+        weights = np.ascontiguousarray(np.exp(log_weights - totals).T)
+    codes = np.array(configurations, dtype=np.int64).reshape(len(configurations), len(discrete))
+    return [
+        NormalMixture(continuous, discrete, weights[i], means[i], covariances[i], codes, float(totals[i]))
+        for i in range(cases.number)
+    ]
 
 
 def _condition(
@@ -218,7 +162,12 @@ def _condition(
     known: Sequence[int],
     values: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Condition on the known nodes with one line for every node: the same in all cases."""
+    """Condition normal nodes on known ones, with one line for every node: the same in all cases.
+
+    Returns
+    -------
+    The log-density of the known nodes, the mean of the unknown ones (nodes × cases) and their covariance.
+    """
     order = list(lines)
     at = {k: i for i, k in enumerate(order)}
     inside = set(unknown)

@@ -43,24 +43,13 @@ JITTER = 0.02  # of the spread, so that particles do not stay on a lattice
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What particles are for: some unknown nodes, and the nodes whose densities they have to match.
-
-    Attributes
-    ----------
-    cases
-        What is known.
-    active
-        Cases × nodes: the unknown nodes that particles stand for.
-    weighing
-        Cases × nodes: the known nodes, or those with a region, that weigh the particles.
-    references
-        For nodes that particles stand for, and that lie in an interval: where they begin, if not at
-        draws within the interval given their parents.
-    """
+    """What particles are for: some unknown nodes, and the nodes whose densities they have to match."""
 
     cases: EvidenceRows
-    active: BoolArray
-    weighing: BoolArray
+    active: BoolArray  # cases × nodes: the unknown nodes that particles stand for
+    weighing: BoolArray  # cases × nodes: the known nodes, or those with a region, that weigh the particles
+    #: For nodes that particles stand for, and that lie in an interval: where they begin, if not at draws
+    #: within the interval given their parents.
     references: Mapping[int, TruncatedNormal] = field(default_factory=dict)
 
     @classmethod
@@ -96,39 +85,30 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Particles:
-    """Draws of nodes for every case, and their weights.
+    """Draws of nodes for every case, and their weights."""
 
-    Attributes
-    ----------
-    states
-        Nodes × cases × particles; nodes in topological order.
-    log_weights
-        Cases × particles.
-    log_evidence, error
-        Of every case: the log-density of what is known, and the standard error of that.
-    effective
-        How many independent draws the particles of every case are worth.
-    method
-        How they were made.
-    """
-
-    states: FloatArray
-    log_weights: FloatArray
-    log_evidence: FloatArray
-    error: FloatArray
-    effective: FloatArray
-    method: str = field(default="weighting")
+    states: FloatArray  # nodes × cases × particles; nodes in topological order
+    log_weights: FloatArray  # cases × particles
+    log_evidence: FloatArray  # of every case: the log-density of what is known
+    error: FloatArray  # the standard error of that
+    effective: FloatArray  # how many independent draws the particles of every case are worth
+    method: str = "weighting"
 
 
 def sample_by_weighting(part: Target, n: int, rng: np.random.Generator) -> Particles:
     """Draw forward samples, n for every case, and weigh them."""
     cases = part.cases
     flat = np.repeat(cases.known.T, n, axis=1)
-    in_a_row = np.zeros(cases.number * n)
+    log_weights = np.zeros(cases.number * n)
     for k in range(len(cases.nodes)):
-        _draw_node(part, k, flat, in_a_row, n, rng)
+        rows = np.flatnonzero(np.repeat(part.active[:, k], n))
+        if k in part.references:
+            flat[k, rows] = part.references[k].draw(len(rows), rng)
+        elif len(rows):
+            flat[k, rows] = cases.draw(k, flat[:, rows], rng)
+        log_weights += _log_weights(part, k, flat)
     shape = (cases.number, n)
-    return _particles_of(flat.reshape(len(cases.nodes), *shape), in_a_row.reshape(shape))
+    return _particles_of(flat.reshape(len(cases.nodes), *shape), log_weights.reshape(shape))
 
 
 def concatenate(some: Particles, others: Particles) -> Particles:
@@ -158,17 +138,9 @@ def terms(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the log-density that forward sampling gives to particles, and their weights, by node.
 
-    Both are nodes × particles in a row.
-
-    Parameters
-    ----------
-    values
-        Nodes × (cases · particles).
-    nodes
-        Those that are needed, by number; all by default.
-    apart
-        Whether each of the two is needed. If only their sum is, the probabilities of regions that particles
-        are in are left out of both: they cancel, and take long to compute.
+    Values are nodes × (cases · particles), and so are both results, of the nodes that are needed: all by
+    default. `apart` tells whether each of the two is needed. If only their sum is, the probabilities of
+    regions that particles are in are left out of both: they cancel, and take long to compute.
     """
     wanted = range(len(part.cases.nodes)) if nodes is None else nodes
     found = [_terms_of(part, k, values, apart=apart) for k in wanted]
@@ -180,28 +152,35 @@ def _terms_of(part: Target, k: int, values: FloatArray, *, apart: bool) -> tuple
     cases, n = part.cases, values.shape[1] // part.cases.number
     prior, weight = np.zeros(values.shape[1]), np.zeros(values.shape[1])
     region = cases.regions.get(cases.nodes[k])
-    asked = part.active[:, k] | part.weighing[:, k]
-    if not asked.any():
-        return prior, weight
-    rows = np.flatnonzero(np.repeat(asked, n))
-    chosen = values if len(rows) == values.shape[1] else values[:, rows]
-    in_region = part.active[:, k].any()
-    if region is None:
-        density = _changing_density(part, k, chosen, asked, n)
-        active = np.repeat(part.active[asked, k], n)
-        prior[rows], weight[rows] = np.where(active, density, 0.0), np.where(active, 0.0, density)
-    elif k in part.references:
-        begun = part.references[k].log_density(chosen[k])
-        prior[rows], weight[rows] = begun, cases.log_density(k, chosen) - begun
-    elif apart or not in_region:
-        weight[rows] = cases.log_mass(k, chosen)
-        if in_region:
+    rows = np.flatnonzero(np.repeat(part.active[:, k], n))
+    if apart or region is None or k in part.references or not len(rows):
+        weight = _log_weights(part, k, values)
+    if len(rows):
+        chosen = values if len(rows) == values.shape[1] else values[:, rows]
+        if k in part.references:
+            prior[rows] = part.references[k].log_density(chosen[k])
+        else:
             prior[rows] = cases.log_density(k, chosen) - weight[rows]
-    else:
-        prior[rows] = cases.log_density(k, chosen)
-    if region is not None and in_region:
-        prior[rows[~region.contains(chosen[k])]] = -np.inf
+        if region is not None:
+            prior[rows[~region.contains(chosen[k])]] = -np.inf
     return prior, weight
+
+
+def _log_weights(part: Target, k: int, values: FloatArray) -> FloatArray:
+    """Return what a node adds to the log-weights of particles, in all cases in which it weighs them."""
+    cases, n = part.cases, values.shape[1] // part.cases.number
+    out, asked = np.zeros(values.shape[1]), part.weighing[:, k]
+    rows = np.flatnonzero(np.repeat(asked, n))
+    if not len(rows):
+        return out
+    chosen = values if len(rows) == values.shape[1] else values[:, rows]
+    if k in part.references:
+        out[rows] = cases.log_density(k, chosen) - part.references[k].log_density(chosen[k])
+    elif cases.nodes[k] in cases.regions:
+        out[rows] = cases.log_mass(k, chosen)
+    else:
+        out[rows] = _changing_density(part, k, chosen, asked, n)
+    return out
 
 
 def effective_size(log_weights: FloatArray) -> FloatArray:
@@ -218,33 +197,6 @@ def log_mean(log_weights: FloatArray) -> FloatArray:
         relative = np.log(relative_weights(log_weights).mean(axis=-1))
     found: FloatArray = greatest(log_weights)[..., 0] + relative
     return found
-
-
-def _draw_node(
-    part: Target, k: int, flat: FloatArray, log_weights: FloatArray, n: int, rng: np.random.Generator
-) -> None:
-    """Draw an active node, or weigh the particles by a known one, in all cases in which it is that."""
-    cases = part.cases
-    region = cases.regions.get(cases.nodes[k])
-    rows = np.flatnonzero(np.repeat(part.active[:, k], n))
-    if len(rows):
-        chosen = flat[:, rows]
-        if region is None:
-            flat[k, rows] = cases.draw(k, chosen, rng)
-        elif k in part.references:
-            reference = part.references[k]
-            chosen[k] = flat[k, rows] = reference.draw(len(rows), rng)
-            log_weights[rows] += cases.log_density(k, chosen) - reference.log_density(chosen[k])
-        else:
-            log_weights[rows] += cases.log_mass(k, chosen)
-            flat[k, rows] = cases.draw(k, chosen, rng)
-    asked = part.weighing[:, k] & ~part.active[:, k]
-    if asked.any():
-        rows = np.flatnonzero(np.repeat(asked, n))
-        if region is None:
-            log_weights[rows] += _changing_density(part, k, flat[:, rows], asked, n)
-        else:
-            log_weights[rows] += cases.log_mass(k, flat[:, rows])
 
 
 def _changing_density(part: Target, k: int, chosen: FloatArray, asked: BoolArray, n: int) -> FloatArray:
@@ -290,25 +242,20 @@ class TruncatedNormal:
         return cls(float(there.mean()), WIDER * float(there.std()), interval)
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """Draw n values."""
         low, high = (np.full(n, end) for end in self._ends)
         drawn = self.mean + self.deviation * draw_between(low, high, rng.random(n))
         return np.clip(drawn, self.interval.low, self.interval.high)
 
     def log_density(self, values: FloatArray) -> FloatArray:
-        """Return the log-density of values within the interval."""
         low, high = (np.array([end]) for end in self._ends)
         scale = math.log(self.deviation) + 0.5 * LOG_2PI + log_mass_between(low, high)[0]
         density: FloatArray = -0.5 * ((values - self.mean) / self.deviation) ** 2 - scale
         return density
 
     @property
-    def _ends(self) -> tuple[float, float]:
+    def _ends(self) -> list[float]:
         """The ends of the interval in deviations from the mean."""
-        return (
-            (self.interval.low - self.mean) / self.deviation,
-            (self.interval.high - self.mean) / self.deviation,
-        )
+        return [(end - self.mean) / self.deviation for end in (self.interval.low, self.interval.high)]
 
 
 def sample_by_tempering(
@@ -398,8 +345,6 @@ class _Chain:
         self._drawn = [k for k in np.flatnonzero(discrete) if part.active[:, k].any()]
         self._apart = True
         self._gains = dict.fromkeys(SCALES, 1.0)  # how much less particles have in common after a move
-        parents = part.cases.parents
-        self._children = [[c for c in range(len(parents)) if k in parents[c]] for k in range(len(parents))]
         self._prior, self._weight = terms(part, self.values)
 
     @property
@@ -465,12 +410,13 @@ class _Chain:
 
     def _near(self, nodes: Sequence[int]) -> set[int]:
         """Return parents, children and other parents of children."""
-        families = {*nodes, *(child for k in nodes for child in self._children[k])}
+        families = set(self._changed_by(nodes).tolist())
         return families | {parent for k in families for parent in self._part.cases.parents[k]}
 
     def _changed_by(self, nodes: Sequence[int]) -> IntArray:
         """Return the nodes whose densities change with the values of some."""
-        return np.array(sorted({*nodes, *(child for k in nodes for child in self._children[k])}))
+        children = self._part.cases.children
+        return np.array(sorted({*nodes, *(child for k in nodes for child in children[k])}))
 
     def _step(self, scale: float | None, power: FloatArray, going: BoolArray, block: IntArray) -> None:
         """Add differences of one half of the particles to the other half, where that is accepted."""
@@ -541,10 +487,7 @@ class _Chain:
 def _is_enough(halfway: FloatArray, beta: FloatArray) -> BoolArray:
     """Tell for every case whether β, which grows like a power of the number of steps or faster, can get to 1.
 
-    Parameters
-    ----------
-    halfway, beta
-        β after half of the steps of the probation, and after all.
+    It is known after half of the steps of the probation, and after all.
     """
     power = np.log2(np.maximum(beta, 1e-300) / np.maximum(halfway, 1e-300))
     return np.log(np.maximum(beta, 1e-300)) + (power + 0.5) * np.log(MOST_STEPS / PROBATION) >= 0.0

@@ -19,7 +19,6 @@ from spbn.joint import Joint
 from spbn.nodes.base import CPD, Interval, Levels, Region
 from spbn.tables.columns import as_text
 from spbn.tables.table import Table, Variable
-from spbn.transforms import YeoJohnson
 
 
 class Evidence(NamedTuple):
@@ -44,21 +43,19 @@ def read_evidence(network: Joint, evidence: Mapping[str, object] | None, what: s
             raise ArgumentError(
                 f"{what} names the unknown variable {name!r}. The network has {quoted(variables)}."
             )
-        margin = None if network.margins is None else network.margins.columns.get(name)
-
-        def in_density_units(value: float, margin: YeoJohnson | None = margin) -> float:
-            if margin is None or not math.isfinite(value):
-                return value
-            return float(margin.forward(np.array([value]))[0])
-
         found = _read(variables[name], value, what)
         if isinstance(found, float):
-            known.points[name] = in_density_units(found)
+            known.points[name] = _in_density_units(network, name, found)
         elif isinstance(found, Interval):
-            known.regions[name] = Interval(in_density_units(found.low), in_density_units(found.high))
+            low, high = (_in_density_units(network, name, end) for end in (found.low, found.high))
+            known.regions[name] = Interval(low, high)
         elif found is not None:
             known.regions[name] = found
     return known
+
+
+def _in_density_units(network: Joint, name: str, value: float) -> float:
+    return float(network.in_density_units(name, np.array([value]))[0]) if math.isfinite(value) else value
 
 
 def read_region(variable: Variable, value: Any, what: str) -> Region | None:
@@ -122,22 +119,12 @@ class EvidenceRows:
     """Rows of values, known and unknown, in the units of a network's densities.
 
     Nodes are in topological order, and arrays are cases × nodes.
-
-    Attributes
-    ----------
-    network
-        The network.
-    known
-        The values that are known; NaN elsewhere.
-    regions
-        What is known of nodes whose values are not, in all cases.
-    fixed
-        Nodes whose values were set from outside, so that they say nothing about their causes; and all inputs.
     """
 
     network: Joint
-    known: FloatArray
-    regions: Mapping[str, Region] = field(default_factory=dict)
+    known: FloatArray  # the values that are known; NaN elsewhere
+    regions: Mapping[str, Region] = field(default_factory=dict)  # of nodes whose values are not, in all cases
+    #: Nodes whose values were set from outside, so that they say nothing about their causes; and all inputs.
     fixed: frozenset[str] = frozenset()
 
     @cached_property
@@ -147,12 +134,10 @@ class EvidenceRows:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Where a node is in that order."""
         return {node: k for k, node in enumerate(self.nodes)}
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The nodes, with the levels of the discrete ones."""
         known = {variable.name: variable for variable in self.network.variables}
         return tuple(known[node] for node in self.nodes)
 
@@ -164,14 +149,17 @@ class EvidenceRows:
             for node in self.nodes
         )
 
+    @cached_property
+    def children(self) -> tuple[list[int], ...]:
+        nodes = range(len(self.nodes))
+        return tuple([child for child in nodes if k in self.parents[child]] for k in nodes)
+
     @property
     def number(self) -> int:
-        """How many cases there are."""
         return len(self.known)
 
     @cached_property
     def unknown(self) -> BoolArray:
-        """Which values are not known."""
         return np.isnan(self.known)
 
     @cached_property
@@ -197,16 +185,13 @@ class EvidenceRows:
         ends = np.zeros_like(self.unknown)
         for node in self.regions:
             k = self.place[node]
-            below = [c for c in range(len(self.nodes)) if k in self.parents[c]]
-            ends[:, k] = ~self.relevant[:, below].any(axis=1)
+            ends[:, k] = ~self.relevant[:, self.children[k]].any(axis=1)
         return ends
 
     def cpd(self, node: str) -> CPD:
-        """Return the density of a node."""
         return self.network.cpds[node]
 
     def only(self, cases: IntArray) -> EvidenceRows:
-        """Return some of the cases."""
         return EvidenceRows(self.network, self.known[cases], self.regions, self.fixed)
 
     def table(self, columns: Sequence[int], particles: FloatArray) -> Table:
@@ -214,11 +199,9 @@ class EvidenceRows:
         return Table.of([self.variables[k] for k in columns], particles[list(columns)])
 
     def log_density(self, k: int, particles: FloatArray) -> FloatArray:
-        """Return the log-density of a node given its parents, for nodes × particles."""
         return self.cpd(self.nodes[k]).logpdf(self.table((*self.parents[k], k), particles))
 
     def log_mass(self, k: int, particles: FloatArray) -> FloatArray:
-        """Return the log-probability that a node is in its region given its parents."""
         node = self.nodes[k]
         return self.cpd(node).log_mass(self.regions[node], self.table(self.parents[k], particles))
 
@@ -232,8 +215,7 @@ class EvidenceRows:
 
     def log_slopes(self, k: int, values: FloatArray) -> FloatArray:
         """Return what the margin of a node adds to log-densities of values in the units of the densities."""
-        margins = {} if self.network.margins is None else self.network.margins.columns
-        margin = margins.get(self.nodes[k])
+        margin = self.network.margin(self.nodes[k])
         return np.zeros(values.shape) if margin is None else margin.log_slope(margin.inverse(values))
 
 
@@ -244,18 +226,13 @@ def components(cases: EvidenceRows) -> list[tuple[int, ...]]:
     drawn afterwards is in none.
     """
     unknown, relevant = cases.unknown[0], cases.relevant[0]
-    group = {k: k for k in np.flatnonzero(unknown & relevant & ~cases.ends[0]).tolist()}
-
-    def root(k: int) -> int:
-        while group[k] != k:
-            k = group[k]
-        return k
-
+    groups = {k: {k} for k in np.flatnonzero(unknown & relevant & ~cases.ends[0]).tolist()}
     for k in np.flatnonzero(relevant).tolist():
-        members = [member for member in (*cases.parents[k], k) if member in group]
+        members = [member for member in (*cases.parents[k], k) if member in groups]
         for member in members[1:]:
-            group[root(member)] = root(members[0])
-    found: dict[int, list[int]] = {}
-    for k in group:
-        found.setdefault(root(k), []).append(k)
-    return [tuple(members) for members in found.values()]
+            small, large = sorted((groups[members[0]], groups[member]), key=len)
+            if small is not large:
+                large |= small
+                groups.update(dict.fromkeys(small, large))
+    distinct = {id(group): group for group in groups.values()}
+    return [tuple(sorted(group)) for group in distinct.values()]

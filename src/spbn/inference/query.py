@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -20,6 +20,7 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn._base.checks import choice
+from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, SpbnWarning, argument, in_python, quoted
 from spbn.inference import exact, particles
@@ -31,7 +32,6 @@ from spbn.nodes.base import Interval
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 Method = Literal["auto", "exact", "weighting", "smc"]
@@ -61,6 +61,8 @@ class Posterior:
         How many independent draws the draws are worth.
     log_evidence, log_evidence_error
         The logarithm of the density or probability of the evidence, and its standard error.
+    weights
+        The weights of the draws, which sum to one.
 
     Examples
     --------
@@ -79,18 +81,16 @@ class Posterior:
     effective_size: float
     log_evidence: float
     log_evidence_error: float
-    _cases: EvidenceRows = field(repr=False)
-    _values: FloatArray = field(repr=False)  # nodes × draws, in the units of the densities
-    _weights: FloatArray = field(repr=False)  # of the draws
-    _exact: NormalMixture | None = field(repr=False)
+    weights: FloatArray
+    _cases: EvidenceRows
+    _values: FloatArray  # nodes × draws, in the units of the densities
+    _exact: NormalMixture | None
 
     @cached_property
     def draws(self) -> pd.DataFrame:
         """The draws of all unknown variables, in the units of the data."""
-        import pandas as pd
-
         columns = {v.name: self._in_data_units(v) for v in self.variables}
-        return pd.DataFrame(columns, index=pd.RangeIndex(len(self._weights)))
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self.weights)))
 
     @property
     def network(self) -> Joint:
@@ -100,18 +100,13 @@ class Posterior:
     @cached_property
     def prior(self) -> pd.DataFrame:
         """As many draws of all variables as nothing is known of, but the inputs."""
-        n, cases = len(self._weights), self._cases
+        n, cases = len(self.weights), self._cases
         inputs = {
             v.name: self.network.as_data(v, np.repeat(cases.known[0, cases.place[v.name]], n))
             for v in self.network.variables
             if v.name in self.network.inputs
         }
         return self.network.sample(n, given=inputs or None, seed=0)
-
-    @property
-    def weights(self) -> FloatArray:
-        """The weights of the draws, which sum to one."""
-        return self._weights
 
     def mean(self) -> pd.Series[float]:
         """Return the mean of every continuous variable."""
@@ -123,18 +118,16 @@ class Posterior:
 
     def cov(self) -> pd.DataFrame:
         """Return the covariance matrix of the continuous variables."""
-        import pandas as pd
-
         names = [v.name for v in self._continuous]
         if not names:
             return pd.DataFrame()
         mixture = self._exact
         if mixture is not None and self.network.margins is None and all(map(self._solved, self._continuous)):
             places = [mixture.nodes.index(self._cases.place[name]) for name in names]
-            matrix = mixture.covariance[np.ix_(places, places)]
+            matrix = mixture.covariance()[np.ix_(places, places)]
         else:
             matrix = np.atleast_2d(
-                np.cov(self.draws[names].to_numpy(dtype=float).T, aweights=self._weights, ddof=0)
+                np.cov(self.draws[names].to_numpy(dtype=float).T, aweights=self.weights, ddof=0)
             )
         return pd.DataFrame(matrix, index=names, columns=names)
 
@@ -144,8 +137,6 @@ class Posterior:
 
     def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
         """Return quantiles of every continuous variable: a row for each, a column for each of `q`."""
-        import pandas as pd
-
         wanted = read_quantiles(q)
         rows = {v.name: self._quantile(v, wanted) for v in self._continuous}
         return pd.DataFrame.from_dict(rows, orient="index", columns=wanted.tolist())
@@ -157,17 +148,15 @@ class Posterior:
 
     def probabilities(self, variable: str) -> pd.Series[float]:
         """Return the probability of every level of a discrete variable."""
-        import pandas as pd
-
         found, place = self._named(variable), self._cases.place[variable]
         if not found.is_discrete:
             raise ArgumentError(f"{variable!r} is continuous: ask for the probability of an interval.")
         mixture = self._solved(found)
         if mixture is not None:
-            shares = mixture.shares(place, len(found.levels))
+            shares = mixture.probabilities(place, len(found.levels))
         else:
             codes = self._values[place].astype(np.int64)
-            sums = np.bincount(codes, weights=self._weights, minlength=len(found.levels))
+            sums = np.bincount(codes, weights=self.weights, minlength=len(found.levels))
             shares = sums / sums.sum()
         return pd.Series(shares, index=pd.Index(found.levels, name=variable), name="probability")
 
@@ -182,23 +171,23 @@ class Posterior:
         """
         if callable(event):
             happened = np.asarray(event(self.draws), dtype=bool)
-            if happened.shape != self._weights.shape:
+            if happened.shape != self.weights.shape:
                 raise ArgumentError(
-                    f"an event must be true or false for each of the {len(self._weights)} draws."
+                    f"an event must be true or false for each of the {len(self.weights)} draws."
                 )
-            return float(self._weights[happened].sum())
+            return float(self.weights[happened].sum())
         known = read_evidence(self.network, event, in_python("the event", elsewhere=argument("event")))
         for name in {**known.points, **known.regions}:
             self._named(name)
         exact = self._exact_probability(known.points, known.regions)
         if exact is not None:
             return exact
-        happened = np.ones(len(self._weights), dtype=bool)
+        happened = np.ones(len(self.weights), dtype=bool)
         for name, region in known.regions.items():
             happened &= region.contains(self._values[self._cases.place[name]])
         for name, value in known.points.items():
             happened &= self._values[self._cases.place[name]] == value
-        return float(self._weights[happened].sum())
+        return float(self.weights[happened].sum())
 
     def is_exact(self, variable: str) -> bool:
         """Tell whether the distribution of a variable was computed, and not only drawn from."""
@@ -207,7 +196,7 @@ class Posterior:
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows of the unknown variables."""
         require_count(n)
-        rows = generator(seed).choice(len(self._weights), size=n, p=self._weights)
+        rows = generator(seed).choice(len(self.weights), size=n, p=self.weights)
         return self.draws.iloc[rows].reset_index(drop=True)
 
     def plot(self, variables: Sequence[str] | None = None) -> Figure:
@@ -216,7 +205,6 @@ class Posterior:
         return figure
 
     def _repr_html_(self) -> str:
-        """Show what is likely in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -244,8 +232,6 @@ class Posterior:
         )
 
     def _each(self, value: Callable[[Variable], float]) -> pd.Series[float]:
-        import pandas as pd
-
         return pd.Series({v.name: value(v) for v in self._continuous}, dtype=float)
 
     def _mean(self, variable: Variable) -> float:
@@ -268,7 +254,7 @@ class Posterior:
         """
         mixture = self._solved(variable)
         if mixture is None:
-            return np.asarray(self._in_data_units(variable), dtype=float), self._weights
+            return np.asarray(self._in_data_units(variable), dtype=float), self.weights
         units = None if self.network.margins is None else partial(self.network.in_data_units, variable.name)
         return mixture.points(self._cases.place[variable.name], units)
 
@@ -324,29 +310,15 @@ def query(
     seed: Seed = 0,
     method: Method = "auto",
 ) -> Posterior:
-    """Return what is likely, given evidence and interventions; see `Joint.query`."""
+    """Return what is likely, given evidence and interventions; see `BayesianNetwork.query`."""
     require_count(n)
     if n < 1:
         raise ArgumentError(f"{argument('n')} must be 1 or more, to have draws to answer from. Got {n}.")
     choice("method", method, METHODS)
     known = read_evidence(network, evidence, argument("evidence"))
     set_to = read_evidence(network, do, argument("do"))
-    _require_sense(known, set_to)
-    cases = _cases(network, known, set_to)
-    return answer(cases, n, generator(seed), method, evidence=evidence or {}, do=do or {})
-
-
-def answer(
-    cases: EvidenceRows,
-    n: int,
-    rng: np.random.Generator,
-    method: str,
-    *,
-    evidence: Mapping[str, object],
-    do: Mapping[str, object],
-) -> Posterior:
-    """Answer one case."""
-    solved, sampled = _split_by_method(cases, method)
+    cases, rng = _cases(network, known, set_to), generator(seed)
+    solved, sampled = split_by_method(cases, method)
     if method == "exact" and sampled:
         raise ArgumentError(
             "there is no exact answer: nodes that matter are not linear Gaussian, or an interval is given. "
@@ -356,7 +328,7 @@ def answer(
     log_evidence, variance, effective = float(log_constants(cases)[0]), 0.0, float(n)
     for part in found.values():
         if not np.isfinite(part.log_evidence[0]) or not part.effective[0] > 0.0:
-            raise ArgumentError(_impossible(evidence))
+            raise _impossible(evidence)
         log_evidence += float(part.log_evidence[0])
         variance += float(part.error[0]) ** 2
         effective = min(effective, float(part.effective[0]))
@@ -365,16 +337,22 @@ def answer(
     mixture = exact.solve(cases, solved)[0] if solved else None
     if mixture is not None:
         if not np.isfinite(mixture.log_evidence):  # there is nothing to draw from
-            raise ArgumentError(_impossible(evidence))
-        drawn, codes = mixture.draw(len(weights), rng)
-        values[list(mixture.nodes)], values[list(mixture.levels)] = drawn, codes
+            raise _impossible(evidence)
+        values[mixture.members] = mixture.draw(len(weights), rng)
         log_evidence += mixture.log_evidence
         methods = {"exact": None, **methods}
     if not np.isfinite(log_evidence):
-        raise ArgumentError(_impossible(evidence))
+        raise _impossible(evidence)
     particles.draw_rest(cases, values[:, None], rng)
-    if found:
-        _warn_of_few_draws(effective, n)
+    if found and effective < min(FEWEST, FEWEST_SHARE * n):
+        warnings.warn(
+            SpbnWarning(
+                f"the answer rests on only {effective:.0f} independent draws: what is known is far from what "
+                f"the network expects. Ask for more draws ({argument('n')}), or check the evidence for "
+                f"values outside the data."
+            ),
+            stacklevel=3,
+        )
     _warn_of_far_values(cases, values)
     for k, node in enumerate(cases.nodes):
         if not cases.unknown[0, k] and node not in cases.fixed:
@@ -382,16 +360,16 @@ def answer(
     variables = tuple(v for v in cases.network.variables if cases.unknown[0, cases.place[v.name]])
     named = " and ".join(methods) or ("forward" if variables else "exact")
     return Posterior(
-        dict(evidence),
-        dict(do),
+        dict(evidence or {}),
+        dict(do or {}),
         variables,
         named,
         effective,
         log_evidence,
         math.sqrt(variance),
+        weights,
         cases,
         values,
-        weights,
         mixture,
     )
 
@@ -429,7 +407,7 @@ def _combine(
     return values, np.full(n, 1.0 / n)
 
 
-def _split_by_method(cases: EvidenceRows, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+def split_by_method(cases: EvidenceRows, method: str) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return the unknown nodes that are answered exactly, all together, and the groups that are not."""
     solved: tuple[int, ...] = ()
     sampled = []
@@ -457,18 +435,6 @@ def log_constants(cases: EvidenceRows) -> FloatArray:
     return total
 
 
-def _warn_of_few_draws(effective: float, n: int) -> None:
-    if effective < min(FEWEST, FEWEST_SHARE * n):
-        warnings.warn(
-            SpbnWarning(
-                f"the answer rests on only {effective:.0f} independent draws: what is known is far from what "
-                f"the network expects. Ask for more draws ({argument('n')}), or check the evidence for "
-                f"values outside the data."
-            ),
-            stacklevel=5,
-        )
-
-
 def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
     """Warn of what is known if the network finds it far less likely than any row it was learned from."""
     typical = cases.network.record.typical
@@ -482,11 +448,21 @@ def _warn_of_far_values(cases: EvidenceRows, values: FloatArray) -> None:
                     f"the {what} of {node!r} is far outside what the network was learned from: its "
                     f"log-density is {best:.0f}, where {typical[node]:.1f} is usual. What follows from it "
                     f"rests on the tails of densities, about which data say little.",
-                    stacklevel=5,
+                    stacklevel=4,
                 )
 
 
 def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
+    if set_to.regions:
+        raise ArgumentError(
+            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
+        )
+    both = [name for name in set_to.points if name in known.points or name in known.regions]
+    if both:
+        raise ArgumentError(
+            f"{quoted(both)} is in {argument('evidence')} and in {argument('do')}: it is either observed or "
+            f"set from outside."
+        )
     nodes = network.order
     values: FloatArray = np.full((1, len(nodes)), np.nan)
     for name, value in {**known.points, **set_to.points}.items():
@@ -500,21 +476,8 @@ def _cases(network: Joint, known: Evidence, set_to: Evidence) -> EvidenceRows:
     return EvidenceRows(network, values, known.regions, frozenset(set_to.points) | set(network.inputs))
 
 
-def _require_sense(known: Evidence, set_to: Evidence) -> None:
-    if set_to.regions:
-        raise ArgumentError(
-            f"{argument('do')} sets variables to values, not to intervals or sets: {quoted(set_to.regions)}."
-        )
-    both = [name for name in set_to.points if name in known.points or name in known.regions]
-    if both:
-        raise ArgumentError(
-            f"{quoted(both)} is in {argument('evidence')} and in {argument('do')}: it is either observed or "
-            f"set from outside."
-        )
-
-
-def _impossible(evidence: Mapping[str, object]) -> str:
-    return (
+def _impossible(evidence: Mapping[str, object] | None) -> ArgumentError:
+    return ArgumentError(
         f"the evidence is impossible under the network, or too far outside for any method to reach it: "
-        f"{dict(evidence)!r:.200}. Check its values against the data."
+        f"{dict(evidence or {})!r:.200}. Check its values against the data."
     )

@@ -11,22 +11,17 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from spbn import transforms
 from spbn._base import files
 from spbn._base.arrays import FloatArray
 from spbn._base.checks import is_whole
 from spbn._base.files import ArrayReader, ArrayWriter, list_of, refuse, replacing
-from spbn.errors import ArgumentError, ModelFileError, SpbnError
-from spbn.joint import Joint
+from spbn.errors import ArgumentError, ModelFileError
 from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.by_configuration import ByConfiguration
-from spbn.record import Record, from_plain, to_plain
-from spbn.search import PCResult, SearchResult, records
-from spbn.structure import Structure
 
 VERSION = 2
 READABLE = (1, 2)  # version 1 has no record of learning
@@ -43,20 +38,14 @@ INTEGERS = ".integers"
 class Storable(Protocol):
     """A network that can be written to a file."""
 
-    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe the network as plain data, apart from its arrays."""
+    def to_record(self, arrays: ArrayWriter) -> dict[str, Any]: ...
 
 
-AnyJoint = TypeVar("AnyJoint", bound=Joint)
 #: Makes a network of a record, of the version of its file, and of the arrays of the file.
 Reader = Callable[[Any, int, ArrayReader], Storable]
 #: How networks of every kind are read, by the key of a document that holds them; None: the document itself.
-_READERS: dict[str | None, Reader] = {}
-
-
-def register(key: str | None, read: Reader) -> None:
-    """Say how networks of some kind are read."""
-    _READERS[key] = read
+#: The modules of the networks add themselves.
+READERS: dict[str | None, Reader] = {}
 
 
 def save(network: Storable, path: str | os.PathLike[str]) -> None:
@@ -105,64 +94,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _read(archive: zipfile.ZipFile) -> Storable:
     document = _read_document(archive)
     arrays = ArrayReader(_read_columns(archive, document))
-    key = next((key for key in _READERS if key is not None and document.get(key) is not None), None)
-    return _READERS[key](document if key is None else document[key], document["version"], arrays)
-
-
-def to_record(network: Joint, arrays: ArrayWriter) -> dict[str, Any]:
-    """Describe a structure and its densities as plain data, apart from their arrays."""
-    record: dict[str, Any] = {
-        "nodes": list(network.nodes),
-        **({"inputs": list(network.structure.inputs)} if network.structure.inputs else {}),
-        "arcs": [list(arc) for arc in network.structure.arcs],
-        "cpds": [cpd_to_record(network.cpds[node], arrays) for node in network.nodes],
-        "record": to_plain(network.record),
-    }
-    if network.margins is not None:
-        record["margins"] = transforms.to_plain(network.margins)
-    if isinstance(network.search, SearchResult):
-        record["search"] = records.search_to_record(network.search)
-    elif isinstance(network.search, PCResult):
-        record["pc"] = records.pc_to_record(network.search)
-    if isinstance(network.type_search, SearchResult):
-        record["type_search"] = records.search_to_record(network.type_search)
-    return record
-
-
-def from_record(
-    make: Callable[..., AnyJoint], document: Mapping[str, Any], version: int, arrays: ArrayReader
-) -> AnyJoint:
-    """Make a network of what `to_record` wrote."""
-    nodes = list_of(document, "nodes", str)
-    inputs = list_of(document, "inputs", str) if "inputs" in document else []
-    if len(nodes) + len(inputs) > MOST_NODES:
-        refuse(f"it declares {len(nodes) + len(inputs)} nodes, and a network has at most {MOST_NODES}.")
-    arcs = [tuple(arc) for arc in list_of(document, "arcs", list)]
-    cpds: dict[str, CPD] = {}
-    for record in list_of(document, "cpds", dict):
-        cpd = cpd_from_record(record, arrays)
-        if cpd.node in cpds:
-            refuse(f"it describes {cpd.node!r} more than once.")
-        cpds[cpd.node] = cpd
-    types = {node: cpd.type for node, cpd in cpds.items()}
-    searches: dict[str, Any] = {
-        key: records.search_from_record(document[key], nodes, inputs) if key in document else None
-        for key in ("search", "type_search")
-    }
-    if "pc" in document and "search" not in document:
-        searches["search"] = records.pc_from_record(document["pc"], [*nodes, *inputs])
-    made = Record(**searches) if version == 1 else from_plain(document.get("record"), **searches)
-    try:
-        network = make(Structure(nodes, arcs, types, inputs=inputs), cpds, record=made)
-        if "margins" not in document:
-            return network
-        continuous = [variable.name for variable in network.variables if not variable.is_discrete]
-        margins = transforms.from_plain(document["margins"], continuous)
-        return make(network.structure, cpds, margins=margins, record=made)
-    except ModelFileError:
-        raise
-    except SpbnError as error:
-        raise ModelFileError(f"its network makes no sense: {error}") from error
+    key = next((key for key in READERS if key is not None and document.get(key) is not None), None)
+    return READERS[key](document if key is None else document[key], document["version"], arrays)
 
 
 def _read_document(archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -201,8 +134,7 @@ def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list
             refuse(f"the description of column {i} is wrong: {entry!r}.")
         if file not in there:
             refuse(f"it lacks {file}.")
-        read = _read_integers if file.endswith(INTEGERS) else _read_column
-        column = read(archive, file, rows)
+        column = _read_column(archive, file, rows)
         if not np.isfinite(column).all():
             refuse(f"{file} holds missing or infinite numbers.")
         columns.append(column)
@@ -210,24 +142,20 @@ def _read_columns(archive: zipfile.ZipFile, document: Mapping[str, Any]) -> list
 
 
 def _read_column(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
-    """Read the only kind of array that is allowed, byte by byte, without a parser that could be fooled."""
-    header = _npy_header(rows)
+    """Read the only kinds of array that are allowed, byte by byte, without a parser that could be fooled."""
     info = archive.getinfo(file)
+    if file.endswith(INTEGERS):
+        allowed = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if info.compress_type not in allowed or info.file_size != 8 * rows:
+            refuse(f"{file} must hold {rows} integers, deflated or not. It has {info.file_size} bytes.")
+        return files.from_bytes(archive.read(file))
+    header = _npy_header(rows)
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != len(header) + 8 * rows:
         refuse(f"{file} must hold {rows} float64 numbers, not compressed. It has {info.file_size} bytes.")
     content = archive.read(file)
     if not content.startswith(header):
         refuse(f"{file} must hold {rows} float64 numbers. Its header says something else.")
     return np.frombuffer(content, dtype="<f8", offset=len(header)).astype(np.float64)
-
-
-def _read_integers(archive: zipfile.ZipFile, file: str, rows: int) -> FloatArray:
-    """Read whole numbers, byte by byte."""
-    info = archive.getinfo(file)
-    allowed = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-    if info.compress_type not in allowed or info.file_size != 8 * rows:
-        refuse(f"{file} must hold {rows} integers, deflated or not. It has {info.file_size} bytes.")
-    return files.from_bytes(archive.read(file))
 
 
 def _require_room(archive: zipfile.ZipFile, files: Sequence[str]) -> None:

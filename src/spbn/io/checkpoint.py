@@ -37,10 +37,7 @@ LARGEST = 256 * 2**20
 class Checkpoint:
     """A checkpoint that was opened: what it held by then, and how to add to it.
 
-    Parameters
-    ----------
-    work
-        Everything that the results depend on, as plain data. A file about other work is refused.
+    A file about other work is refused: `work` is everything that the results depend on, as plain data.
     """
 
     #: The results that the file held when it was opened.
@@ -55,12 +52,17 @@ class Checkpoint:
             self.append(header)
             self.found = ()
             return
-        records = [self._parsed(line) for line in lines]
-        self._require_same(records[0], header)
-        self.found = tuple(records[1:])
+        first, *records = (self._parsed(line) for line in lines)
+        if first.get("format") != FORMAT:
+            raise self._not_a_checkpoint()
+        if first != header:
+            raise CheckpointError(
+                f"{self._path} belongs to other work: {_difference(first, header)}. Give the name of a new "
+                f"file."
+            )
+        self.found = tuple(records)
 
     def append(self, result: Mapping[str, Any]) -> None:
-        """Add a result."""
         with self._path.open("a", encoding="utf-8", newline="\n") as stream:
             stream.write(_line({**self._part, **result}))
 
@@ -112,15 +114,6 @@ class Checkpoint:
     def _not_a_checkpoint(self) -> CheckpointError:
         return CheckpointError(f"{self._path} is not a checkpoint of spbn: give the name of a new file.")
 
-    def _require_same(self, found: dict[str, Any], header: dict[str, Any]) -> None:
-        if found.get("format") != FORMAT:
-            raise self._not_a_checkpoint()
-        if found == header:
-            return
-        raise CheckpointError(
-            f"{self._path} belongs to other work: {_difference(found, header)}. Give the name of a new file."
-        )
-
 
 def _difference(found: Mapping[str, Any], header: Mapping[str, Any]) -> str:
     """Say in what work differs from that of a file: by its settings first, since other rows may follow."""
@@ -144,15 +137,7 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def describe_work(work: str, settings: Mapping[str, object], table: Table) -> dict[str, object]:
-    """Describe everything that a result depends on, for its checkpoint.
-
-    Parameters
-    ----------
-    work
-        What is done: a search, or something that takes several.
-    settings
-        How it is done, including the seed.
-    """
+    """Describe everything that a result depends on, for its checkpoint: what is done, how, to which rows."""
     seed = settings["seed"]
     if not is_whole(seed):
         raise ArgumentError(

@@ -15,13 +15,13 @@ are explained in the same way. A row with an alarm is compared with what is usua
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, finite_log_density
+from spbn._base.arrays import FloatArray, finite_log_density
 from spbn.diagnostics.rows import LEAST_DROP, LEAST_SHARE, SHOWN_NODES, Reason, value_of
 from spbn.inference.batch import impute_table
 from spbn.monitoring.drift import Change
@@ -84,35 +84,33 @@ def find_culprits(
     candidates: Candidates | None,
     *,
     least: float,
-    most: int = SHOWN_NODES,
 ) -> list[tuple[int, float]]:
     """Return the variables to blame for some rows, the worst first, by number, and the nats each explains.
 
-    Parameters
-    ----------
-    contributions
-        What every node adds to the log-density of every row: nodes × rows.
-    usual
-        What every node usually adds.
-    candidates
-        Values that a variable could have instead; None if no others are tried.
-    least
-        Nats that a variable must explain to be blamed.
+    Contributions are what every node adds to the log-density of every row, nodes × rows, and `usual` is what
+    it usually adds. Candidates are values that a variable could have instead; None if no others are tried.
+    A variable must explain as many nats as `least` to be blamed.
     """
     columns, means = table.columns.copy(), contributions.mean(axis=1)
     excused = np.zeros(len(means), dtype=np.bool_)
+    dag, nodes = network.structure.dag, network.nodes
+    children = [[nodes.index(child) for child in dag.children(node)] for node in nodes]
     found: list[tuple[int, float]] = []
-    for _ in range(most):
+    for _ in range(SHOWN_NODES):
         deficits = np.where(excused, 0.0, np.maximum(usual - means, 0.0))
         gains, best = deficits.copy(), {}
         if candidates is not None:
             # A value explains no more than all deficits that depend on it: mostly there is nothing to try.
-            bounds = _bounds(network, deficits, excused)
+            bounds = np.zeros(len(deficits))
+            for k, below in enumerate(children):
+                if below and not excused[k]:
+                    bounds[k] = deficits[k] + sum(deficits[child] for child in below)
             for k in np.argsort(-bounds).tolist():
                 if bounds[k] <= gains.max() + 0.5 * least:
                     break
                 rows = table.with_columns(columns.copy())
-                repair = _best_repair(network, rows, k, deficits, usual, candidates(k), excused)
+                family = [k, *(child for child in children[k] if not excused[child])]
+                repair = _best_repair(network, rows, family, deficits, usual, candidates(k))
                 if repair.gain > gains[k]:
                     gains[k], best[k] = repair.gain, repair
         worst = int(gains.argmax())
@@ -129,16 +127,6 @@ def find_culprits(
     return found
 
 
-def _bounds(network: BayesianNetwork, deficits: FloatArray, excused: BoolArray) -> FloatArray:
-    """Return the deficits of every variable that has children, and of these; 0 if there is nothing to try."""
-    bounds = np.zeros(len(deficits))
-    for k, node in enumerate(network.nodes):
-        children = network.structure.dag.children(node)
-        if children and not excused[k]:
-            bounds[k] = deficits[k] + sum(deficits[network.nodes.index(child)] for child in children)
-    return bounds
-
-
 class _Repair(NamedTuple):
     gain: float
     values: FloatArray
@@ -148,27 +136,21 @@ class _Repair(NamedTuple):
 def _best_repair(
     network: BayesianNetwork,
     table: Table,
-    k: int,
+    family: Sequence[int],
     deficits: FloatArray,
     usual: FloatArray,
     values: FloatArray,
-    excused: BoolArray,
 ) -> _Repair:
-    """Replace a variable's values by the candidates that leave the least deficit to it and its children."""
-    node = network.nodes[k]
-    children = [network.nodes.index(child) for child in network.structure.dag.children(node)]
-    family = [k, *(child for child in children if not excused[child])]
+    """Replace the values of a variable, the first of its family, by the candidates that leave the least
+    deficit to it and its children.
+    """
     count, rows = values.shape
     repeated = np.tile(table.columns, count)
-    repeated[table.index(node)] = values.ravel()
+    repeated[table.index(network.nodes[family[0]])] = values.ravel()
     tried = table.with_columns(repeated)
     with np.errstate(over="ignore"):
-        found = {
-            j: finite_log_density(network.node_logpdf(network.nodes[j], tried))
-            .reshape(count, rows)
-            .mean(axis=1)
-            for j in family
-        }
+        logpdf = {j: finite_log_density(network.node_logpdf(network.nodes[j], tried)) for j in family}
+    found = {j: values.reshape(count, rows).mean(axis=1) for j, values in logpdf.items()}
     left: FloatArray = np.sum([np.maximum(usual[j] - found[j], 0.0) for j in family], axis=0)
     best = int(np.argmin(left))
     gain = float(sum(deficits[j] for j in family) - left[best])
@@ -180,14 +162,11 @@ def explain_row(
 ) -> tuple[Reason, ...]:
     """Return the variables to blame for a row, the worst first.
 
-    Parameters
-    ----------
-    contributions
-        What its nodes add to the log-density: nodes × 1. NaN where that depends on what is missing; if it is
-        NaN everywhere, what is missing is drawn.
+    Contributions, nodes × 1, are NaN where they depend on what is missing; if they are NaN everywhere, what
+    is missing is drawn.
     """
     missing = np.isnan(row.columns[:, 0])
-    usual, values = reference.medians, reference.candidates
+    usual = reference.medians
     if missing.all():
         return ()
     if missing.any():
@@ -197,11 +176,7 @@ def explain_row(
             contributions = finite_log_density(contributions)
             contributions[missing] = usual[missing, None]  # nothing to blame there
         contributions = np.where(np.isnan(contributions), usual[:, None], contributions)
-
-    def candidates(k: int) -> FloatArray:
-        return values[k, ~np.isnan(values[k]), None]
-
-    others = None if missing.any() else candidates
+    others = None if missing.any() else reference.values_of
     found = find_culprits(network, row, contributions, usual, others, least=LEAST_DROP)
     return tuple(
         Reason(row.names[k], value_of(row.variables[k], row.columns[k, 0]), drop) for k, drop in found
@@ -209,21 +184,9 @@ def explain_row(
 
 
 def explain_drift(
-    network: BayesianNetwork,
-    reference: Reference,
-    change: Change,
-    recent: Table,
-    row: int,
+    network: BayesianNetwork, reference: Reference, change: Change, recent: Table, row: int
 ) -> Drift:
-    """Attribute a drift alarm to variables, using the rows in the window before it.
-
-    Parameters
-    ----------
-    recent
-        The last rows; the one that raised the alarm is the last of them.
-    row
-        The number of that row.
-    """
+    """Attribute the drift alarm of a row, by its number, to variables, using the rows up to it, `recent`."""
     since = max(change.since, row + 1 - min(WINDOW, recent.rows))
     rows = recent.columns[:, recent.rows - (row + 1 - since) :]
     window = recent.with_columns(np.ascontiguousarray(rows[:, ~np.isnan(rows).any(axis=0)]))
@@ -234,8 +197,7 @@ def explain_drift(
 
     def candidates(k: int) -> FloatArray:
         if window.variables[k].is_discrete:
-            levels = reference.candidates[k, ~np.isnan(reference.candidates[k]), None]
-            return levels + np.zeros(window.rows)
+            return reference.values_of(k) + np.zeros(window.rows)
         return window.columns[k] - SHIFTS[:, None] * 0.5 * spreads[k]
 
     contributions = finite_log_density(network.contributions(window).T)
@@ -243,13 +205,8 @@ def explain_drift(
     # The first explains most, whatever the evidence of its own; others must not be there by chance.
     blamed = [k for place, (k, _) in enumerate(found) if place == 0 or k in change.certain]
     blamed = blamed or [change.variable]
-    shifts = _shifts(network, window)
-    return Drift(
-        row,
-        change.since,
-        tuple(network.nodes[k] for k in blamed),
-        tuple(float(shifts[k]) for k in blamed),
-    )
+    shifts = _shifts(network, window)[blamed].tolist()
+    return Drift(row, change.since, tuple(network.nodes[k] for k in blamed), tuple(shifts))
 
 
 def _shifts(network: BayesianNetwork, window: Table) -> FloatArray:

@@ -63,69 +63,38 @@ def bin_counts(pit: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Change:
-    """Where the evidence for a drift is.
+    """Where the evidence for a drift is."""
 
-    Attributes
-    ----------
-    variable
-        The number of the variable with the most evidence.
-    certain
-        Those whose own evidence would be enough for an alarm.
-    since
-        The number of the row with which the drift seems to have begun.
-    """
-
-    variable: int
-    certain: frozenset[int]
-    since: int
+    variable: int  # the number of the variable with the most evidence
+    certain: frozenset[int]  # those whose own evidence would be enough for an alarm
+    since: int  # the number of the row with which the drift seems to have begun
 
 
 @final
 class DriftTest:
-    """A test that goes on row after row.
+    """A test that goes on row after row, with a false-alarm rate.
 
-    Parameters
-    ----------
-    reference
-        How many PIT values of reference rows fall into every bin: variables × `BINS`.
-    rate
-        The false-alarm rate.
-
-    Attributes
-    ----------
-    rows
-        How many rows there were.
-    counts
-        How many PIT values fall into every bin, those of reference rows included: variables × `BINS`.
-    stakes
-        What every bet has come to: variables × kinds.
-    sums, starts
-        To tell when a drift began: the best sum of logs of a bet's payments over the last rows, and the first
-        of these rows.
+    `reference` is how many PIT values of reference rows fall into every bin: variables × `BINS`.
     """
 
     def __init__(self, reference: FloatArray, rate: float) -> None:
         self._reference, self._rate = frozen(reference), rate
         shape = (len(reference), len(bets()))
         self.rows = 0
+        #: How many PIT values fall into every bin, those of reference rows included: variables × `BINS`.
         self.counts: FloatArray = reference.copy()
-        self.stakes, self.sums = np.zeros(shape), np.zeros(shape)
-        self.starts: IntArray = np.zeros(shape, dtype=np.int64)
+        #: What every bet has come to: variables × kinds.
+        self.stakes = np.zeros(shape)
+        #: To tell when a drift began: the best sum of logs of a bet's payments over the last rows, and the
+        #: first of these rows.
+        self.sums, self.starts = np.zeros(shape), np.zeros(shape, dtype=np.int64)
 
     def update(self, pit: FloatArray, uniforms: FloatArray) -> tuple[FloatArray, dict[int, Change]]:
-        """Take new rows.
+        """Take new rows: P(X ≤ x | parents), variables × rows; NaN is missing, and says nothing.
 
-        Parameters
-        ----------
-        pit
-            Variables × rows: P(X ≤ x | parents); NaN where something is missing, which says nothing.
-        uniforms
-            Variables × rows, in [0, 1): they break ties.
-
-        Returns
-        -------
-        The statistic after every row, relative to that of an alarm; and for every row with an alarm, by its
-        number, where the drift is. After an alarm the test begins again.
+        Uniforms, variables × rows, in [0, 1), break ties. Return the statistic after every row, relative to
+        that of an alarm; and for every row with an alarm, by its number, where the drift is. After an alarm
+        the test begins again.
         """
         rows = pit.shape[1]
         statistic = np.empty(rows)

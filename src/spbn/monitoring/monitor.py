@@ -44,28 +44,17 @@ TOLERANCE = 1e-6  # how far its log-densities may be off, on another machine
 
 @dataclass(frozen=True, eq=False)
 class MonitorResult:
-    """What a monitor says about some rows.
+    """What a monitor says about some rows."""
 
-    Attributes
-    ----------
-    first
-        The number of the first row, counted from 0 since the monitor was made.
-    p_values, alarms
-        Which share of rows in normal operation is as unusual, and whether that is too small; NaN and False
-        if a row cannot be judged yet.
-    drift
-        The statistic of the drift test, relative to that of an alarm.
-    reasons
-        Of every row with an alarm, by its place among these rows: the variables to blame.
-    drifts
-        The drift alarms, by the place of their rows among these rows.
-    """
-
-    first: int
+    first: int  # the number of the first row, counted from 0 since the monitor was made
+    #: Which share of rows in normal operation is as unusual, and whether that is too small; NaN and False if
+    #: a row cannot be judged yet.
     p_values: FloatArray
     alarms: BoolArray
-    drift: FloatArray
+    drift: FloatArray  # the statistic of the drift test, relative to that of an alarm
+    #: Of every row with an alarm, by its place among these rows: the variables to blame.
     reasons: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
+    #: The drift alarms, by the place of their rows among these rows.
     drifts: Mapping[int, Drift] = field(default_factory=dict)
 
 
@@ -111,9 +100,7 @@ class Monitor:
     0   True     E
     """
 
-    #: The network.
     network: Network
-    #: What is known of the reference rows.
     reference: Reference
     #: How many of the rows that have been seen raised an alarm.
     alarms: int
@@ -178,7 +165,7 @@ class Monitor:
     @property
     def reference_rows(self) -> int:
         """How many rows new ones are compared with."""
-        return self.reference.rows
+        return self.reference.tail.rows
 
     def update(self, rows: Any) -> pd.DataFrame:
         """Take new rows, in order, and judge each.
@@ -224,13 +211,8 @@ class Monitor:
     def explain(self, row: Any) -> tuple[Reason, ...]:
         """Return what makes a row unusual: the variables to blame, the worst first.
 
-        These are the fewest variables whose values, if they were different, would make the row usual. The row
-        is not counted.
-
-        Parameters
-        ----------
-        row
-            One row, as for `update`.
+        These are the fewest variables whose values, if they were different, would make the row usual. The
+        row is given as for `update`, but it is not counted.
         """
         table = self._buffer.copy().table(as_dict(row))
         if table.rows != 1:
@@ -274,16 +256,10 @@ class Monitor:
             k: explain_row(self._network, self.reference, table.take([k]), contributions[:, [k]])
             for k in np.flatnonzero(alarms).tolist()
         }
-        drifts = {
-            k: explain_drift(
-                self._network,
-                self.reference,
-                change,
-                table.with_columns(recent[:, : recent.shape[1] - rows + k + 1]),
-                first + k,
-            )
-            for k, change in changes.items()
-        }
+        drifts = {}
+        for k, change in changes.items():
+            upto = table.with_columns(recent[:, : recent.shape[1] - rows + k + 1])
+            drifts[k] = explain_drift(self._network, self.reference, change, upto, first + k)
         self._recent = recent[:, -WINDOW:].copy()
         self.alarms += int(alarms.sum())
         self.drift_alarms += len(drifts)
@@ -365,10 +341,10 @@ class Monitor:
         self.alarms, self.drift_alarms = _count(document["alarms"]), _count(document["drift_alarms"])
         test, saved, shape = self._test, document["test"], self._test.stakes.shape
         test.rows = _count(document["rows"])
-        test.counts = _positive(_numbers(saved["counts"], test.counts.shape))
-        test.stakes = _positive(_numbers(saved["stakes"], shape))
+        test.counts = _numbers(saved["counts"], test.counts.shape, least=0.0)
+        test.stakes = _numbers(saved["stakes"], shape, least=0.0)
         test.sums = _numbers(saved["sums"], shape)
-        test.starts = _positive(_numbers(saved["starts"], shape)).astype(np.int64)
+        test.starts = _numbers(saved["starts"], shape, least=0.0).astype(np.int64)
         self._recent = _numbers(document["recent"], (len(self._recent), None), holes=True)
         state = document["generator"]
         if state["bit_generator"] != "PCG64" or not all(
@@ -398,7 +374,6 @@ class Monitor:
             raise
 
     def _repr_html_(self) -> str:
-        """Show what has been seen so far in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -411,25 +386,21 @@ class Monitor:
 
 def _warn_if_too_rare(reference: Reference, alarm: float) -> None:
     """Say so if the reference rows cannot tell how unusual a row is that may raise an alarm."""
-    rows = reference.rows
+    rows, chosen = reference.tail.rows, setting("alarm", alarm, shown=f"{alarm:g}")
     if not reference.tail.is_extrapolated and alarm * (rows + 1) < 1.0:
-        warnings.warn(
-            SpbnWarning(
-                f"no row can raise an alarm: {setting('alarm', alarm, shown=f'{alarm:g}')} is less than one "
-                f"of {rows} reference rows, and their log-densities have too few different values for rarer "
-                f"rows to be told apart. Give more reference rows, or "
-                f"{setting('alarm', alarm, shown=f'{2.0 / rows:.1g}')}."
-            ),
-            stacklevel=3,
+        problem = (
+            f"no row can raise an alarm: {chosen} is less than one of {rows} reference rows, and their "
+            f"log-densities have too few different values for rarer rows to be told apart. Give more "
+            f"reference rows, or {setting('alarm', alarm, shown=f'{2.0 / rows:.1g}')}."
         )
     elif alarm * rows < TOO_RARE:
-        warnings.warn(
-            SpbnWarning(
-                f"{setting('alarm', alarm, shown=f'{alarm:g}')} is far less than one of {rows} reference "
-                f"rows: how often it is raised may be wrong by a factor. Give more reference rows."
-            ),
-            stacklevel=3,
+        problem = (
+            f"{chosen} is far less than one of {rows} reference rows: how often it is raised may be wrong by "
+            f"a factor. Give more reference rows."
         )
+    else:
+        return
+    warnings.warn(SpbnWarning(problem), stacklevel=3)
 
 
 @final
@@ -451,7 +422,6 @@ class AlarmFrame(pd.DataFrame):
         return super().__getitem__(key)
 
     def _repr_html_(self) -> str:
-        """Show the rows in a notebook."""
         return display.html(self)
 
 
@@ -484,24 +454,22 @@ def _reference(document: Any, network: Network) -> Reference:
         Tail.fit(scores),
         _numbers(document["medians"], (nodes,)),
         _numbers(document["means"], (nodes,)),
-        _positive(_numbers(document["places"], (nodes, BINS))),
+        _numbers(document["places"], (nodes, BINS), least=0.0),
         _numbers(document["candidates"], (variables, CANDIDATES), holes=True),
         _numbers(document["by_node"], (nodes, None)) if network.is_dynamic else None,
     )
 
 
-def _numbers(values: Any, shape: tuple[int | None, ...], *, holes: bool = False) -> FloatArray:
+def _numbers(
+    values: Any, shape: tuple[int | None, ...], *, holes: bool = False, least: float = -np.inf
+) -> FloatArray:
     array = np.array(values, dtype=np.float64)
     right = array.ndim == len(shape) and all(
         size in (None, got) for size, got in zip(shape, array.shape, strict=True)
     )
     if not right or not (np.isfinite(array) | (np.isnan(array) & holes)).all():
         raise ValueError(f"it must have an array of shape {shape}. Got {values!r:.60}.")
-    return array
-
-
-def _positive(array: FloatArray) -> FloatArray:
-    if (array < 0).any():
+    if (array < least).any():
         raise ValueError("it has a count or a stake below 0.")
     return array
 

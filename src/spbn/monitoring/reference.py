@@ -83,22 +83,12 @@ CACHED_PATTERNS = 64  # of holes, each of which has taken a while
 @final
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """The distribution of the log-densities of reference rows, with an extrapolated lower tail.
+    """The distribution of the log-densities of reference rows, with an extrapolated lower tail."""
 
-    Attributes
-    ----------
-    ordered
-        The log-densities of the reference rows, ascending.
-    edge
-        Below this the tail is used; -inf if there is none.
-    log_distances, log_p_values
-        Distances below the edge, and which share of the rows lies as far below, in logs.
-    """
-
-    ordered: FloatArray
-    edge: float
-    log_distances: FloatArray
-    log_p_values: FloatArray
+    ordered: FloatArray  # the log-densities of the reference rows, ascending
+    edge: float  # below this the tail is used; -inf if there is none
+    log_distances: FloatArray  # distances below the edge, in logs
+    log_p_values: FloatArray  # which share of the rows lies as far below, in logs
 
     @classmethod
     def fit(cls, scores: FloatArray) -> Tail:
@@ -107,12 +97,8 @@ class Tail:
         n = len(ordered)
         k = min(max(int(TAIL_FRACTION * n), MIN_TAIL), MAX_TAIL, n - 1)
         lowest, edge = ordered[:k], float(ordered[min(k, n - 1)])
-        if (
-            k < MIN_TAIL
-            or lowest[0] < IMPOSSIBLE
-            or len(np.unique(lowest)) < MIN_DISTINCT
-            or lowest[-1] >= edge
-        ):
+        is_impossible, has_steps = lowest[0] < IMPOSSIBLE, len(np.unique(lowest)) < MIN_DISTINCT
+        if k < MIN_TAIL or is_impossible or has_steps or lowest[-1] >= edge:
             return cls(ordered, -np.inf, np.zeros(1), np.zeros(1))
         excesses = edge - lowest
         log_distances = LOG_DISTANCES + np.log(excesses.mean())
@@ -121,7 +107,6 @@ class Tail:
 
     @property
     def rows(self) -> int:
-        """Number of reference rows."""
         return len(self.ordered)
 
     @property
@@ -188,47 +173,30 @@ def _cumulative_hazard(values: FloatArray, shape: float) -> FloatArray:
 @final
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What is known of reference rows.
+    """What is known of reference rows."""
 
-    Attributes
-    ----------
-    tail
-        Their log-densities.
-    medians, means
-        What every node adds to the log-density, by the order of the nodes.
-    pit_counts
-        How many rows have P(X ≤ x | parents) in every bin: nodes × bins.
-    candidates
-        Variables × quantiles of the columns; the levels of a discrete one, and then NaN.
-    by_node
-        What every node adds to the log-densities of some rows: nodes × rows. None if rows with holes are not
-        compared with it.
-    """
-
-    tail: Tail
-    medians: FloatArray
+    tail: Tail  # of their log-densities
+    medians: FloatArray  # of what every node adds to the log-density, by the order of the nodes
     means: FloatArray
-    pit_counts: FloatArray
-    candidates: FloatArray
+    pit_counts: FloatArray  # how many rows have P(X ≤ x | parents) in every bin: nodes × bins
+    candidates: FloatArray  # variables × quantiles of the columns; the levels of a discrete one, and then NaN
+    #: What every node adds to the log-densities of some rows: nodes × rows. None if rows with holes are not
+    #: compared with it.
     by_node: FloatArray | None = None
 
-    @property
-    def rows(self) -> int:
-        """Number of reference rows."""
-        return self.tail.rows
+    def values_of(self, variable: int) -> FloatArray:
+        """Return the candidates of a variable, by its number: candidates × 1."""
+        values = self.candidates[variable]
+        return values[~np.isnan(values), None]
 
 
 def score_reference(
     network: BayesianNetwork, data: Any, *, trained: bool | None, by_node: bool = False
 ) -> Reference:
-    """Score reference rows.
+    """Score reference rows; remember what nodes add to the log-densities of some if `by_node` is set.
 
-    Parameters
-    ----------
-    trained
-        Whether the network was fitted to these rows. None: if they are its training table, by its hash.
-    by_node
-        Whether to remember what nodes add to the log-densities of some rows.
+    `trained` says whether the network was fitted to these rows; None: if they are its training table, by its
+    hash.
     """
     table = as_table(data, variables=network.variables, missing="keep")
     whole = np.flatnonzero(np.isfinite(table.columns).all(axis=0))
@@ -256,14 +224,17 @@ def score_reference(
         # Rows with holes were left out of the fit, or filled for it.
         if network.inputs or known == complete.digest:
             table, whole = complete, np.arange(complete.rows)
-        filled = _filled(network, table)
+        filled = table
+        if not np.isfinite(table.columns).all():
+            filled = impute_table(network, table, seed=0)[0]
         left_out = leave_one_out if filled.rows <= ONE_BY_ONE else out_of_fold
         contributions = left_out(network, filled).T[:, whole]
         pit = _pit_out_of_fold(network, filled, whole, settings)
     else:
         contributions = network.contributions(complete).T
         some = complete.take(_some(complete.rows, MAX_PIT_ROWS))
-        pit = network.logpdf_and_cdf_of_columns(some.columns, _uniforms(network, some))[1]
+        uniforms = same_uniforms((len(network.nodes), some.rows))
+        pit = network.logpdf_and_cdf_of_columns(some.columns, uniforms)[1]
     contributions = finite_log_density(contributions)
     return Reference(
         Tail.fit(contributions.sum(axis=0)),
@@ -273,16 +244,6 @@ def score_reference(
         _candidates(complete),
         contributions[:, _some(complete.rows, MAX_COMPARED_ROWS)] if by_node else None,
     )
-
-
-def _uniforms(network: BayesianNetwork, table: Table) -> FloatArray:
-    """Return random numbers for reference rows, nodes × rows, always the same ones."""
-    return same_uniforms((len(network.nodes), table.rows))
-
-
-def _filled(network: BayesianNetwork, table: Table) -> Table:
-    """Return a table that was learned from as it is, its holes filled: they count for the fit."""
-    return table if np.isfinite(table.columns).all() else impute_table(network, table, seed=0)[0]
 
 
 def _pit_out_of_fold(
@@ -295,7 +256,7 @@ def _pit_out_of_fold(
         parts = [(np.flatnonzero(labels != k), np.flatnonzero(labels == k)) for k in range(labels.max() + 1)]
     else:
         parts = [holdout_rows(table.rows, MAX_PIT_ROWS / table.rows, 0, discrete=discrete)]
-    rows, uniforms = network.transformed(table), _uniforms(network, table)
+    rows, uniforms = network.transformed(table), same_uniforms((len(network.nodes), table.rows))
     found = np.full(uniforms.shape, np.nan)
     for kept, asked in parts:
         train, test = rows.take(kept), rows.take(asked)
@@ -348,21 +309,11 @@ def _warn_of_training_rows(network: BayesianNetwork, table: Table) -> None:
 
 
 class Scores(NamedTuple):
-    """Scores of rows, and of every node in them.
+    """Scores of rows, and of every node in them: nodes × rows, NaN where that depends on what is missing."""
 
-    Attributes
-    ----------
-    rows
-        The log-density of every row as if it were complete; NaN if nothing can be said.
-    pit
-        The distribution function of every node at its value, P(X ≤ x | parents): nodes × rows.
-    contributions
-        What every node adds to the log-density. Both are NaN where they depend on what is missing.
-    """
-
-    rows: FloatArray
-    pit: FloatArray
-    contributions: FloatArray
+    rows: FloatArray  # the log-density of every row as if it were complete; NaN if nothing can be said
+    pit: FloatArray  # the distribution function of every node at its value, P(X ≤ x | parents)
+    contributions: FloatArray  # what every node adds to the log-density
 
 
 @final
@@ -381,10 +332,7 @@ class ReferenceScorer:
     def score(self, table: Table, uniforms: FloatArray) -> Scores:
         """Score rows, in which NaN is missing.
 
-        Parameters
-        ----------
-        uniforms
-            Nodes × rows: they choose points on the steps of discrete nodes.
+        Uniforms, nodes × rows, choose points on the steps of discrete nodes.
         """
         has_holes = np.isnan(table.columns).any(axis=0)
         if not has_holes.any():
@@ -421,15 +369,15 @@ class ReferenceScorer:
         if missing.all():
             return float(self._complete.ordered[-1])
 
+        def score(rows: Table) -> FloatArray:
+            return log_density_of_observed(self._network, rows, n=PARTICLES, seed=0)
+
         def drawn() -> FloatArray:
             columns = np.where(missing[:, None], np.nan, self._drawn.columns)
-            return self._logpdf_of_observed(self._drawn.with_columns(columns))
+            return score(self._drawn.with_columns(columns))
 
-        found = finite_log_density(self._logpdf_of_observed(row))
+        found = finite_log_density(score(row))
         return float(self._complete.quantiles(self._tail(missing, drawn).p_values(found))[0])
-
-    def _logpdf_of_observed(self, rows: Table) -> FloatArray:
-        return log_density_of_observed(self._network, rows, n=PARTICLES, seed=0)
 
     @cached_property
     def _drawn(self) -> Table:

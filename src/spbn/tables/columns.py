@@ -12,17 +12,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.lazy import nw, pd
 from spbn.errors import DataError, in_python, quoted, setting
-
-if TYPE_CHECKING:
-    import narwhals as nw
-    import pandas as pd
 
 # What columns hold that do not hold numbers; the keys are numpy's.
 DATES, LENGTHS = "dates or times", "lengths of time"
@@ -67,15 +64,10 @@ class Categories(NamedTuple):
 
 def is_categorical(values: Any) -> bool:
     """Tell whether a column, a narwhals Series or an array, holds categories: text or truth values."""
-    if is_series(values):
-        import narwhals as nw
-
-        if values.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
-            return True
-        return values.dtype == nw.Object and _holds_only(values.to_numpy(), (str, bool, np.bool_))
-    if values.dtype.kind == "O":
-        return _holds_only(values, (str, bool, np.bool_))
-    return values.dtype.kind in "bUS"
+    if is_series(values) and values.dtype != nw.Object:
+        return values.dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
+    array = values.to_numpy() if is_series(values) else values
+    return _holds_only(array, (str, bool, np.bool_)) if array.dtype.kind == "O" else array.dtype.kind in "bUS"
 
 
 def categories(values: Any) -> Categories:
@@ -83,18 +75,14 @@ def categories(values: Any) -> Categories:
 
     Levels are in the order of a categorical column; otherwise numbers ascend and text is sorted.
     """
-    import pandas as pd
-
     levels: list[str] | None = None
     array = values.to_numpy() if is_series(values) else values
-    if is_series(values):
-        import narwhals as nw
+    if is_series(values) and values.dtype in (nw.Categorical, nw.Enum):  # which have levels of their own
         import narwhals.stable.v1 as stable
 
-        if values.dtype in (nw.Categorical, nw.Enum):  # which have levels of their own
-            native = stable.from_native(values.to_native(), series_only=True)
-            levels = [as_text(level) for level in native.cat.get_categories().to_list()]
-            array = np.array(values.to_list(), dtype=object)
+        native = stable.from_native(values.to_native(), series_only=True)
+        levels = [as_text(level) for level in native.cat.get_categories().to_list()]
+        array = np.array(values.to_list(), dtype=object)
     places, found = pd.factorize(np.asarray(array), use_na_sentinel=True)
     distinct: list[Any] = list(found)
     texts = [as_text(value) for value in distinct]
@@ -183,8 +171,6 @@ def level_of(value: Any, levels: Sequence[str]) -> str:
 
 def values_like(column: pd.Series[Any], levels: Iterable[str]) -> list[Any]:
     """Return levels as a column writes them: as values that it has, or as others of their kind."""
-    import pandas as pd
-
     there = column.dropna().unique().tolist()
     if isinstance(column.dtype, pd.CategoricalDtype):
         there = column.cat.categories.tolist()
@@ -217,8 +203,6 @@ def as_text(value: Any) -> str:
 
 def _holds_only(array: npt.NDArray[Any], kinds: tuple[type, ...]) -> bool:
     """Tell whether all values that are there are of some kinds, and there is one."""
-    import pandas as pd
-
     there = array[~pd.isna(array)]
     return len(there) > 0 and all(isinstance(value, kinds) for value in there)
 
@@ -236,10 +220,7 @@ def columns_of(data: Any) -> dict[str, Any]:
     """Return the columns by name, as narwhals Series or, from a dict or an array, as they are."""
     data = named_by_text(data)
     if isinstance(data, Mapping):
-        _require_names(list(data))
         return dict(data)
-    import narwhals as nw
-
     # Polars sees to it that names are distinct text; these two do not.
     if nw.dependencies.is_pandas_dataframe(data):
         _require_names(list(data.columns))
@@ -278,8 +259,6 @@ def named_by_text(data: Any) -> Any:
         names = [_as_text(name) for name in data]
         _require_names(names)  # before 0 and "0" become one
         return dict(zip(names, data.values(), strict=True))
-    import narwhals as nw
-
     if nw.dependencies.is_pandas_dataframe(data) and not all(isinstance(name, str) for name in data.columns):
         return data.set_axis([_as_text(name) for name in data.columns], axis=1)
     return data
@@ -307,8 +286,6 @@ def to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
     """Return a column, a Series or an array, as numbers; refuse one that holds something else."""
     objects = None
     if is_series(values):
-        import narwhals as nw
-
         if values.dtype.is_numeric() or values.dtype == nw.Boolean:
             return values.cast(nw.Float64).to_numpy().astype(np.float64)
         if values.is_null().all():  # of whatever kind: nothing says so
@@ -329,8 +306,6 @@ def to_floats(name: str, values: Any, *, can_drop: bool) -> FloatArray:
 
 def _kind_of_series(values: nw.Series[Any]) -> str:
     """Say what a column holds that does not hold numbers."""
-    import narwhals as nw
-
     dtype = values.dtype
     if dtype.is_temporal():
         return f"{LENGTHS if dtype == nw.Duration else DATES} ({dtype})"
@@ -380,8 +355,6 @@ def _is_mixed(array: Any, values: Sequence[Any]) -> bool:
 
 def _numbers(array: Any) -> FloatArray | None:
     """Return objects that are numbers, truth values or missing as numbers; None if others are among them."""
-    import pandas as pd
-
     missing = pd.isna(array)
     if not all(isinstance(value, Real) for value in array[~missing]):
         return None

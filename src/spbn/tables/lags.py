@@ -16,10 +16,11 @@ import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, whole
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, DataError, argument, in_python, quoted, setting
 from spbn.tables.columns import as_text, columns_of, is_series
 from spbn.tables.splits import Split
-from spbn.tables.table import Table
+from spbn.tables.table import Table, Variable
 
 EQUAL = 0.1  # of a step, by which times may be off
 GAP = 1.5  # steps from which on rows are missing in between
@@ -27,38 +28,20 @@ GAP = 1.5  # steps from which on rows are missing in between
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Rows in runs: within one, every row follows the one before it.
+    """Rows in runs: within one, every row follows the one before it."""
 
-    Attributes
-    ----------
-    order
-        Row numbers, run after run.
-    ends
-        Where each run ends in `order`.
-    series
-        The series of every run, as text; all "" if there is no column that tells them apart.
-    times
-        The time of every row of the data, in the units of its column or in seconds; None without one.
-    step
-        What lies between the times of two rows; None without times, or if no row follows another.
-    """
-
-    order: IntArray
-    ends: IntArray
-    series: tuple[str, ...]
-    times: FloatArray | None = None
-    step: float | None = None
+    order: IntArray  # row numbers, run after run
+    ends: IntArray  # where each run ends in `order`
+    series: tuple[str, ...]  # of every run, as text; all "" if there is no column that tells them apart
+    step: float | None = None  # between the times of rows; None without times, or if no row follows another
 
     @property
     def starts(self) -> IntArray:
-        """Where each run begins in `order`."""
         return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
 
     @property
     def lengths(self) -> IntArray:
-        """How many rows each run has."""
-        lengths: IntArray = self.ends - self.starts
-        return lengths
+        return np.diff(self.ends, prepend=0)
 
     def windows(self, width: int) -> IntArray:
         """Return the rows of every window of successive rows: windows × width, the last row first."""
@@ -66,10 +49,10 @@ class Runs:
         places = np.concatenate([np.empty(0, dtype=np.int64), *last])
         return self.order[places[:, None] - np.arange(width)]
 
-    def rows_at(self, place: int) -> tuple[IntArray, IntArray]:
-        """Return the runs that have a row at a place, counted from 0, and those rows."""
-        chosen = np.flatnonzero(self.lengths > place)
-        return chosen, self.order[self.starts[chosen] + place]
+    def beginnings(self, width: int) -> IntArray:
+        """Return the first rows of every run that has as many: runs × width, the last row first."""
+        starts = self.starts[self.lengths >= width]
+        return self.order[starts[:, None] + np.arange(width)[::-1]]
 
 
 def lag_name(name: str, lag: int) -> str:
@@ -80,23 +63,14 @@ def lag_name(name: str, lag: int) -> str:
 def lagged_table(table: Table, windows: IntArray, lags: Sequence[int]) -> Table:
     """Return a table whose columns are those of another at several lags, lag after lag.
 
-    Parameters
-    ----------
-    windows
-        Rows × lags: which row of the table is meant.
+    Windows, rows × lags, say which row of the table is meant.
     """
-    names = {lag: [lag_name(name, lag) for name in table.names] for lag in lags}
-    taken = [name for lag in lags if lag for name in names[lag] if name in table.names]
+    variables = {lag: [Variable(lag_name(v.name, lag), v.levels) for v in table.variables] for lag in lags}
+    taken = [v.name for lag in lags if lag for v in variables[lag] if v.name in table.names]
     if taken:
         raise DataError(f"a column is called {taken[0]!r}, which is what a lagged one is called: rename it.")
     columns = np.concatenate([table.columns[:, rows] for rows in windows.T])
-    levels = {
-        lag_name(name, lag): found
-        for lag in lags
-        for name, found in table.levels.items()
-        if name in table.names
-    }
-    return Table(tuple(name for lag in lags for name in names[lag]), np.ascontiguousarray(columns), levels)
+    return Table.of([v for lag in lags for v in variables[lag]], np.ascontiguousarray(columns))
 
 
 def runs_of(data: Any, *, series: str | None, time: str | None, step: float | None = None) -> Runs:
@@ -115,26 +89,25 @@ def runs_of(data: Any, *, series: str | None, time: str | None, step: float | No
     columns = columns_of(data)
     require_there(columns, data, series=series, time=time)
     codes, names = _series(series, columns)
-    times = None if time is None else read_times(time, columns[time])
-    rows = len(codes)
-    if times is not None and len(times) != rows and series is not None:
-        raise DataError(f"columns {series!r} and {time!r} must have the same length.")
     order = np.argsort(codes, kind="stable")
-    is_new = np.empty(len(order), dtype=np.bool_)
-    is_new[:1] = True
-    is_new[1:] = np.diff(codes[order]) != 0
-    if times is not None:
-        steps = np.diff(times[order])
-        _require_ascending(steps, is_new, order, columns[str(time)], str(time), names, codes)
-        follows = ~is_new[1:]
+    is_new = np.diff(codes[order], prepend=-1) != 0
+    if time is not None:
+        times = read_times(time, columns[time])
+        if len(times) != len(codes) and series is not None:
+            raise DataError(f"columns {series!r} and {time!r} must have the same length.")
+        steps, follows = np.diff(times[order]), ~is_new[1:]
+        wrong = np.flatnonzero((steps <= 0) & follows)
+        if len(wrong):
+            before, after = order[wrong[0] : wrong[0] + 2].tolist()
+            raise _not_ascending(columns[time], steps[wrong[0]], time, before, after, names[codes[after]])
         if step is None:
             step = float(np.median(steps[follows])) if follows.any() else None
         if step is not None:
-            _require_equal_steps(steps, follows, step, order, str(time), is_dated(columns[str(time)]))
+            _require_equal_steps(steps, follows, step, order, time, is_dated(columns[time]))
             is_new[1:] |= steps >= GAP * step
     ends = np.append(np.flatnonzero(is_new)[1:], len(order)).astype(np.int64)
     firsts = order[np.flatnonzero(is_new)]
-    return Runs(order, ends, tuple(names[codes[row]] for row in firsts), times, step)
+    return Runs(order, ends, tuple(names[codes[row]] for row in firsts), step)
 
 
 def require_there(columns: Collection[str], data: Any, **names: str | None) -> None:
@@ -152,11 +125,8 @@ def require_there(columns: Collection[str], data: Any, **names: str | None) -> N
 def read_times(name: str, values: Any, *, in_parts: bool = False) -> FloatArray:
     """Return times as numbers: as they are, or in seconds if they are dates.
 
-    Parameters
-    ----------
-    in_parts
-        Whether times will be compared with others that are read later: dates are then counted from 1970, and
-        otherwise from the first of them, so that no digits are lost.
+    Dates are counted from the first of them, so that no digits are lost; or from 1970 if they are read
+    `in_parts`, and compared with others that are read later.
     """
     array = values.to_numpy() if is_series(values) else np.asarray(values)
     times = array.astype(np.float64) if array.dtype.kind in "iuf" else _dates(array, in_parts)
@@ -173,8 +143,6 @@ def read_times(name: str, values: Any, *, in_parts: bool = False) -> FloatArray:
 
 def _dates(array: Any, in_parts: bool) -> FloatArray:
     """Return numbers or dates that are written as text, or dates, as numbers."""
-    import pandas as pd
-
     if array.dtype.kind != "M":
         # Dates among objects are not numbers, though pandas would count them in its own units.
         if not any(isinstance(value, np.datetime64) or hasattr(value, "year") for value in array):
@@ -199,8 +167,6 @@ def is_dated(values: Any) -> bool:
 
 def _series(name: str | None, columns: dict[str, Any]) -> tuple[IntArray, list[str]]:
     """Return the series of every row as a number, in the order in which they appear, and their names."""
-    import pandas as pd
-
     if name is None:
         first: Any = next(iter(columns.values()), ())
         return np.zeros(len(first), dtype=np.int64), [""]
@@ -213,33 +179,19 @@ def _series(name: str | None, columns: dict[str, Any]) -> tuple[IntArray, list[s
     return codes.astype(np.int64), [as_text(value) for value in distinct]
 
 
-def _require_ascending(
-    steps: FloatArray,
-    is_new: BoolArray,
-    order: IntArray,
-    values: Any,
-    time: str,
-    names: Sequence[str],
-    codes: IntArray,
-) -> None:
-    wrong = np.flatnonzero((steps <= 0) & ~is_new[1:])
-    if not len(wrong):
-        return
-    before, after = order[wrong[0]], order[wrong[0] + 1]
+def _not_ascending(values: Any, step: float, time: str, before: int, after: int, series: str) -> DataError:
+    """Return the error for a row whose time is that of the row before it in its series, or earlier."""
     array = values.to_list() if is_series(values) else list(values)
-    name = names[codes[after]]
-    where = f" of series {name!r}" if name else ""
-    apart = "" if name else f", or name the column that tells series apart ({setting('series', ...)})"
-    if steps[wrong[0]] == 0:
-        raise DataError(
+    where = f" of series {series!r}" if series else ""
+    apart = "" if series else f", or name the column that tells series apart ({setting('series', ...)})"
+    if step == 0:
+        return DataError(
             f"the time {array[after]!s}{where} in column {time!r} appears twice, in rows {before + 1} and "
-            f"{after + 1}, counted from 1: keep one of them"
-            f"{apart}."
+            f"{after + 1}, counted from 1: keep one of them{apart}."
         )
-    raise DataError(
+    return DataError(
         f"the times{where} in column {time!r} are not sorted: {array[after]!s} in row {after + 1}, counted "
-        f"from 1, comes after {array[before]!s} in row {before + 1}. Sort the rows by time"
-        f"{apart}."
+        f"from 1, comes after {array[before]!s} in row {before + 1}. Sort the rows by time{apart}."
     )
 
 
@@ -264,11 +216,7 @@ def blocked_split(windows: IntArray, *, folds: object, validation: object, seed:
 
     Which blocks are for validation is drawn. Windows at the beginning of a block that reach into the block
     before are in neither: no value of the data is then in two folds, nor in training and validation rows.
-
-    Parameters
-    ----------
-    windows
-        Windows × width: their rows, the last row first, in the order of time.
+    Windows are given by their rows, windows × width, the last row first, in the order of time.
     """
     rows, width = windows.shape
     folds = whole("folds", folds, 2)
@@ -283,7 +231,11 @@ def blocked_split(windows: IntArray, *, folds: object, validation: object, seed:
     shares = np.where(is_held_out, validation / held_out, (1.0 - validation) / folds)
     cuts = np.rint(np.cumsum(shares) * rows).astype(np.int64)
     block = np.searchsorted(cuts[:-1], np.arange(rows), side="right")
-    kept = _within_block(windows, block)
+    # The block of every row that is the last one of a window: no other row of the window may have another.
+    owner = np.full(int(windows.max(initial=-1)) + 1, -1, dtype=np.int64)
+    owner[windows[:, 0]] = block
+    of_rows = owner[windows]
+    kept = ((of_rows == block[:, None]) | (of_rows < 0)).all(axis=1)
     labels = np.where(is_held_out, -1, np.cumsum(~is_held_out) - 1)[block]
     training = np.flatnonzero(kept & (labels >= 0))
     test = np.flatnonzero(kept & (labels < 0))
@@ -295,12 +247,3 @@ def blocked_split(windows: IntArray, *, folds: object, validation: object, seed:
             f"({setting('folds', max(2, folds // 2))}), fewer lags, or more rows."
         )
     return Split(training, labels[training], test)
-
-
-def _within_block(windows: IntArray, block: IntArray) -> BoolArray:
-    """Tell which windows have no row that is the last one of a window in another block."""
-    owner = np.full(int(windows.max(initial=-1)) + 1, -1, dtype=np.int64)
-    owner[windows[:, 0]] = block
-    of_rows = owner[windows]
-    inside: BoolArray = ((of_rows == block[:, None]) | (of_rows < 0)).all(axis=1)
-    return inside

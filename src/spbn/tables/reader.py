@@ -5,7 +5,7 @@ Everything else in the package works on a `Table`: whatever the user passed has 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import either
+from spbn._base.lazy import nw, pd
 from spbn.errors import DataError, argument, quoted, setting
 from spbn.tables.columns import (
     Categories,
@@ -34,7 +35,6 @@ from spbn.tables.table import Table, Variable, require_variation
 if TYPE_CHECKING:
     import os
 
-    import pandas as pd
     from narwhals.typing import IntoDataFrame
 
 #: What a table can be given as: a data frame, columns by name, or an array of rows × columns.
@@ -98,10 +98,11 @@ def as_table(
         names = [variable.name for variable in variables]
     elif len(drop):
         names = _not_dropped(list(data.names if isinstance(data, Table) else columns), drop)
+    infers = training or levels == "infer"
     if isinstance(data, Table):
         table = data if names is None or data.names == tuple(names) else data.select(names)
-        if not (training or levels == "infer"):
-            table = _conforming(table, table.names if variables is None else variables)
+        if not infers:
+            table = _conforming(table, variables or [Variable(name) for name in table.names])
     else:
         there = names
         if absent and names is not None:
@@ -110,10 +111,9 @@ def as_table(
                 raise DataError(
                     f"the data has none of the columns {quoted(names)}.{name_them(columns, names)}"
                 )
+        known = None if infers else {v.name: v.levels for v in variables or () if v.levels}
         can_drop = training or missing in ("error", "drop")
-        known = {v.name: v.levels for v in variables or () if v.levels}
-        infers = training or levels == "infer"
-        table = _stacked(columns, there, None if infers else known, discrete, continuous, can_drop=can_drop)
+        table = _stacked(columns, there, known, discrete, continuous, can_drop=can_drop)
         if missing == "keep" and not training:
             if np.isinf(table.columns).any():
                 raise DataError(
@@ -146,12 +146,8 @@ def _stacked(
     tell what they are, unless that is said.
     """
     chosen = [discrete] if isinstance(discrete, str) else list(discrete)
-    unknown = [name for name in chosen if name not in columns]
-    if known is None and unknown and columns:
-        raise DataError(
-            f"{argument('discrete')} names unknown columns: {quoted(unknown)}. "
-            f"The data has {quoted(columns)}."
-        )
+    if known is None and columns:
+        _require_known("discrete", chosen, columns)
     if not columns or (names is not None and not names):
         raise DataError("the data has no columns." if not columns else "no columns are named.")
     if names is not None:
@@ -177,6 +173,14 @@ def _stacked(
             found[name] = to_floats(name, values, can_drop=can_drop)
     require_equal_lengths({name: len(column) for name, column in found.items()})
     return Table(tuple(found), np.ascontiguousarray(np.stack(list(found.values()))), levels)
+
+
+def _require_known(what: str, names: Sequence[str], known: Collection[str]) -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise DataError(
+            f"{argument(what)} names unknown columns: {quoted(unknown)}. The data has {quoted(known)}."
+        )
 
 
 def require_equal_lengths(lengths: dict[str, int]) -> None:
@@ -220,13 +224,8 @@ def _complete(table: Table, missing: str | None, min_rows: int) -> Table:
 
 
 def _not_dropped(names: list[str], drop: Sequence[str]) -> list[str]:
-    """Return the names of the columns that are not dropped."""
     dropped = [drop] if isinstance(drop, str) else list(drop)
-    absent = [name for name in dropped if name not in names]
-    if absent:
-        raise DataError(
-            f"{argument('drop')} names unknown columns: {quoted(absent)}. The data has {quoted(names)}."
-        )
+    _require_known("drop", dropped, names)
     kept = [name for name in names if name not in dropped]
     if not kept:
         raise DataError(
@@ -235,33 +234,27 @@ def _not_dropped(names: list[str], drop: Sequence[str]) -> list[str]:
     return kept
 
 
-def _conforming(table: Table, expected: Sequence[str | Variable]) -> Table:
-    """Return a table whose discrete columns have the levels that are expected; none where a name is given."""
-    columns = []
-    for place, wanted in enumerate(expected):
-        variable = wanted if isinstance(wanted, Variable) else Variable(wanted)
+def _conforming(table: Table, expected: Sequence[Variable]) -> Table:
+    """Return a table whose discrete columns have the levels that are expected."""
+    moved = {}
+    for place, variable in enumerate(expected):
         has = table.levels.get(variable.name, ())
         if has == variable.levels:
             continue
         if not (has and variable.levels):
-            holds, wanted_kind = ("levels", "numbers") if has else ("numbers", "levels")
-            raise DataError(f"column {variable.name!r} holds {holds}, and {wanted_kind} are expected.")
+            holds, wanted = ("levels", "numbers") if has else ("numbers", "levels")
+            raise DataError(f"column {variable.name!r} holds {holds}, and {wanted} are expected.")
         codes = table.columns[place]
         found = Categories(has, np.where(np.isnan(codes), -1, codes).astype(np.int64), is_plain_text=False)
-        columns.append((place, codes_among(variable.name, found, variable.levels)))
-    if not columns:
+        moved[place] = codes_among(variable.name, found, variable.levels)
+    if not moved:
         return table
-    moved = table.columns.copy()
-    for place, codes in columns:
-        moved[place] = codes
-    levels = {v.name: v.levels for v in expected if isinstance(v, Variable) and v.levels}
-    return Table(table.names, moved, levels)
+    columns = [moved.get(place, column) for place, column in enumerate(table.columns)]
+    return Table.of(expected, np.stack(columns))
 
 
 def has_categories(data: Any) -> bool:
     """Tell whether data is a frame with columns of text, categories or truth values."""
-    import narwhals as nw
-
     frame = nw.from_native(
         data if isinstance(data, np.ndarray) else named_by_text(data), eager_only=True, pass_through=True
     )
@@ -270,8 +263,6 @@ def has_categories(data: Any) -> bool:
 
 def frame_index(data: Any) -> Any:
     """Return the index of a pandas frame, to carry over to results; None for other data."""
-    import narwhals as nw
-
     return data.index if nw.dependencies.is_pandas_dataframe(data) else None
 
 
@@ -280,8 +271,6 @@ def by_row(data: Any, values: FloatArray) -> pd.Series[float] | FloatArray:
     index = frame_index(data)
     if index is None:
         return values
-    import pandas as pd
-
     return pd.Series(values, index=index)
 
 

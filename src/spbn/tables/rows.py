@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from numbers import Real
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -35,30 +35,16 @@ class RowParser:
     Rows are a dict with a value for every variable; a list of such dicts; a dict with a column for every
     variable; an array of rows × variables, or of one row, in which discrete variables are the positions of
     their levels; a row of a data frame (a Series); or a data frame. Other values and columns are ignored.
-
-    Parameters
-    ----------
-    missing
-        ``"error"``: rows must be complete. ``"keep"``: values that are None or NaN are missing.
+    They must be complete, or values that are None or NaN are missing, if ``missing="keep"``.
     """
 
     def __init__(self, variables: Sequence[Variable], *, missing: Literal["error", "keep"] = "error") -> None:
         self._variables = tuple(variables)
         self._names = tuple(variable.name for variable in variables)
         self._keeps = missing == "keep"
+        codes = [{level: float(code) for code, level in enumerate(v.levels)} or None for v in variables]
         #: Every variable with its name and the codes of its levels; None if it is continuous.
-        self._each = [
-            (
-                variable.name,
-                {level: float(code) for code, level in enumerate(variable.levels)} or None,
-                variable,
-            )
-            for variable in variables
-        ]
-
-    def table(self, rows: Any) -> Table:
-        """Return rows as a table, in which NaN is missing."""
-        return Table.of(self._variables, self.columns(rows))
+        self._each = list(zip(self._names, codes, variables, strict=True))
 
     def columns(self, rows: Any) -> FloatArray:
         """Return variables × rows, discrete variables as the positions of their levels."""
@@ -72,7 +58,10 @@ class RowParser:
         elif self._keeps:
             return as_table(rows, variables=self._variables, missing="keep").columns
         elif isinstance(rows, Mapping):
-            found = self._stacked(rows)
+            self._require_names(rows)
+            columns = {v.name: self._column(v, rows[v.name]) for v in self._variables}
+            require_equal_lengths({name: len(column) for name, column in columns.items()})
+            found = np.stack(list(columns.values()))
         elif isinstance(rows, np.ndarray):
             return self.columns({name: np.atleast_1d(rows[name]) for name in rows.dtype.names or ()})
         elif isinstance(rows, list | tuple):
@@ -121,12 +110,6 @@ class RowParser:
                     raise
                 raise DataError(f"row {place + 1}, counted from 1: {error}") from None
         return np.ascontiguousarray(out.T)
-
-    def _stacked(self, data: Mapping[Any, Any]) -> FloatArray:
-        self._require_names(data)
-        columns = [self._column(variable, data[variable.name]) for variable in self._variables]
-        require_equal_lengths({name: len(column) for name, column in zip(self._names, columns, strict=True)})
-        return np.stack(columns)
 
     def _column(self, variable: Variable, values: Any) -> FloatArray:
         # Among text, NumPy would make text of NaN.
@@ -210,53 +193,17 @@ def are_dicts(rows: Any) -> bool:
     return isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows)
 
 
-#: Reads new rows, and remembers of them what it takes to read the next.
-RowBuffer: TypeAlias = "IndependentRows | LagBuffer"
-
-
 @final
-class IndependentRows:
-    """Reads new rows that do not depend on those before them: there is nothing to remember."""
-
-    keys: tuple[str, ...] = ()
-
-    def __init__(self, variables: Sequence[Variable]) -> None:
-        self._variables = tuple(variables)
-        self._parser = RowParser(variables, missing="keep")
-
-    def history(self, data: Any) -> Any:
-        """Return the rows as they are."""
-        return data
-
-    def table(self, rows: Any) -> Table:
-        """Return new rows, in whatever form a `RowParser` takes, with NaN where a value is missing."""
-        return self._parser.table(rows)
-
-    def append(self, columns: FloatArray, keys: Mapping[str, Any]) -> Table:
-        """Return variables × rows as a table."""
-        return Table.of(self._variables, columns)
-
-    def copy(self) -> IndependentRows:
-        """Return itself, because it does not change."""
-        return self
-
-    def to_record(self) -> None:
-        """Return nothing."""
-
-    def restore(self, record: Any) -> None:
-        """Do nothing."""
-
-
-@final
-class LagBuffer:
-    """The last rows of every series, as many as rows depend on.
+class RowBuffer:
+    """Reads new rows, and remembers the last ones of every series, as many as rows depend on.
 
     Parameters
     ----------
     variables
         The variables that rows have.
     lags
-        How many earlier rows a row may depend on.
+        How many earlier rows a row may depend on. 0: rows do not depend on each other, and nothing is
+        remembered.
     series, time, step
         The columns that say which series a row belongs to and when it was, if there are any, and the interval
         between times.
@@ -268,12 +215,12 @@ class LagBuffer:
     def __init__(
         self,
         variables: Sequence[Variable],
-        lags: int,
+        lags: int = 0,
         *,
-        series: str | None,
-        time: str | None,
-        step: float | None,
-        join: Callable[[Table, IntArray], Table],
+        series: str | None = None,
+        time: str | None = None,
+        step: float | None = None,
+        join: Callable[[Table, IntArray], Table] = lambda table, windows: table,
     ) -> None:
         self._variables, self._lags = tuple(variables), lags
         self._series, self._time, self._step = series, time, step
@@ -287,45 +234,41 @@ class LagBuffer:
         """The columns that say which series a row belongs to, and when it was."""
         return tuple(name for name in (self._series, self._time) if name is not None)
 
-    def copy(self) -> LagBuffer:
+    def copy(self) -> RowBuffer:
         """Return a copy, to try rows on."""
         other = copy(self)
         other._last = self._last.copy()
         return other
 
-    def history(self, data: Any) -> Table:
+    def history(self, data: Any) -> Any:
         """Return the rows of a whole table that have a past, with it; they are not remembered."""
-        table = self._parser.table(data)
+        if not self._lags:
+            return data
+        table = Table.of(self._variables, self._parser.columns(data))
         runs = runs_of(data, series=self._series, time=self._time, step=self._step)
         return self._join(table, runs.windows(self._lags + 1))
 
     def table(self, rows: Any) -> Table:
         """Return new rows with their past, NaN where there is none; they are the past of rows to come."""
-        values = self._parser.table(rows)
-        return self.append(values.columns, self._read_keys(rows))
+        return self.append(self._parser.columns(rows), self._read_keys(rows))
 
     def append(self, columns: FloatArray, keys: Mapping[str, Any]) -> Table:
         """Do what `table` does with variables × rows and the columns of the `keys`."""
-        count = columns.shape[1]
-        if not count:
-            nothing = np.empty((0, self._lags + 1), dtype=np.int64)
-            return self._join(Table.of(self._variables, columns), nothing)
+        count, width = columns.shape[1], self._lags + 1
+        if not count or not self._lags:
+            return self._join(Table.of(self._variables, columns), np.empty((0, width), dtype=np.int64))
         series = [""] * count if self._series is None else [as_text(key) for key in keys[self._series]]
-        times: list[float] | None = None
+        times: list[float | None] = [None] * count
         dated = False
         if self._time is not None:
             times = read_times(self._time, keys[self._time], in_parts=True).tolist()
             dated = is_dated(keys[self._time])
-        steps: list[FloatArray] = []
         before = self._last.copy()
         try:
-            for k in range(count):
-                time = None if times is None else times[k]
-                steps.append(self._append_row(series[k], time, columns[:, k], dated=dated))
+            steps = [self._append_row(series[k], times[k], columns[:, k], dated=dated) for k in range(count)]
         except DataError:  # as if these rows had never come
             self._last = before
             raise
-        width = self._lags + 1
         flat = np.stack(steps, axis=1).reshape(len(columns), -1)  # every row after those before it
         windows = np.arange(count)[:, None] * width + np.arange(width)[::-1]
         return self._join(Table.of(self._variables, flat), windows)
@@ -354,7 +297,6 @@ class LagBuffer:
         return np.concatenate([missing, rows], axis=1)
 
     def _read_keys(self, rows: Any) -> Mapping[str, Any]:
-        """Return the columns of the series and of the time."""
         if not self.keys:
             return {}
         if isinstance(rows, np.ndarray):
@@ -374,8 +316,9 @@ class LagBuffer:
             raise DataError(f"the rows have no {' and no '.join(map(repr, absent))}.")
         return columns
 
-    def to_record(self) -> list[Any]:
-        """Describe the last rows in plain data."""
+    def to_record(self) -> list[Any] | None:
+        if not self._lags:
+            return None
         return [[name, with_nulls(rows.T), time] for name, (rows, time) in self._last.items()]
 
     def restore(self, record: Any) -> None:

@@ -69,11 +69,7 @@ def holdout_rows(
 ) -> tuple[IntArray, IntArray]:
     """Split row numbers at random into those kept and the fraction held out, each in order.
 
-    Parameters
-    ----------
-    discrete
-        The level codes of discrete columns, columns × rows. Every level is kept in some row, where that is
-        possible.
+    Every level of discrete columns, given as codes, columns × rows, is kept in some row where possible.
     """
     if not isinstance(fraction, float | int | np.floating) or not 0 < fraction < 1:
         raise ArgumentError(
@@ -98,12 +94,8 @@ def _spread_levels(
 ) -> None:
     """Exchange labels of rows until every level that occurs often enough is spread, where that is possible.
 
-    Parameters
-    ----------
-    fewest
-        How often a level must occur to be looked at.
-    is_spread
-        Tells from how often a level occurs with every label whether that is enough.
+    Levels that occur less often than `fewest` are not looked at; `is_spread` tells from how often a level
+    occurs with every label whether that is enough.
     """
     if discrete is None:
         return

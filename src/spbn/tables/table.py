@@ -39,7 +39,6 @@ class Variable:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether it has levels."""
         return bool(self.levels)
 
 
@@ -61,28 +60,23 @@ class Table:
 
     @classmethod
     def of(cls, variables: Sequence[Variable], columns: FloatArray) -> Table:
-        """Return variables × rows as a table."""
         levels = {variable.name: variable.levels for variable in variables if variable.levels}
         return cls(tuple(variable.name for variable in variables), columns, levels)
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """What the columns are."""
         return tuple(Variable(name, self.levels.get(name, ())) for name in self.names)
 
     @cached_property
     def discrete(self) -> BoolArray:
-        """Tell which columns are discrete."""
         return np.array([name in self.levels for name in self.names], dtype=np.bool_)
 
     @property
     def level_codes(self) -> FloatArray:
-        """The discrete columns."""
         return self.columns[self.discrete]
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return self.columns.shape[1]
 
     @cached_property
@@ -97,7 +91,6 @@ class Table:
         return found.hexdigest()
 
     def index(self, name: str) -> int:
-        """Position of a column."""
         try:
             return self.names.index(name)
         except ValueError:
@@ -106,20 +99,16 @@ class Table:
             ) from None
 
     def column(self, name: str) -> FloatArray:
-        """One column, by its name."""
         return self.columns[self.index(name)]
 
     def select(self, names: Sequence[str]) -> Table:
-        """Return the named columns, in that order."""
         levels = {name: self.levels[name] for name in names if name in self.levels}
         return Table(tuple(names), self.columns[[self.index(name) for name in names]], levels)
 
     def take(self, rows: npt.ArrayLike) -> Table:
-        """Return the rows with these numbers, in that order."""
         return self.with_columns(np.ascontiguousarray(self.columns[:, np.asarray(rows)]))
 
     def with_columns(self, columns: FloatArray) -> Table:
-        """Return a table of the same variables with other numbers."""
         return Table(self.names, columns, self.levels)
 
 
@@ -150,10 +139,7 @@ def require_spread(names: Sequence[str], low: FloatArray, high: FloatArray, cent
 def require_distinct(table: Table, *, origin: Mapping[str, str] | None = None) -> None:
     """Refuse columns that are copies of others, or rescaled copies: one says all that the other says.
 
-    Parameters
-    ----------
-    origin
-        The columns of the data that columns were made from, by which to leave them out.
+    If they were made from other columns of the data, `origin` has these, by which to leave them out.
     """
     for second, first, kind in copied_columns(table):
         dropped = second if origin is None else origin[second]

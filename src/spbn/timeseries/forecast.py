@@ -17,17 +17,17 @@ import numpy as np
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray
 from spbn._base.checks import whole
+from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import ArgumentError, argument, in_python, quoted, setting
 from spbn.inference.problem import read_region
 from spbn.inference.query import equal_tails, read_quantiles
-from spbn.joint import as_data
+from spbn.joint import as_columns
 from spbn.network import BayesianNetwork
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 LARGEST = 1e150  # beyond, numbers cannot be squared
@@ -45,8 +45,6 @@ class Forecast:
 
     Attributes
     ----------
-    variables
-        The variables.
     draws
         Variables × series × paths × steps; levels as codes.
     series_name, series
@@ -84,8 +82,6 @@ class Forecast:
 
         The columns "path" and "step" have an underscore after their names if a variable is called so.
         """
-        import pandas as pd
-
         paths, steps = self.n, self.steps
         taken = [variable.name for variable in self.variables] + [self.series_name or ""]
         columns: dict[str, Any] = {
@@ -94,9 +90,8 @@ class Forecast:
         }
         if self.series_name is not None:
             columns = {self.series_name: np.repeat(np.array(self.series), paths * steps), **columns}
-        for variable, values in zip(self.variables, self.draws, strict=True):
-            columns[variable.name] = as_data(variable, values.reshape(-1))
-        return pd.DataFrame(columns)
+        drawn = self.draws.reshape(len(self.variables), -1)
+        return pd.DataFrame({**columns, **as_columns(self.variables, drawn)})
 
     def mean(self) -> pd.DataFrame:
         """Return the mean of every continuous variable at every step."""
@@ -111,8 +106,6 @@ class Forecast:
 
         Columns are pairs of a variable and a share: ``forecast.quantile([0.05, 0.95])["x"]`` has two.
         """
-        import pandas as pd
-
         wanted = read_quantiles(q)
         names = [variable.name for variable, _ in self._continuous]
         columns = pd.MultiIndex.from_product([names, wanted.tolist()], names=["variable", "quantile"])
@@ -129,8 +122,6 @@ class Forecast:
 
     def probabilities(self, variable: str) -> pd.DataFrame:
         """Return the probability of every level of a discrete variable at every step."""
-        import pandas as pd
-
         place = self._place(variable)
         levels = self.variables[place].levels
         if not levels:
@@ -182,7 +173,6 @@ class Forecast:
         return self.draws[self._place(variable), self._series_place(series)]
 
     def _repr_html_(self) -> str:
-        """Show what may come next in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -197,8 +187,6 @@ class Forecast:
 
     @property
     def _index(self) -> pd.Index[Any]:
-        import pandas as pd
-
         name = free_name("step", [self.series_name or ""])
         steps = pd.RangeIndex(1, self.steps + 1, name=name)
         if self.series_name is None:
@@ -207,8 +195,6 @@ class Forecast:
 
     def _by_step(self, summary: Callable[[FloatArray], FloatArray]) -> pd.DataFrame:
         """Return a frame from a function that takes series × paths × steps to series × steps."""
-        import pandas as pd
-
         found = {variable.name: summary(values).reshape(-1) for variable, values in self._continuous}
         return pd.DataFrame(found, index=self._index)
 
@@ -217,13 +203,8 @@ class Forecast:
         place = self._series_place(series)
         shape = (self.n, self.steps)
         if callable(event):
-            import pandas as pd
-
-            columns = {
-                variable.name: as_data(variable, values[place].reshape(-1))
-                for variable, values in zip(self.variables, self.draws, strict=True)
-            }
-            found = np.asarray(event(pd.DataFrame(columns)), dtype=bool)
+            drawn = self.draws[:, place].reshape(len(self.variables), -1)
+            found = np.asarray(event(pd.DataFrame(as_columns(self.variables, drawn))), dtype=bool)
             if found.shape != (self.n * self.steps,):
                 raise ArgumentError(f"an event must be true or false for each of {self.n * self.steps} rows.")
             return found.reshape(shape)
@@ -266,28 +247,22 @@ def free_name(name: str, taken: Collection[str]) -> str:
 def simulate(
     transition: BayesianNetwork, past: FloatArray, steps: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Draw what follows.
+    """Draw the rows that follow: variables × steps × paths, in the units of the data; levels as codes.
 
-    Parameters
-    ----------
-    past
-        Variables × lags × paths, the oldest row first, in the units of the data; levels as codes. The
-        variables are the nodes of the transition network, in their order.
-    steps
-        How many rows to draw.
-
-    Returns
-    -------
-    Variables × steps × paths, in the same units.
+    The past is variables × lags × paths, the oldest row first, in the same units. The variables are the nodes
+    of the transition network, in their order.
     """
     names, (_, lags, paths) = transition.nodes, past.shape
     rows = np.concatenate([past, np.empty((len(names), steps, paths))], axis=1)
-    inputs = lagged_inputs(transition, lags)
+    places = lagged_places(names, lags)
     diverged = False
     for now in range(lags, lags + steps):
-        given = {
-            name: _in_density_units(transition, name, rows[place, now - lag]) for name, place, lag in inputs
-        }
+        given = {}
+        for name in transition.inputs:
+            place, lag = places[name]
+            with np.errstate(over="ignore"):
+                moved = transition.in_density_units(name, rows[place, now - lag])
+            given[name] = np.clip(moved, -LARGEST, LARGEST)
         drawn = transition.draw(paths, rng, given=given)
         for place, name in enumerate(names):
             values = transition.in_data_units(name, drawn[name])
@@ -302,19 +277,6 @@ def simulate(
     return rows[:, lags:]
 
 
-def lagged_inputs(transition: BayesianNetwork, lags: int) -> list[tuple[str, int, int]]:
-    """Return the inputs that a transition network needs, each with the number of its variable and its lag."""
-    known = {
-        lag_name(name, lag): (number, lag)
-        for number, name in enumerate(transition.nodes)
-        for lag in range(1, lags + 1)
-    }
-    return [(name, *known[name]) for name in transition.inputs]
-
-
-def _in_density_units(network: BayesianNetwork, name: str, values: FloatArray) -> FloatArray:
-    if network.margins is None or name not in network.margins.columns:
-        return values
-    with np.errstate(over="ignore"):
-        moved = network.margins.columns[name].forward(values)
-    return np.clip(moved, -LARGEST, LARGEST)
+def lagged_places(names: Sequence[str], lags: int) -> dict[str, tuple[int, int]]:
+    """Return the number and the lag of every variable in a row and in those before it, by its lagged name."""
+    return {lag_name(name, lag): (k, lag) for k, name in enumerate(names) for lag in range(lags + 1)}

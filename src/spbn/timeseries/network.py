@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -11,18 +12,18 @@ from spbn._base import display
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.checks import is_number, is_whole, whole
 from spbn._base.files import ArrayReader, ArrayWriter, refuse
+from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.errors import DataError, GraphError, ModelFileError, SpbnError, quoted
-from spbn.joint import as_data
+from spbn.joint import as_columns
 from spbn.network import BayesianNetwork, Network
 from spbn.tables.lags import Runs, lag_name, lagged_table, runs_of
 from spbn.tables.reader import as_table, by_row, frame_index
-from spbn.tables.rows import LagBuffer
-from spbn.tables.table import Table, Variable
-from spbn.timeseries.forecast import Forecast, free_name, lagged_inputs, simulate
+from spbn.tables.rows import RowBuffer
+from spbn.tables.table import Table
+from spbn.timeseries.forecast import Forecast, free_name, lagged_places, simulate
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 MOST_LAGS = 1 << 12  # in a file
@@ -30,6 +31,7 @@ SHOWN_HISTORY = 200  # rows before a forecast that its picture may show
 
 
 @final
+@dataclass(repr=False)
 class DynamicNetwork(Network):
     """The joint density of a series of rows, as a product of the density of every row given those before it.
 
@@ -63,49 +65,34 @@ class DynamicNetwork(Network):
     static: BayesianNetwork
     transition: BayesianNetwork
     lags: int
-    series: str | None
-    time: str | None
-    step: float | None
+    _: KW_ONLY
+    series: str | None = None
+    time: str | None = None
+    step: float | None = None
 
-    def __init__(
-        self,
-        static: BayesianNetwork,
-        transition: BayesianNetwork,
-        lags: int,
-        *,
-        series: str | None = None,
-        time: str | None = None,
-        step: float | None = None,
-    ) -> None:
-        whole("lags", lags, 1)
-        names = transition.nodes
+    def __post_init__(self) -> None:
+        self.lags = lags = whole("lags", self.lags, 1)
+        names = self.nodes
         allowed = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
-        unknown = [name for name in transition.structure.inputs if name not in allowed]
+        unknown = [name for name in self.transition.structure.inputs if name not in allowed]
         if unknown:
             raise GraphError(
                 f"the inputs of the transition network must be its nodes up to {lags} rows before, such as "
                 f"{lag_name(names[0], 1)!r}. Got {quoted(unknown)}."
             )
-        _require_static(static, names, lags)
-        keys = [name for name in (series, time) if name is not None]
+        _require_static(self.static, names, lags)
+        keys = [name for name in (self.series, self.time) if name is not None]
         if set(keys) & set(names) or len(set(keys)) < len(keys):
             raise GraphError(f"series and time must be columns that are not nodes. Got {quoted(keys)}.")
-        known = {variable.name: variable for variable in transition.variables}
-        self.static = static
-        self.transition = transition
-        self.lags = int(lags)
-        self.series, self.time, self.step = series, time, step
-        #: The variables, which are the nodes of the transition network.
-        self.variables: tuple[Variable, ...] = tuple(known[name] for name in names)
+        self.variables = self.transition.variables[: len(names)]  # the nodes, without the inputs
+        levels = {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
         for part in self.parts:
-            levels = {lag_name(v.name, lag): v.levels for v in self.variables for lag in range(lags + 1)}
             wrong = [v.name for v in part.variables if v.levels != levels[v.name]]
             if wrong:
                 raise GraphError(f"the networks do not agree on the levels of {quoted(wrong)}.")
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of the variables."""
         return self.transition.nodes
 
     def logpdf(self, data: Any) -> pd.Series[float] | FloatArray:
@@ -126,10 +113,10 @@ class DynamicNetwork(Network):
         windows = runs.windows(self.lags + 1)
         if len(windows):
             out[:, windows[:, 0]] = self.transition.contributions(self._transition_rows(table, windows)).T
-        for place in range(self.lags):
-            chosen, rows = runs.rows_at(place)
-            if len(chosen):
-                out[:, rows] = self._initial(table, runs, chosen, place)
+        for width in range(1, self.lags + 1):
+            first = runs.beginnings(width)
+            if len(first):
+                out[:, first[:, 0]] = self._initial(table, first)
         return out.T
 
     def lagged(self, data: Any) -> pd.DataFrame:
@@ -137,16 +124,12 @@ class DynamicNetwork(Network):
 
         The first `lags` rows of a series are not among them. The index is that of the data.
         """
-        import pandas as pd
-
         table, runs = self.read(data)
         windows = runs.windows(self.lags + 1)
         found = lagged_table(table, windows, range(self.lags + 1))
         index = frame_index(data)
         rows = windows[:, 0] if index is None else index[windows[:, 0]]
-        pairs = zip(found.variables, found.columns, strict=True)
-        columns = {variable.name: as_data(variable, column) for variable, column in pairs}
-        return pd.DataFrame(columns, index=rows)
+        return pd.DataFrame(as_columns(found.variables, found.columns), index=rows)
 
     @renamed(series="n")
     def sample(self, steps: int, *, n: int = 1, seed: Seed = None) -> pd.DataFrame:
@@ -159,8 +142,6 @@ class DynamicNetwork(Network):
         n
             How many series to draw.
         """
-        import pandas as pd
-
         whole("steps", steps, 1)
         whole("n", n, 1)
         rng = generator(seed)
@@ -176,9 +157,7 @@ class DynamicNetwork(Network):
             columns[self.series or free_name("series", self.nodes)] = np.repeat(np.arange(1, n + 1), steps)
         if self.time is not None:
             columns[self.time] = np.tile(np.arange(steps) * (self.step or 1.0), n)
-        for variable, values in zip(self.variables, flat, strict=True):
-            columns[variable.name] = as_data(variable, values)
-        return pd.DataFrame(columns)
+        return pd.DataFrame({**columns, **as_columns(self.variables, flat)})
 
     def forecast(self, history: Any, steps: int, *, n: int = 1000, seed: Seed = 0) -> Forecast:
         """Draw what may follow the last rows of a history, many times.
@@ -233,10 +212,7 @@ class DynamicNetwork(Network):
     def compact(self, tolerance: float = 1e-6, *, others: str = "error") -> DynamicNetwork:
         """Return a network that says the same without its training rows: both of its networks are compact.
 
-        Parameters
-        ----------
-        tolerance, others
-            As for `BayesianNetwork.compact`.
+        The arguments are those of `BayesianNetwork.compact`.
 
         Examples
         --------
@@ -248,17 +224,13 @@ class DynamicNetwork(Network):
         True
         """
         static, transition = (part.compact(tolerance, others=others) for part in self.parts)
-        return DynamicNetwork(
-            static, transition, self.lags, series=self.series, time=self.time, step=self.step
-        )
+        return replace(self, static=static, transition=transition)
 
     @property
     def parts(self) -> tuple[BayesianNetwork, ...]:
-        """The networks that it is made of: the static and the transition network."""
         return self.static, self.transition
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe the network as plain data, apart from its arrays, for a file."""
         own = {"lags": self.lags, "series": self.series, "time": self.time, "step": self.step}
         return {
             "dynamic": {
@@ -299,18 +271,15 @@ class DynamicNetwork(Network):
         return drawn
 
     def read(self, data: Any, *, holes: bool = False) -> tuple[Table, Runs]:
-        """Return the variables of some data, in which values may be missing or not, and which rows follow
-        each other.
-        """
+        """Return the variables of some data, perhaps with holes, and which rows follow each other."""
         table = as_table(data, variables=self.variables, missing="keep" if holes else None)
         if isinstance(data, Table):
             one = np.array([table.rows])
             return table, Runs(np.arange(table.rows), one, ("",))
         return table, runs_of(data, series=self.series, time=self.time, step=self.step)
 
-    def row_buffer(self) -> LagBuffer:
-        """Return a reader of new rows, which remembers those before them."""
-        return LagBuffer(
+    def row_buffer(self) -> RowBuffer:
+        return RowBuffer(
             self.variables,
             self.lags,
             series=self.series,
@@ -321,34 +290,19 @@ class DynamicNetwork(Network):
 
     def _transition_rows(self, table: Table, windows: IntArray) -> Table:
         """Return the columns that the transition network needs, from windows of rows, the last row first."""
-        places = {name: (place, 0) for place, name in enumerate(self.nodes)}
-        inputs = lagged_inputs(self.transition, self.lags)
-        places |= {name: (place, lag) for name, place, lag in inputs}
+        places = lagged_places(self.nodes, self.lags)
         found = [places[variable.name] for variable in self.transition.variables]
         columns = np.stack([table.columns[place, windows[:, lag]] for place, lag in found])
         return Table.of(self.transition.variables, columns)
 
-    def _initial(self, table: Table, runs: Runs, chosen: Any, place: int) -> FloatArray:
-        """Contributions of the row at a place in the beginning of some runs: variables × runs."""
-        starts = runs.starts[chosen]
-        windows = runs.order[starts[:, None] + np.arange(place, -1, -1)]
-        lags = range(self.lags - 1 - place, self.lags)  # of this row and those before it
-        rows = lagged_table(table, windows, lags)
+    def _initial(self, table: Table, windows: IntArray) -> FloatArray:
+        """Contributions of the last row of windows at the beginning of runs: variables × windows."""
+        lag = self.lags - windows.shape[1]  # of that row, to the last of the rows that the static network has
+        rows = lagged_table(table, windows, range(lag, self.lags))
         moved = self.static.transformed(rows)
-        names = [lag_name(node, self.lags - 1 - place) for node in self.nodes]
+        names = [lag_name(node, lag) for node in self.nodes]
         by_node = np.stack([self.static.cpds[name].logpdf(moved) for name in names])
         return by_node + self.static.log_slopes(rows, names)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, DynamicNetwork)
-            and (self.lags, self.series, self.time, self.step)
-            == (other.lags, other.series, other.time, other.step)
-            and self.static == other.static
-            and self.transition == other.transition
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # arrays have no hash
 
     def __repr__(self) -> str:
         return f"DynamicNetwork of {quoted(self.nodes)} ({self.lags} {'lag' if self.lags == 1 else 'lags'})"
@@ -357,7 +311,7 @@ class DynamicNetwork(Network):
         return str(self.transition)
 
 
-io.register("dynamic", DynamicNetwork.from_record)
+io.READERS["dynamic"] = DynamicNetwork.from_record
 
 
 def _require_complete(recent: Table, rows: IntArray) -> None:
