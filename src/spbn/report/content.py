@@ -21,7 +21,7 @@ from spbn.errors import ArgumentError, quoted
 from spbn.learning.settings import LearnSettings
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType, registered
+from spbn.nodes.base import NodeType
 from spbn.plots.pictures import shortened
 from spbn.report.explorer import JointSample, joint_sample
 from spbn.report.html import (
@@ -30,7 +30,7 @@ from spbn.report.html import (
     Html,
     capital,
     card,
-    count,
+    count_types,
     counted,
     details,
     facts,
@@ -104,9 +104,7 @@ class Content:
 
     @property
     def types(self) -> dict[NodeType, int]:
-        """How many nodes have a type, for every type that is there, in the order of the registry."""
-        found = list(self.network.structure.types.values())
-        return {node_type: found.count(node_type) for node_type in registered() if node_type in found}
+        return count_types(self.network.structure)
 
     @property
     def discrete(self) -> set[str]:
@@ -117,8 +115,8 @@ class Content:
         """Say which rows something was computed from."""
         source, rows = self.evidence.source, self.evidence.rows
         if used < rows:
-            return f"{count(used)} of {source.value} (drawn at random from {count(rows)})"
-        return f"{source.value} ({count(used)})" if source is not Source.NONE else source.value
+            return f"{used:,} of {source.value} (drawn at random from {rows:,})"
+        return f"{source.value} ({used:,})" if source is not Source.NONE else source.value
 
 
 def describe(
@@ -198,7 +196,7 @@ def _sentence(content: Content) -> str:
     structure, types = content.network.structure, content.types
     model = "" if content.title == content.model else f"{content.model}. "
     size = f"{plural(len(structure.nodes), 'node')} and {plural(len(structure.arcs), 'arc')}"
-    *parts, last = [f"{count(nodes)} {one.appearance.label}" for one, nodes in types.items()]
+    *parts, last = [f"{nodes:,} {one.appearance.label}" for one, nodes in types.items()]
     kinds = f"{', '.join(parts)} and {last}"
     if not parts:
         subject = "every node" if len(structure.nodes) > 1 else "the node"
@@ -250,7 +248,7 @@ def _data_words(content: Content, found: DataCheck) -> str:
     if found.missing:
         are = "value is" if found.missing == 1 else "values are"
         words.append(
-            f"{count(found.missing)} {are} missing, in {plural(found.incomplete, 'row')}; for this report "
+            f"{found.missing:,} {are} missing, in {plural(found.incomplete, 'row')}; for this report "
             "they were filled once, with likely values."
         )
     else:
@@ -274,8 +272,8 @@ def _column_row(content: Content, column: ColumnCheck) -> Html:
     return table_row(
         node_link(content.network, column.name),
         column.read_as,
-        (count(column.missing) if column.missing else "–", "num missing"),
-        (count(column.distinct), "num different"),
+        (f"{column.missing:,}" if column.missing else "–", "num missing"),
+        (f"{column.distinct:,}", "num different"),
         extent,
         ("; ".join(column.notes), "look"),
     )
@@ -283,7 +281,7 @@ def _column_row(content: Content, column: ColumnCheck) -> Html:
 
 def _written(value: float) -> str:
     is_short = value == round(value) and abs(value) < LARGEST_WHOLE
-    return count(round(value)).replace("-", MINUS) if is_short else number(value)
+    return f"{round(value):,}".replace("-", MINUS) if is_short else number(value)
 
 
 def provenance_section(content: Content) -> Html:
@@ -328,4 +326,4 @@ def _duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} seconds"
     minutes = round(seconds / 60)
-    return plural(minutes, "minute") if minutes < 120 else f"{count(round(minutes / 60))} hours"
+    return plural(minutes, "minute") if minutes < 120 else f"{round(minutes / 60):,} hours"

@@ -29,7 +29,6 @@ from spbn.report.html import (
     Html,
     assemble_page,
     button,
-    count,
     heading,
     join,
     model_name,
@@ -235,7 +234,7 @@ def what_if_section(sample: JointSample) -> Html:
     hint = (
         "Drag across a chart to say which interval a variable lies in, or click levels. The other charts "
         "then show what is likely, given that, counted among "
-        f"{count(sample.rows)} rows drawn from the network. Grey is what was expected before. By keyboard: "
+        f"{sample.rows:,} rows drawn from the network. Grey is what was expected before. By keyboard: "
         "Tab to an end of a chart, then use the arrow keys. This is about what is observed, not about what "
         "would happen if somebody set a value."
     )
@@ -350,6 +349,6 @@ def render_explorer(
         static = network.row_network
         kind, size = model_name(static), f"{size} and {plural(len(static.structure.arcs), 'arc')}"
     name = kind if title is None else title
-    lead = f"{kind} of {size}, shown by {count(sample.rows)} rows drawn from it."
+    lead = f"{kind} of {size}, shown by {sample.rows:,} rows drawn from it."
     head = tag("header", tag("h1", name), tag("p.lead", lead))
     return assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})

@@ -14,7 +14,6 @@ from spbn.report.html import (
     Html,
     capital,
     card,
-    count,
     details,
     heading,
     join,
@@ -122,7 +121,7 @@ def _pc(search: Any) -> list[Html]:
         parts.append(details("Edges without a known direction", listed))
     tests = independence_tests(search)
     if len(tests) > 1:
-        rows = [table_row(count(size), (count(run), "num")) for size, run in enumerate(tests)]
+        rows = [table_row(f"{size:,}", (f"{run:,}", "num")) for size, run in enumerate(tests)]
         parts.append(tag("div.narrow", table(["Variables given", ("Tests", "num")], rows)))
     return parts
 
@@ -168,15 +167,15 @@ def unusual_section(content: Content) -> Html:
     if found is None:
         return heading("unusual", title, "Not shown, because no rows were given.")
     is_recorded = bool(content.network.record.typical)
-    over = "training rows" if is_recorded else f"{count(SAMPLED_ROWS)} rows drawn from the network"
+    over = "training rows" if is_recorded else f"{SAMPLED_ROWS:,} rows drawn from the network"
     numbered = " Rows are counted from 0." if content.evidence.labels[:2] == ("0", "1") else ""
     hint = (
         "The rows with the lowest log-density, and the nodes to blame, with their values and how far their "
         f"log-density is below what is typical of the node, its median over {over}. "
         f"{SCORED[found.scoring]} Triangles mark these rows among all "
-        f"{count(content.evidence.rows)}; the median is {number(found.median)}.{numbered}"
+        f"{content.evidence.rows:,}; the median is {number(found.median)}.{numbered}"
     )
-    levels = {f"1 in {count(round(1 / share))}": found.alarm(share) for share in ALARMS}
+    levels = {f"1 in {round(1 / share):,}": found.alarm(share) for share in ALARMS}
     alarms = {name: level for name, level in levels.items() if level is not None}
     rows = [_unusual_row(content, row) for row in found.rows]
     heads: list[Cell] = ["Row", ("Log-density", "num"), "Because of"]
@@ -187,7 +186,7 @@ def unusual_section(content: Content) -> Html:
 def _alarms(found: UnusualRows, levels: dict[str, float]) -> Html:
     """Say from which log-density on a new row would be reported."""
     if not levels:
-        needed = count(round(1 / ALARMS[0]) - 1)
+        needed = f"{round(1 / ALARMS[0]) - 1:,}"
         return tag("p.note.alarms", f"There are too few rows to set an alarm threshold: it needs {needed}.")
     words = "; ".join(f"{number(level)} ({name})" for name, level in levels.items())
     rows = "these rows, each scored without itself" if found.left_out else "these rows"

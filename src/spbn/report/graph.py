@@ -25,11 +25,9 @@ from spbn.report.content import Content
 from spbn.report.html import (
     Cell,
     Html,
-    arc_link,
     button,
     capital,
     card,
-    count,
     details,
     facts,
     graph_legend,
@@ -191,7 +189,7 @@ def _cases(cases: Mapping[str, Description]) -> Html:
         for name, case in islice(cases.items(), SHOWN_CASES)
     ]
     more = len(cases) - len(rows)
-    note = tag("p.caption", f"And {count(more)} more.") if more else ""
+    note = tag("p.caption", f"And {more:,} more.") if more else ""
     return details(plural(len(cases), "configuration"), table(["Configuration", "Density"], rows), note)
 
 
@@ -281,7 +279,7 @@ def importance_section(content: Content) -> Html:
     if found.left_out:
         nodes = node_links(network, found.left_out)
         note = join(note, "Not computed, because there are no values: ", nodes, ".")
-    arcs = [(arc_link(network, arc), loss) for arc, loss in found.arcs.items()]
+    arcs = [(node_links(network, arc, " → "), loss) for arc, loss in found.arcs.items()]
     types = [(_type_change(content, node), loss) for node, loss in found.types.items()]
     cards = (_losses("Arcs", "Arc removed", arcs), _losses("Node types", "Type changed", types))
     return join(heading("importance", title, hint), tag("div.pair", *cards), tag("p.note", note))

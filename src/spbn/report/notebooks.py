@@ -21,12 +21,11 @@ from spbn.learning.comparison import Comparison
 from spbn.learning.stability import Confidence
 from spbn.monitoring.monitor import AlarmFrame, Monitor
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import registered
 from spbn.report.charts import NO_NOTES, fan_chart, graph_svg, small_histogram, verdict_strip
 from spbn.report.html import (
     MINUS,
     Html,
-    count,
+    count_types,
     join,
     model_name,
     number,
@@ -53,13 +52,9 @@ MOST_ALARMS = 12  # that are listed
 
 def view(structure: Structure | None, name: str, words: str, *parts: str) -> str:
     """Put pieces together below a title and what it says, with the style that they need."""
-    types = () if structure is None else set(structure.types.values())
+    types = {} if structure is None else count_types(structure)
     # The type's light colour in any theme: the names on it are dark.
-    colours = "".join(
-        f".spbn-view .{type_class(t)} {{ --type: {t.appearance.colour}; }}\n"
-        for t in registered()
-        if t in types
-    )
+    colours = "".join(f".spbn-view .{type_class(t)} {{ --type: {t.appearance.colour}; }}\n" for t in types)
     style = tag("style", Html(read_resource("notebook.css") + colours))
     return tag("div.spbn-view", style, tag("p", tag("b", name), words), *parts)
 
@@ -80,7 +75,7 @@ def table(heads: Sequence[str], lines: Sequence[Sequence[str]], most: int = MOST
     body = [tag("tr", *(tag("td", cell) for cell in line)) for line in lines[:most]]
     head = tag("tr", *(tag("th", head) for head in heads))
     more = len(lines) - most
-    note = tag("p.dim", f"And {count(more)} more.") if more > 0 else ""
+    note = tag("p.dim", f"And {more:,} more.") if more > 0 else ""
     return join(tag("table", tag("thead", head), tag("tbody", *body)), note)
 
 
@@ -98,9 +93,10 @@ def levels_of(shares: Mapping[Any, float]) -> str:
 
 def size_of(structure: Structure) -> str:
     """Count nodes, by type, and arcs."""
-    types = list(structure.types.values())
-    kinds = [f"{types.count(t)} {t.appearance.label}" for t in registered() if t in types]
-    return f"{plural(len(types), 'node')} ({', '.join(kinds)}), {plural(len(structure.arcs), 'arc')}"
+    kinds = [f"{nodes} {one.appearance.label}" for one, nodes in count_types(structure).items()]
+    return (
+        f"{plural(len(structure.nodes), 'node')} ({', '.join(kinds)}), {plural(len(structure.arcs), 'arc')}"
+    )
 
 
 @display.html.register(BayesianNetwork)
@@ -142,7 +138,7 @@ def posterior_html(posterior: Posterior) -> str:
     """Show what is likely for every unknown variable."""
     known = [_known(name, value, "is") for name, value in posterior.evidence.items()]
     known += [_known(name, value, "is set to") for name, value in posterior.do.items()]
-    how = f" ({posterior.method}, effective size {count(round(posterior.effective_size))})"
+    how = f" ({posterior.method}, effective size {round(posterior.effective_size):,})"
     given = f" given that {' and '.join(known)}" if known else " given nothing"
     means, deviations, intervals = posterior.mean(), posterior.std(), posterior.interval(0.9)
     lines: list[tuple[str, ...]] = []
@@ -178,7 +174,7 @@ def confidence_html(found: Confidence) -> str:
     shares = {(a, b): direction for a, b, _, direction in found.arcs.itertuples(index=False)}
     words = (
         f": {plural(len(found.structures), 'replicate')}; arcs in more than {percentage(found.threshold)} of "
-        f"them are believed, {count(len(strengths))} of {count(len(found.arcs))}"
+        f"them are believed, {len(strengths):,} of {len(found.arcs):,}"
     )
     lines = []
     for (a, b), strength in strengths.items():
@@ -211,7 +207,7 @@ def comparison_html(rows: Comparison) -> str:
 def unusual_html(found: UnusualRows) -> str:
     """Show the least likely rows, and the nodes that make them so."""
     words = (
-        f": the {count(len(found.rows))} least likely of {count(len(found.logpdf))}, scored "
+        f": the {len(found.rows):,} least likely of {len(found.logpdf):,}, scored "
         f"{found.scoring.value}; the median log-density is {number(found.median)}"
     )
     lines = [
@@ -231,7 +227,7 @@ def _reason(reason: Reason) -> str:
 def forecast_html(forecast: Forecast) -> str:
     """Show what may come next: the first and the last step in numbers, and a small fan chart."""
     steps, many = forecast.steps, forecast.series_name is not None
-    series = f", {count(len(forecast.series))} series" if len(forecast.series) > 1 else ""
+    series = f", {len(forecast.series):,} series" if len(forecast.series) > 1 else ""
     words = (
         f": {plural(steps, 'step')}, {plural(forecast.n, 'path')}{series}. Median and 90 % interval, or "
         "probabilities"
@@ -247,7 +243,7 @@ def forecast_html(forecast: Forecast) -> str:
             picture = "" if levels else fan_chart(before[-max(2 * steps, 20) :], paths, variable.name)
             lines.append((*([name] if many else []), variable.name, now, *ends, picture))
     heads = [*([forecast.series_name or ""] if many else []), "Variable", "Last row", "Step 1"]
-    heads += [f"Step {count(steps)}"] if steps > 1 else []
+    heads += [f"Step {steps:,}"] if steps > 1 else []
     return view(None, "Forecast", words, table([*heads, ""], lines))
 
 
@@ -266,15 +262,15 @@ def monitor_html(monitor: Monitor) -> str:
         f" of {plural(len(monitor.variables), 'variable')}, with {plural(monitor.reference_rows, 'row')} in "
         "normal operation to compare with"
     )
-    alarms = ("Alarms", count(monitor.alarms), f"in normal operation: {_rate(monitor.alarm)} rows")
+    alarms = ("Alarms", f"{monitor.alarms:,}", f"in normal operation: {_rate(monitor.alarm)} rows")
     promise = f"without a drift: at most {_rate(monitor.drift)} rows"
     heads = (f"In {plural(monitor.rows, 'row')}", "", "To be expected")
-    lines = [alarms, ("Drift alarms", count(monitor.drift_alarms), promise)]
+    lines = [alarms, ("Drift alarms", f"{monitor.drift_alarms:,}", promise)]
     return view(None, "Monitor", words, table(heads, lines))
 
 
 def _rate(share: float) -> str:
-    return f"1 in {count(round(1.0 / share))}" if share < 0.5 else f"{100 * share:.0f} % of"
+    return f"1 in {round(1.0 / share):,}" if share < 0.5 else f"{100 * share:.0f} % of"
 
 
 @display.html.register(AlarmFrame)

@@ -20,15 +20,15 @@ from spbn.report.html import (
     MINUS,
     Cell,
     Html,
-    arc_link,
     assemble_page,
     card,
-    count,
+    count_types,
     counted,
     details,
     graph_legend,
     heading,
     join,
+    node_links,
     number,
     page_head,
     percentage,
@@ -62,18 +62,16 @@ def confidence_section(content: Content, found: Strengths) -> Html:
     ]
     replicates = "halves of the rows"
     if found.replicates is not None and found.rows is not None:
-        replicates = (
-            f"{plural(found.replicates, 'replicate')}, each with half of the {count(found.rows)} rows"
-        )
+        replicates = f"{plural(found.replicates, 'replicate')}, each with half of the {found.rows:,} rows"
     hint = (
         f"The search was repeated on {replicates}. Strength: the share of replicates that join the "
-        f"two nodes. Above {percentage(found.threshold)} an arc is believed; {count(len(believed))} of "
-        f"{count(len(arcs))} are. Direction: the share of these in which the arc points this way."
+        f"two nodes. Above {percentage(found.threshold)} an arc is believed; {len(believed):,} of "
+        f"{len(arcs):,} are. Direction: the share of these in which the arc points this way."
     )
     notes = {arc: f"direction open: {note}" for arc, note in direction_notes(content).items()}
 
     def listed(chosen: list[Arc]) -> Html:
-        links = {arc: arc_link(content.network, arc) for arc in chosen}
+        links = {arc: node_links(content.network, arc, " → ") for arc in chosen}
         return table(
             [*ARC_HEADS, ""],
             [
@@ -139,13 +137,13 @@ def render_confidence(found: Confidence, *, title: str) -> str:
     structure = found.structure()
     lead = (
         f"The search was repeated in {plural(len(found.structures), 'replicate')}, each on a different half "
-        f"of the {count(found.rows)} rows. An arc is believed if more than {percentage(found.threshold)} of "
+        f"of the {found.rows:,} rows. An arc is believed if more than {percentage(found.threshold)} of "
         "them have it, in either direction."
     )
     numbers = [
         counted(len(structure.nodes), "node"),
-        ("arc believed" if len(structure.arcs) == 1 else "arcs believed", count(len(structure.arcs))),
-        ("of these with an open direction", count(len(found.open_directions()))),
+        ("arc believed" if len(structure.arcs) == 1 else "arcs believed", f"{len(structure.arcs):,}"),
+        ("of these with an open direction", f"{len(found.open_directions()):,}"),
         ("threshold", percentage(found.threshold)),
     ]
     sections = {
@@ -163,10 +161,9 @@ def _averaged_graph(found: Confidence, structure: Structure) -> Html:
         "The averaged network: the arcs that are believed, each in its most frequent direction, and the most "
         "frequent type of every node. An arc that would close a cycle with stronger ones is left out."
     )
-    types = [t for t in registered() if t in structure.types.values()]
     words = ["wider arcs are in more replicates", *(["dashed: the direction is open"] if notes else [])]
     box = tag("div.scroll", graph_svg(structure, found.strengths(), notes=notes))
-    return card("graph", "The averaged network", hint, box, graph_legend(types, *words))
+    return card("graph", "The averaged network", hint, box, graph_legend(count_types(structure), *words))
 
 
 def _arcs(found: Confidence, structure: Structure) -> Html:
@@ -215,7 +212,7 @@ def render_classification(found: Predictions, *, title: str, how: str) -> str:
     title, how
         The heading, and a sentence on which rows were predicted and how.
     """
-    numbers = [("rows", count(len(found.probabilities))), ("classes", count(len(found.classes)))]
+    numbers = [("rows", f"{len(found.probabilities):,}"), ("classes", f"{len(found.classes):,}")]
     sections: dict[str, tuple[str, Html]] = {}
     assessment = found.assessment
     if assessment is not None:
@@ -251,7 +248,7 @@ def _confusion(found: Predictions, assessment: Assessment) -> Html:
         cells = [
             tag(
                 "td.right" if column == place else "td",
-                count(n) if n else "·",
+                f"{n:,}" if n else "·",
                 style=f"--share: {n / max(1, total):.3f}",
             )
             for column, n in enumerate(counts)
