@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from spbn.plots.pictures import (
     chosen_variables,
     draw_legend,
     new_axes,
-    save_figure,
     short_title,
     shortened,
 )
@@ -313,11 +311,6 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
     _draw_legend(figure, posterior)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / (2.4 * rows)))
     return figure
-
-
-def save_posterior(posterior: Posterior, path: Path) -> None:
-    """Write a picture of all variables; the ending of the file name says which kind."""
-    save_figure(lambda: plot_posterior(posterior), path)
 
 
 def _draw_panel(ax: Axes, posterior: Posterior, variable: Variable, before: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from spbn.plots.pictures import (
     chosen_variables,
     draw_legend,
     new_axes,
-    save_figure,
     short_title,
     shortened,
 )
@@ -182,11 +180,6 @@ def plot_forecast(
         ax.tick_params(labelsize=8)
     axes[-1, 0].set_xlabel("steps after the last row of the history", fontsize=8)
     return figure
-
-
-def save_forecast(forecast: Forecast, path: Path, *, series: str | None = None) -> None:
-    """Write a picture of all variables; the ending of the file name says which kind."""
-    save_figure(lambda: plot_forecast(forecast, series=series), path)
 
 
 def _draw_fan(ax: Axes, before: FloatArray, paths: FloatArray, *, explained: bool) -> None:

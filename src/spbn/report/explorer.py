@@ -33,6 +33,7 @@ from spbn.report.html import (
     join,
     model_name,
     plural,
+    round_width,
     search_box,
     tag,
     write_page,
@@ -178,7 +179,7 @@ def default_samples(network: Network) -> int:
 def cut(values: FloatArray) -> tuple[Axis, npt.NDArray[np.uint16]]:
     """Choose the cells of a continuous variable, and return them with the cell of every value."""
     low, high = _range(values)
-    digit, power = _bar_width(high - low)
+    digit, power = round_width(high - low, FEWEST_BARS)
     width = digit * 10.0**power
     begin, end = math.floor(low / width), max(math.floor(low / width) + 1, math.ceil(high / width))
     # A cell is a fifth of a bar: two tenths of ten to some power, which is round as well.
@@ -207,16 +208,6 @@ def _range(values: FloatArray) -> tuple[float, float]:
     return low, high
 
 
-def _bar_width(extent: float) -> tuple[int, int]:
-    """Return the largest round number, as a digit and a power of ten, of which enough fit into an extent."""
-    power = math.ceil(math.log10(extent / FEWEST_BARS))
-    for exponent in (power, power - 1):
-        for digit in (5, 2, 1):
-            if extent / (digit * 10.0**exponent) >= FEWEST_BARS:
-                return digit, exponent
-    raise AssertionError(extent)  # one of them fits: 10**(power - 1) does
-
-
 def _tail(values: FloatArray, chosen: BoolArray) -> tuple[IntArray, tuple[float, ...]]:
     """Share the values of a tail out among a few cells, and return these with their means."""
     tail = values[chosen]
@@ -241,10 +232,6 @@ def what_if_section(sample: JointSample) -> Html:
     if sample.lags:
         further = ", x[t-2] two rows before, and so on" if sample.lags > 1 else ""
         hint += f" Of a variable x, x[t-1] is the value in the row before{further}."
-    return join(heading("what-if", TITLE, hint), _explorer(), _data(sample))
-
-
-def _explorer() -> Html:
     tools = [
         search_box("Find a variable"),
         button("changed", "Most changed first"),
@@ -254,7 +241,7 @@ def _explorer() -> Html:
     ]
     state = [tag("span.remaining"), tag("span.meter", tag("i")), button("reset", "Reset")]
     asked = (tag("summary", "Ask the network itself"), tag("code.code.equation"))
-    return tag(
+    explorer = tag(
         "div",
         tag("svg", hidden=True),  # tells the script the namespace of pictures
         tag("p.scriptless.hint", "This part of the page needs JavaScript."),
@@ -268,6 +255,7 @@ def _explorer() -> Html:
         id="explorer",
         class_="whatif",
     )
+    return join(heading("what-if", TITLE, hint), explorer, _data(sample))
 
 
 def _data(sample: JointSample) -> Html:

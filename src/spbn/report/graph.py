@@ -95,14 +95,20 @@ def graph_section(content: Content) -> Html:
     )
     words = ["removing a wider arc costs more score" if weights else "arcs lead from parents to children"]
     words += ["dashed: the data leave the direction open"] if notes else []
+    buttons = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit all"))
+    zoom = [button(name, text, aria_label=label) for name, text, label in buttons]
+    near = button("near", "Neighbourhood", aria_pressed="false")
+    tools = tag("div.graph-tools.tools", search_box("Find a node"), *zoom, near, tag("span.matches.small"))
     graph = tag(
         "div.card",
-        _tools() if len(structure.nodes) >= LARGE else "",
+        tools if len(structure.nodes) >= LARGE else "",
         tag("div.scroll", graph_svg(structure, weights, notes=notes)),
         graph_legend(content.types, *words),
     )
     first = next((node for node in structure.nodes if structure.parents(node)), structure.nodes[0])
-    rows, samples = content.evidence.thinned(DRAWN_ROWS), _samples(content)
+    rows, samples, network = content.evidence.thinned(DRAWN_ROWS), None, content.network
+    if not network.inputs and not all(_is_drawn(content, node) for node in network.nodes):
+        samples = as_table(network.sample(SAMPLED_ROWS, seed=0), variables=network.variables)
     panels = []
     for place, node in enumerate(structure.nodes):
         shown = rows if _is_drawn(content, node) else samples
@@ -112,26 +118,10 @@ def graph_section(content: Content) -> Html:
     return join(heading("graph", "The graph", hint), tag("div.explorer", graph, beside))
 
 
-def _tools() -> Html:
-    """Write the controls of a graph that is too large to be seen at once."""
-    buttons = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit all"))
-    zoom = [button(name, text, aria_label=label) for name, text, label in buttons]
-    near = button("near", "Neighbourhood", aria_pressed="false")
-    return tag("div.graph-tools.tools", search_box("Find a node"), *zoom, near, tag("span.matches.small"))
-
-
 def _is_drawn(content: Content, node: str) -> bool:
     """Tell whether there are enough rows of a node and its parents to draw its density with."""
     names = (node, *content.network.structure.parents(node))
     return content.evidence.rows >= FEWEST_ROWS and content.evidence.covers(names)
-
-
-def _samples(content: Content) -> Table | None:
-    """Return rows drawn from the network, if a node needs them and they can be drawn."""
-    network = content.network
-    if all(_is_drawn(content, node) for node in network.nodes) or network.inputs:
-        return None
-    return as_table(network.sample(SAMPLED_ROWS, seed=0), variables=network.variables)
 
 
 def _panel(content: Content, place: int, node: str, figure: Html, *, first: bool) -> Html:
@@ -254,7 +244,13 @@ def slices_section(network: DynamicNetwork) -> Html:
         f"no density. Everything below is about a row given its past. The first {rows} of a series {have} no "
         f"such past: a static network with {plural(len(network.static.structure.arcs), 'arc')} judges {them}."
     )
-    return card("slices", "Over time", hint, tag("div.scroll", _slices_figure(network)))
+
+    def draw(figure: Figure) -> None:
+        figure.set_size_inches(graph_inches(plot_slices(network, figure.subplots())))
+
+    label = f"Graph of {len(network.nodes)} variables over time"
+    drawn = _inlined(draw, prefix="slices-", label=label, scaled=False)
+    return card("slices", "Over time", hint, tag("div.scroll", drawn))
 
 
 def importance_section(content: Content) -> Html:
@@ -280,16 +276,14 @@ def importance_section(content: Content) -> Html:
         nodes = node_links(network, found.left_out)
         note = join(note, "Not computed, because there are no values: ", nodes, ".")
     arcs = [(node_links(network, arc, " → "), loss) for arc, loss in found.arcs.items()]
-    types = [(_type_change(content, node), loss) for node, loss in found.types.items()]
+    types = []
+    for node, loss in found.types.items():
+        kinds = (network.structure.type(node), other_type(network.structure.type(node)))
+        change = tag("span.small", " → ".join(kind.appearance.short_label for kind in kinds))
+        # The space is outside, so that a long name does not keep the change on its line.
+        types.append((join(node_link(network, node), " ", change), loss))
     cards = (_losses("Arcs", "Arc removed", arcs), _losses("Node types", "Type changed", types))
     return join(heading("importance", title, hint), tag("div.pair", *cards), tag("p.note", note))
-
-
-def _type_change(content: Content, node: str) -> Html:
-    node_type = content.network.structure.type(node)
-    change = f"{node_type.appearance.short_label} → {other_type(node_type).appearance.short_label}"
-    # The space is outside, so that a long name does not keep the change on its line.
-    return join(node_link(content.network, node), " ", tag("span.small", change))
 
 
 def _losses(name: str, first: str, losses: list[tuple[Html, Loss]]) -> Html:
@@ -326,16 +320,6 @@ def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> Html:
             shading.set_interpolation("none")  # as computed, a tenth of the size: the browser smooths it
 
     return _inlined(draw, prefix=f"f{place}-", label=f"Density of {node}")
-
-
-def _slices_figure(network: DynamicNetwork) -> Html:
-    """Draw the rows of a network over time side by side as inline SVG."""
-
-    def draw(figure: Figure) -> None:
-        figure.set_size_inches(graph_inches(plot_slices(network, figure.subplots())))
-
-    label = f"Graph of {len(network.nodes)} variables over time"
-    return _inlined(draw, prefix="slices-", label=label, scaled=False)
 
 
 def _inlined(draw: Callable[[Figure], None], *, prefix: str, label: str, scaled: bool = True) -> Html:

@@ -93,6 +93,16 @@ def number(value: float, digits: int = 4) -> str:
     return f"{MINUS}{text}" if value < 0 and float(text.replace(",", "").replace(MINUS, "-")) != 0 else text
 
 
+def round_width(extent: float, fewest: float) -> tuple[int, int]:
+    """Return the largest round number, as a digit and a power of ten, of which enough fit into an extent."""
+    power = math.ceil(math.log10(extent / fewest))
+    for exponent in (power, power - 1):
+        for digit in (5, 2, 1):
+            if extent / (digit * 10.0**exponent) >= fewest:
+                return digit, exponent
+    raise AssertionError(extent)  # one of them fits: 10**(power - 1) does
+
+
 def plural(n: int, word: str) -> str:
     """Write a count and what is counted."""
     return f"{n:,} {word}{'' if n == 1 else 's'}"

@@ -197,13 +197,6 @@ def _types(found: Confidence) -> Html:
     return card("types", "Node types", hint, table(["Node", "Types"], rows))
 
 
-def write_classification_report(
-    found: Predictions, path: str | os.PathLike[str], *, title: str, how: str
-) -> None:
-    """Write the report to a file, which appears whole or not at all; see `render_classification`."""
-    write_page(render_classification(found, title=title, how=how), path)
-
-
 def render_classification(found: Predictions, *, title: str, how: str) -> str:
     """Return the report as the text of an HTML page.
 
