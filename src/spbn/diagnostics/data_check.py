@@ -126,7 +126,9 @@ def check_data(data: Any, variables: Sequence[Variable]) -> DataCheck:
     for name, code in missing_codes(whole).items():
         notes[name].append(f"{code:g} is far from all other values: does it stand for a missing one?")
     if whole.rows >= FEWEST_ROWS:
-        for second, first, kind in copied_columns(_varying(whole)):
+        varies = (whole.columns != whole.columns[:, :1]).any(axis=1)
+        varying = whole.select([name for name, chosen in zip(names, varies, strict=True) if chosen])
+        for second, first, kind in copied_columns(varying):
             notes[second].append(f"{kind} of {first}")
     columns = tuple(
         _column(variable, values, present, notes[variable.name])
@@ -176,12 +178,6 @@ def _columns(table: Table) -> Iterator[tuple[str, FloatArray]]:
     """Yield the continuous columns, if there are enough rows."""
     if table.rows >= FEWEST_ROWS:
         yield from ((n, c) for n, c in zip(table.names, table.columns, strict=True) if n not in table.levels)
-
-
-def _varying(table: Table) -> Table:
-    """Return the columns that are not constant."""
-    varies = (table.columns != table.columns[:, :1]).any(axis=1)
-    return table.select([name for name, chosen in zip(table.names, varies, strict=True) if chosen])
 
 
 def _column(variable: Variable, values: FloatArray, there: BoolArray, found: list[str]) -> ColumnCheck:

@@ -61,7 +61,6 @@ class Loss:
 
     @property
     def per_row(self) -> float:
-        """The loss of an average row."""
         return self.total / self.rows
 
     @property
@@ -77,30 +76,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Importance:
-    """Cross-validated scores of the nodes, and losses of every change.
+    """Cross-validated scores of the nodes, and losses of every change."""
 
-    Attributes
-    ----------
-    scores
-        Mean log-density of a node in rows that its parameters were not fitted to.
-    arcs
-        Loss when an arc is removed.
-    types
-        Loss when a node gets the other type, of nodes that could have another.
-    rows
-        How many rows were scored.
-    bandwidth
-        The bandwidth rule of the fits: the network's own, or Scott's where that is unknown or a function.
-    left_out
-        Nodes that could not be scored because they have no values.
-    """
-
-    scores: Mapping[str, float]
-    arcs: Mapping[Arc, Loss]
-    types: Mapping[str, Loss]
-    rows: int
-    bandwidth: str
-    left_out: tuple[str, ...]
+    scores: Mapping[str, float]  # mean log-density of a node in rows that its parameters were not fitted to
+    arcs: Mapping[Arc, Loss]  # when an arc is removed
+    types: Mapping[str, Loss]  # when a node gets the other type, of nodes that could have another
+    rows: int  # that were scored
+    bandwidth: str  # the network's own rule, or Scott's where that is unknown or a function
+    left_out: tuple[str, ...]  # nodes that could not be scored because they have no values
 
 
 def other_type(node_type: NodeType) -> NodeType:

@@ -63,7 +63,6 @@ class Evidence:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return 0 if self.table is None else self.table.rows
 
     def covers(self, names: Iterable[str]) -> bool:
@@ -105,12 +104,9 @@ def _training_columns(network: BayesianNetwork) -> dict[str, FloatArray]:
 
 
 def settings_of(network: BayesianNetwork, bandwidth: BandwidthRule | None = None) -> FitSettings | None:
-    """Return the settings of the network's fit; None if they are not known.
+    """Return the settings of the network's fit, with a bandwidth rule that is known from elsewhere, if any.
 
-    Parameters
-    ----------
-    bandwidth
-        The bandwidth rule, if it is known from elsewhere.
+    None if they are not known.
     """
     settings = network.record.settings
     rule = settings.get("bandwidth") if bandwidth is None else bandwidth
@@ -491,9 +487,8 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
     drawn = {}
     if absent:  # always the same rows
         columns = network.draw(SAMPLED_ROWS, seed=0)
-        levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
-        in_units = [network.in_data_units(node, columns[node]) for node in network.nodes]
-        rows = Table(network.nodes, np.stack(in_units), levels)
+        in_units = [network.in_data_units(v.name, columns[v.name]) for v in network.variables]
+        rows = Table.of(network.variables, np.stack(in_units))
         medians = {node: np.asarray(np.median(network.node_logpdf(node, rows))) for node in absent}
         drawn = {node: float(finite_log_density(median)) for node, median in medians.items()}
     return {node: drawn[node] if node in drawn else float(known[node]) for node in network.nodes}

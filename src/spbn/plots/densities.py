@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -84,19 +84,41 @@ def plot_cpd(
     rows = network.sample(CLOUD_POINTS, seed=0) if data is None else data
     table = as_table(rows, variables=list(kinds.values()))
     columns = dict(zip(table.names, table.columns, strict=True))
+    family = _Family(network, kinds[node], parents, columns, dict(table.levels))
     if ax is None:
         ax = new_axes(4.6, 3.4)
-    if kinds[node].is_discrete:
-        draw_bars(ax, network, kinds[node], columns, with_rows=data is not None)
+    if kinds[node].is_discrete and parents:
+        _draw_stacks(ax, family)
+    elif kinds[node].is_discrete:
+        _draw_bars(ax, family, with_rows=data is not None)
     elif not parents:
-        with_rows = data is not None or network.cpds[node].kept_rows is not None
-        draw_curve(ax, network, node, columns[node], with_rows=with_rows)
+        _draw_curve(ax, family, with_rows=data is not None or network.cpds[node].kept_rows is not None)
     elif len(parents) == 1 and not kinds[parents[0]].is_discrete:
-        draw_shading(ax, network, node, parents[0], columns, points)
+        _draw_shading(ax, family, points)
     else:
-        draw_slices(ax, network, node, parents, columns)
+        _draw_slices(ax, family)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+class _Family(NamedTuple):
+    """A node and its parents, with rows: columns in the units of the data, discrete ones as level codes."""
+
+    network: BayesianNetwork
+    variable: Variable
+    parents: tuple[str, ...]
+    columns: dict[str, FloatArray]
+    levels: dict[str, tuple[str, ...]]
+
+    @property
+    def values(self) -> FloatArray:
+        return self.columns[self.variable.name]
+
+    def density(self, values: FloatArray, given: dict[str, FloatArray]) -> FloatArray:
+        """Return the density, or probability, of values of the node given its parents."""
+        rows = {**given, self.variable.name: values}
+        table = Table(tuple(rows), np.stack(list(rows.values())), self.levels)
+        return np.exp(self.network.node_logpdf(self.variable.name, table))
 
 
 def _shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
@@ -108,34 +130,28 @@ def _shown_range(column: FloatArray, points: int = CURVE_POINTS) -> FloatArray:
     return np.linspace(low - margin, high + margin, points)
 
 
-def draw_curve(ax: Axes, network: BayesianNetwork, node: str, column: FloatArray, *, with_rows: bool) -> None:
+def _draw_curve(ax: Axes, family: _Family, *, with_rows: bool) -> None:
     """Draw the density of a node without parents, over a histogram of rows if these are known."""
-    xs = _shown_range(column)
+    xs = _shown_range(family.values)
     if with_rows:
         # Bins over the range that is shown: far outliers would otherwise ask for thousands.
         bins = np.linspace(xs[0], xs[-1], 41).tolist()
-        ax.hist(column, bins=bins, density=True, color=FILL, edgecolor="none")
-    ax.plot(xs, np.exp(network.node_logpdf(node, {node: xs})), color=LINES[0])
-    ax.set_xlabel(short_title(node), parse_math=False)
+        ax.hist(family.values, bins=bins, density=True, color=FILL, edgecolor="none")
+    ax.plot(xs, family.density(xs, {}), color=LINES[0])
+    ax.set_xlabel(short_title(family.variable.name), parse_math=False)
     ax.set_ylabel("density")
 
 
-def draw_shading(
-    ax: Axes,
-    network: BayesianNetwork,
-    node: str,
-    parent: str,
-    columns: dict[str, FloatArray],
-    points: int,
-) -> None:
+def _draw_shading(ax: Axes, family: _Family, points: int) -> None:
     """Draw the density of a node given its only parent as shading, with the rows over it."""
     from matplotlib.colors import LinearSegmentedColormap
 
+    network, node, (parent,) = family.network, family.variable.name, family.parents
+    given, values = family.columns[parent], family.values
     # Coarser than a curve, and smoothed: every point costs a sum over the training rows.
-    parents, xs = (_shown_range(columns[name], MESH_POINTS) for name in (parent, node))
+    parents, xs = _shown_range(given, MESH_POINTS), _shown_range(values, MESH_POINTS)
     mesh = np.meshgrid(parents, xs)
-    rows = {parent: mesh[0].ravel(), node: mesh[1].ravel()}
-    density = np.exp(network.node_logpdf(node, rows)).reshape(mesh[0].shape)
+    density = family.density(mesh[1].ravel(), {parent: mesh[0].ravel()}).reshape(mesh[0].shape)
     kept = network.cpds[node].kept_rows
     if kept is not None:
         # Far from all rows, a conditional density made of kernels is the narrow ridge of the nearest one.
@@ -149,9 +165,9 @@ def draw_shading(
     frame = (parents[0], parents[-1], xs[0], xs[-1])
     style: dict[str, Any] = {"origin": "lower", "aspect": "auto", "interpolation": "bilinear"}
     ax.imshow(density, cmap=shades, extent=frame, **scale, **style)
-    if len(columns[node]) > 1:
-        step = -(-len(columns[node]) // points)
-        ax.plot(columns[parent][::step], columns[node][::step], ".", color=INK, markersize=1.5, alpha=0.35)
+    if len(values) > 1:
+        step = -(-len(values) // points)
+        ax.plot(given[::step], values[::step], ".", color=INK, markersize=1.5, alpha=0.35)
     ax.set_xlim(parents[0], parents[-1])
     ax.set_ylim(xs[0], xs[-1])
     ax.set_xlabel(short_title(parent), parse_math=False)
@@ -167,32 +183,25 @@ def _distances(points: FloatArray, values: FloatArray) -> FloatArray:
     return nearest
 
 
-def draw_slices(
-    ax: Axes,
-    network: BayesianNetwork,
-    node: str,
-    parents: tuple[str, ...],
-    columns: dict[str, FloatArray],
-) -> None:
+def _draw_slices(ax: Axes, family: _Family) -> None:
     """Draw the density at some values of the parent that changes it most, the others at typical values.
 
     These are quantiles and the median, or the most common levels; a discrete parent goes first.
     """
-    levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
+    parents, columns, levels = family.parents, family.columns, family.levels
     common = {parent: _most_common(columns[parent]) for parent in parents if parent in levels}
     usual = {p: float(common[p][0] if p in common else np.median(columns[p])) for p in parents}
     values = {
         p: np.sort(common[p][: len(LINES)]) if p in common else np.quantile(columns[p], SLICES)
         for p in parents
     }
-    xs = _shown_range(columns[node])
+    xs = _shown_range(family.values)
 
     def slices(parent: str, xs: FloatArray) -> FloatArray:
         count = len(values[parent])
         row = {name: np.full(count * len(xs), usual[name]) for name in parents}
         row[parent] = np.repeat(values[parent], len(xs))
-        row[node] = np.tile(xs, count)
-        return np.exp(network.node_logpdf(node, _as_rows(network, row))).reshape(count, len(xs))
+        return family.density(np.tile(xs, count), row).reshape(count, len(xs))
 
     def change(parent: str) -> float:
         return float(np.abs(np.diff(slices(parent, xs), axis=0)).sum())
@@ -209,51 +218,38 @@ def draw_slices(
     for value, curve, colour in zip(values[chosen], curves, LINES, strict=False):
         ax.plot(xs, curve, color=colour, label=written(chosen, value))
     rest = ", ".join(f"{parent} = {written(parent, usual[parent])}" for parent in parents if parent != chosen)
-    name = short_title(node, LONGEST_TITLE // 2)
+    name = short_title(family.variable.name, LONGEST_TITLE // 2)
     at = f"   {short_title(f'(at {rest})', LONGEST_TITLE - len(name))}" if rest else ""
     ax.set_xlabel(f"{name}{at}", parse_math=False)
     ax.set_ylabel("density")
     _legend_above(ax, chosen, len(values[chosen]))
 
 
-def draw_bars(
-    ax: Axes, network: BayesianNetwork, variable: Variable, columns: dict[str, FloatArray], *, with_rows: bool
-) -> None:
+def _draw_bars(ax: Axes, family: _Family, *, with_rows: bool) -> None:
     """Draw the probabilities of a discrete node's levels."""
-    parents = network.structure.parents(variable.name)
-    if parents:
-        _draw_stacks(ax, network, variable, parents, columns)
-        return
-    shown = np.sort(_most_common(columns[variable.name], len(variable.levels))[:BARS])[::-1]
+    variable, codes = family.variable, family.values
+    shown = np.sort(_most_common(codes, len(variable.levels))[:BARS])[::-1]
     places = np.arange(len(shown))
     if with_rows:
-        shares = np.bincount(columns[variable.name].astype(np.int64), minlength=len(variable.levels))
-        ax.barh(places, shares[shown] / len(columns[variable.name]), color=FILL, height=0.8)
-    rows = _as_rows(network, {variable.name: shown.astype(float)})
-    found = np.exp(network.node_logpdf(variable.name, rows))
-    ax.barh(places, found, color=LINES[0], height=0.35)
+        shares = np.bincount(codes.astype(np.int64), minlength=len(variable.levels))
+        ax.barh(places, shares[shown] / len(codes), color=FILL, height=0.8)
+    ax.barh(places, family.density(shown.astype(float), {}), color=LINES[0], height=0.35)
     ax.set_yticks(places, [short_title(variable.levels[k], LONGEST_LEVEL) for k in shown], parse_math=False)
     ax.set_xlabel("probability")
     ax.set_ylabel(short_title(variable.name), parse_math=False)
 
 
-def _draw_stacks(
-    ax: Axes,
-    network: BayesianNetwork,
-    variable: Variable,
-    parents: tuple[str, ...],
-    columns: dict[str, FloatArray],
-) -> None:
+def _draw_stacks(ax: Axes, family: _Family) -> None:
     """Draw the probabilities of the levels side by side, for each of the most common configurations."""
-    known = {other.name: other.levels for other in network.variables}
-    codes = np.stack([columns[parent] for parent in parents], axis=1)
+    variable, parents, known = family.variable, family.parents, family.levels
+    codes = np.stack([family.columns[parent] for parent in parents], axis=1)
     found, counts = np.unique(codes, axis=0, return_counts=True)
     chosen = found[np.sort(np.argsort(-counts, kind="stable")[:STACKS])][::-1]
     levels = len(variable.levels)
-    rows = {parent: np.repeat(chosen[:, k], levels) for k, parent in enumerate(parents)}
-    rows[variable.name] = np.tile(np.arange(levels, dtype=np.float64), len(chosen))
-    shares = np.exp(network.node_logpdf(variable.name, _as_rows(network, rows))).reshape(-1, levels)
-    common = np.sort(_most_common(columns[variable.name], levels)[: len(LINES)])
+    given = {parent: np.repeat(chosen[:, k], levels) for k, parent in enumerate(parents)}
+    every = np.tile(np.arange(levels, dtype=np.float64), len(chosen))
+    shares = family.density(every, given).reshape(-1, levels)
+    common = np.sort(_most_common(family.values, levels)[: len(LINES)])
     places, left = np.arange(len(chosen)), np.zeros(len(chosen))
     for k, colour in zip(common, LINES, strict=False):
         label = short_title(variable.levels[k], LONGEST_LEVEL)
@@ -282,12 +278,6 @@ def _most_common(codes: FloatArray, levels: int = 0) -> IntArray:
     return order if levels else order[: np.count_nonzero(counts)]
 
 
-def _as_rows(network: BayesianNetwork, columns: dict[str, FloatArray]) -> Table:
-    """Return columns in the units of the data, discrete ones as level codes, as rows of the network."""
-    levels = {v.name: v.levels for v in network.variables if v.is_discrete and v.name in columns}
-    return Table(tuple(columns), np.stack(list(columns.values())), levels)
-
-
 @display.plot.register(Posterior)
 def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None) -> Figure:
     """Draw a panel for every variable: in grey what the network expects, in blue what is likely now.
@@ -296,6 +286,7 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
     """
     require_plot_packages()
     from matplotlib import pyplot as plt
+    from matplotlib.patches import Patch
 
     network = posterior.network
     chosen = chosen_variables(variables, network.nodes, "nodes of the network")
@@ -305,25 +296,25 @@ def plot_posterior(posterior: Posterior, variables: Sequence[str] | None = None)
     figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.4 * rows), squeeze=False)
     by_name = {variable.name: variable for variable in network.variables}
     for ax, name in zip(axes.flat, chosen, strict=False):
-        _draw_panel(ax, posterior, by_name[name], prior[name])
+        mark = posterior.evidence.get(name, posterior.do.get(name))
+        if by_name[name].is_discrete:
+            _draw_levels(ax, posterior, by_name[name], prior[name], mark)
+        else:
+            before, after = np.asarray(prior[name], dtype=float), posterior.draws.get(name)
+            _draw_numbers(ax, before, after, posterior.weights, mark)
+        ax.set_title(shortened(name, LONGEST_NAME), fontsize=9, loc="left")
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.set_yticks([])
+        ax.tick_params(labelsize=8)
     for ax in axes.flat[len(chosen) :]:
         ax.set_visible(False)
-    _draw_legend(figure, posterior)
+    words = {BEFORE: "expected", AFTER: "given what is known", KNOWN: "known"}
+    if posterior.do:
+        words[KNOWN] = "known, or set" if posterior.evidence else "set"
+    patches = [Patch(color=colour, label=label) for colour, label in words.items()]
+    figure.legend(handles=patches, loc="upper right", ncols=3, fontsize=8, frameon=False)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / (2.4 * rows)))
     return figure
-
-
-def _draw_panel(ax: Axes, posterior: Posterior, variable: Variable, before: Any) -> None:
-    after = posterior.draws.get(variable.name)
-    mark = posterior.evidence.get(variable.name, posterior.do.get(variable.name))
-    if variable.is_discrete:
-        _draw_levels(ax, posterior, variable, before, mark)
-    else:
-        _draw_numbers(ax, np.asarray(before, dtype=float), after, posterior.weights, mark)
-    ax.set_title(shortened(variable.name, LONGEST_NAME), fontsize=9, loc="left")
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.set_yticks([])
-    ax.tick_params(labelsize=8)
 
 
 def _draw_numbers(ax: Axes, before: FloatArray, after: Any, weights: FloatArray, mark: Any) -> None:
@@ -361,13 +352,3 @@ def _draw_levels(ax: Axes, posterior: Posterior, variable: Variable, before: Any
             ax.bar([place], [1.0], 0.5, color=KNOWN, alpha=0.75)
     ax.set_xticks(places, [shortened(level, 10) for level in levels], rotation=45 if len(levels) > 4 else 0)
     ax.tick_params(axis="x", length=0)
-
-
-def _draw_legend(figure: Figure, posterior: Posterior) -> None:
-    from matplotlib.patches import Patch
-
-    words = {BEFORE: "expected", AFTER: "given what is known", KNOWN: "known"}
-    if posterior.do:
-        words[KNOWN] = "known, or set" if posterior.evidence else "set"
-    patches = [Patch(color=colour, label=label) for colour, label in words.items()]
-    figure.legend(handles=patches, loc="upper right", ncols=3, fontsize=8, frameon=False)

@@ -72,18 +72,9 @@ def _path(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = Fa
 def line_chart(
     values: Sequence[float], *, first: int, best: int | None, titles: Sequence[str], name: str, colour: str
 ) -> Html:
-    """Draw a value after every step, with the best one marked.
+    """Draw a value after every step from the first on, with the best step marked.
 
-    Parameters
-    ----------
-    first
-        Number of the first step.
-    best
-        Number of the step to mark.
-    titles
-        What to show when the pointer is over a point, one for each.
-    colour
-        Class of the line: "c1" or "c2".
+    A title is shown when the pointer is over its point. The colour is a class: "c1" or "c2".
     """
     left, right, top, bottom = 74.0, 16.0, 22.0, 30.0
     last = first + len(values) - 1
@@ -158,10 +149,7 @@ def binned(logpdf: FloatArray) -> tuple[FloatArray, IntArray]:
 def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINES) -> Html:
     """Draw how the log-densities of all rows are spread, with the least likely rows marked.
 
-    Parameters
-    ----------
-    lines
-        Log-densities to mark with a line, by what is written beside it.
+    Lines mark further log-densities, by what is written beside them.
     """
     width, height, axis = 560.0, 140.0, 106.0
     edges, counts = (found.tolist() for found in binned(unusual.logpdf))
@@ -315,16 +303,10 @@ def graph_svg(
     notes: Mapping[Arc, str] = NO_NOTES,
     linked: bool = True,
 ) -> Html:
-    """Draw a structure.
+    """Draw a structure, in which a node may be a link to its panel.
 
-    Parameters
-    ----------
-    weights
-        How much an arc matters, from 0 to 1, where that is known.
-    notes
-        Why the direction of an arc is open, in words: such arcs are dashed.
-    linked
-        Whether every node is a link to its panel.
+    Weights say how much an arc matters, from 0 to 1, where that is known. Notes say in words why the
+    direction of an arc is open: such arcs are dashed.
     """
     drawing = _place(structure)
     # Tab goes through the nodes as they are read: layer by layer, from the left.

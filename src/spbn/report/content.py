@@ -88,41 +88,19 @@ SCORED = {
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Everything that the sections of a report show.
-
-    Attributes
-    ----------
-    model
-        What kind of network it is, in words.
-    training_rows
-        How many rows it was fitted to, if that is known.
-    importance
-        Scores and losses, or the reason why there are none.
-    checks
-        The fit of the nodes that could be checked.
-    unusual
-        The least likely rows, if rows were given.
-    early_stop
-        Why the search ended with less than it could have found, if it seems so.
-    sample
-        Rows drawn from the network, to explore; None if some of its nodes are inputs.
-    data
-        What the rows look like, before holes were filled; None if there are no rows.
-    confidence
-        How often replicates of the search agree, if that was computed.
-    """
+    """Everything that the sections of a report show."""
 
     network: BayesianNetwork
     title: str
-    model: str
+    model: str  # what kind of network it is, in words
     evidence: Evidence
-    training_rows: int | None
-    importance: Importance | str
-    checks: dict[str, FitCheck]
-    unusual: UnusualRows | None
-    early_stop: EarlyStop | None
-    sample: JointSample | None
-    data: DataCheck | None = None
+    training_rows: int | None  # as far as that is known
+    importance: Importance | str  # or the reason why there is none
+    checks: dict[str, FitCheck]  # of the nodes that could be checked
+    unusual: UnusualRows | None  # if rows were given
+    early_stop: EarlyStop | None  # why the search ended with less than it could have found, if it seems so
+    sample: JointSample | None  # to explore, unless some nodes are inputs
+    data: DataCheck | None = None  # what the rows look like before holes are filled, if there are any
     confidence: Strengths | None = None
 
     @property
@@ -131,7 +109,6 @@ class Content:
 
     @property
     def discrete(self) -> set[str]:
-        """The names of the discrete variables."""
         return {variable.name for variable in self.network.variables if variable.is_discrete}
 
     def rows_used(self, used: int) -> str:

@@ -60,20 +60,13 @@ TITLE = "What if?"
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """The cells of a continuous variable: edge i is ``(first + i) * digit * 10**power``.
-
-    Attributes
-    ----------
-    cells
-        How many cells there are between the first edge and the last.
-    low, high
-        The means of the cells beyond the edges, from left to right; empty where no row is.
-    """
+    """The cells of a continuous variable: edge i is ``(first + i) * digit * 10**power``."""
 
     first: int
-    cells: int
+    cells: int  # between the first edge and the last
     digit: int
     power: int
+    #: Means of the cells beyond the edges, from left to right; empty where no row is.
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 
@@ -87,17 +80,11 @@ class Axis:
 class Sampled:
     """A variable: which cell, or which level, every row has.
 
-    Attributes
-    ----------
-    axis
-        The cells of a continuous variable; None if it is discrete.
-    codes
-        The cell of every row: those of the lower tail first, then those between the edges, then those of
-        the upper tail. Of a discrete variable, the place of its level.
+    Cells of the lower tail are counted first, then those between the edges, then those of the upper tail.
     """
 
     variable: Variable
-    axis: Axis | None
+    axis: Axis | None  # None if it is discrete
     codes: npt.NDArray[np.uint16]
 
 
@@ -105,10 +92,7 @@ class Sampled:
 class JointSample:
     """Rows drawn from a network, variable by variable.
 
-    Attributes
-    ----------
-    lags
-        How many of the rows before are there too, as further variables: ``x[t-1]`` is x in the row before.
+    As many of the rows before as there are lags are further variables: ``x[t-1]`` is x in the row before.
     """
 
     rows: int
@@ -117,15 +101,7 @@ class JointSample:
 
 
 def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> JointSample:
-    """Draw rows from a network, and cut them into cells.
-
-    Parameters
-    ----------
-    network
-        If it is dynamic, rows are drawn together with those before them.
-    n
-        How many rows; by default as many as a small file can hold, and at most 20,000.
-    """
+    """Draw rows from a network, with those before them if it is dynamic, and cut them into cells."""
     if n is None:
         n = default_samples(network)
     elif not is_whole(n, 1, LARGEST):

@@ -325,10 +325,7 @@ def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> Html:
 def _inlined(draw: Callable[[Figure], None], *, prefix: str, label: str, scaled: bool = True) -> Html:
     """Draw a figure as part of a page: as wide as there is room, or about as large as it is.
 
-    Parameters
-    ----------
-    prefix
-        Begins the identifiers of this figure, as no others on the page.
+    The identifiers of this figure begin with the prefix, as no others on the page.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

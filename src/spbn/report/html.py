@@ -258,14 +258,9 @@ def model_name(network: BayesianNetwork) -> str:
 def assemble_page(
     title: str, head: Html, sections: Mapping[str, tuple[str, Html]], *, rules: str = ""
 ) -> str:
-    """Put a page together.
+    """Put a page together, of sections by their keys: what the navigation calls them, and what they hold.
 
-    Parameters
-    ----------
-    sections
-        By their keys: what the navigation calls them, and what they hold.
-    rules
-        Rules to add to the style sheet.
+    Rules are added to the style sheet.
     """
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
     parts = [

@@ -198,13 +198,7 @@ def _types(found: Confidence) -> Html:
 
 
 def render_classification(found: Predictions, *, title: str, how: str) -> str:
-    """Return the report as the text of an HTML page.
-
-    Parameters
-    ----------
-    title, how
-        The heading, and a sentence on which rows were predicted and how.
-    """
+    """Return the report as the text of an HTML page; `how` says which rows were predicted, and how."""
     numbers = [("rows", f"{len(found.probabilities):,}"), ("classes", f"{len(found.classes):,}")]
     sections: dict[str, tuple[str, Html]] = {}
     assessment = found.assessment
