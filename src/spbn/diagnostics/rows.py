@@ -231,36 +231,21 @@ class Scoring(Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A node that makes a row unusual: its value there, and how far its log-density is below the typical.
-
-    The value of a discrete node is its level.
-    """
+    """A node that makes a row unusual: its value there, and how far its log-density is below the typical."""
 
     node: str
-    value: float | str
+    value: float | str  # that of a discrete node is its level
     drop: float
 
 
 @dataclass(frozen=True)
 class UnusualRow:
-    """A row with a low log-density.
+    """A row with a low log-density."""
 
-    Attributes
-    ----------
-    position
-        Its place in the data, counted from 0.
-    label
-        What it is called: by the index of a pandas frame, else by its position.
-    logpdf
-        Its log-density.
-    reasons
-        The nodes to blame, the worst first; none if no node stands out.
-    """
-
-    position: int
-    label: str
+    position: int  # in the data, counted from 0
+    label: str  # what it is called: by the index of a pandas frame, else by its position
     logpdf: float
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Reason, ...]  # the nodes to blame, the worst first; none if no node stands out
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +321,6 @@ class UnusualRows:
         return float(np.sort(self.logpdf)[place - 1]) if place >= 1 else None
 
     def _repr_html_(self) -> str:
-        """Show the rows in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -385,7 +369,16 @@ def find_unusual(network: BayesianNetwork, evidence: Evidence, *, top: int = SHO
     table = evidence.table
     if table is None or table.names != tuple(variable.name for variable in network.variables):
         raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
-    scoring = _scoring(network, table)
+    scoring = Scoring.AS_GIVEN
+    known = network.record
+    is_training_table = (
+        known.data_hash is not None
+        and table.rows >= FEWEST_ROWS
+        and table.rows == known.rows
+        and table.digest == known.data_hash
+    )
+    if is_training_table and settings_of(network) is not None:
+        scoring = Scoring.LEFT_OUT_ALONE if table.rows <= ONE_BY_ONE else Scoring.LEFT_OUT_BY_FOLD
     left_out = {Scoring.LEFT_OUT_ALONE: leave_one_out, Scoring.LEFT_OUT_BY_FOLD: out_of_fold}
     with np.errstate(over="ignore"):
         # A square that overflows is -inf: finite numbers can be added and compared.
@@ -497,15 +490,3 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
 def value_of(variable: Variable, number: float) -> float | str:
     """Return a value as it is in data."""
     return variable.levels[int(number)] if variable.is_discrete else float(number)
-
-
-def _scoring(network: BayesianNetwork, table: Table) -> Scoring:
-    is_training_table = (
-        network.record.data_hash is not None
-        and table.rows >= FEWEST_ROWS
-        and table.rows == network.record.rows
-        and table.digest == network.record.data_hash
-    )
-    if not is_training_table or settings_of(network) is None:
-        return Scoring.AS_GIVEN
-    return Scoring.LEFT_OUT_ALONE if table.rows <= ONE_BY_ONE else Scoring.LEFT_OUT_BY_FOLD

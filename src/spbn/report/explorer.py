@@ -25,19 +25,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import is_whole, refuse
 from spbn._deprecated import renamed
 from spbn.network import Network
-from spbn.report.html import (
-    Html,
-    assemble_page,
-    button,
-    heading,
-    join,
-    model_name,
-    plural,
-    round_width,
-    search_box,
-    tag,
-    write_page,
-)
+from spbn.report import html as h
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
 from spbn.timeseries.network import DynamicNetwork
@@ -155,7 +143,7 @@ def default_samples(network: Network) -> int:
 def cut(values: FloatArray) -> tuple[Axis, npt.NDArray[np.uint16]]:
     """Choose the cells of a continuous variable, and return them with the cell of every value."""
     low, high = _range(values)
-    digit, power = round_width(high - low, FEWEST_BARS)
+    digit, power = h.round_width(high - low, FEWEST_BARS)
     width = digit * 10.0**power
     begin, end = math.floor(low / width), max(math.floor(low / width) + 1, math.ceil(high / width))
     # A cell is a fifth of a bar: two tenths of ten to some power, which is round as well.
@@ -196,7 +184,7 @@ def _tail(values: FloatArray, chosen: BoolArray) -> tuple[IntArray, tuple[float,
     return cells, tuple(means)
 
 
-def what_if_section(sample: JointSample) -> Html:
+def what_if_section(sample: JointSample) -> h.Html:
     """Write the explorer: its controls, and the samples for the script that draws the charts."""
     hint = (
         "Drag across a chart to say which interval a variable lies in, or click levels. The other charts "
@@ -209,32 +197,32 @@ def what_if_section(sample: JointSample) -> Html:
         further = ", x[t-2] two rows before, and so on" if sample.lags > 1 else ""
         hint += f" Of a variable x, x[t-1] is the value in the row before{further}."
     tools = [
-        search_box("Find a variable"),
-        button("changed", "Most changed first"),
-        button("sorted", "Table order"),
-        tag("a", "Link to this question", class_="link", href="#what-if"),
-        tag("span.hidden.small"),
+        h.search_box("Find a variable"),
+        h.button("changed", "Most changed first"),
+        h.button("sorted", "Table order"),
+        h.tag("a", "Link to this question", class_="link", href="#what-if"),
+        h.tag("span.hidden.small"),
     ]
-    state = [tag("span.remaining"), tag("span.meter", tag("i")), button("reset", "Reset")]
-    asked = (tag("summary", "Ask the network itself"), tag("code.code.equation"))
-    explorer = tag(
+    state = [h.tag("span.remaining"), h.tag("span.meter", h.tag("i")), h.button("reset", "Reset")]
+    asked = (h.tag("summary", "Ask the network itself"), h.tag("code.code.equation"))
+    explorer = h.tag(
         "div",
-        tag("svg", hidden=True),  # tells the script the namespace of pictures
-        tag("p.scriptless.hint", "This part of the page needs JavaScript."),
-        tag("p.question"),
-        tag("div.state", *state),
-        tag("p.few.warning", hidden=True),
-        tag("details.itself", *asked, hidden=True),
-        tag("p.spoken", role="status"),
-        tag("div.tools", *tools),
-        tag("ul.variables"),
+        h.tag("svg", hidden=True),  # tells the script the namespace of pictures
+        h.tag("p.scriptless.hint", "This part of the page needs JavaScript."),
+        h.tag("p.question"),
+        h.tag("div.state", *state),
+        h.tag("p.few.warning", hidden=True),
+        h.tag("details.itself", *asked, hidden=True),
+        h.tag("p.spoken", role="status"),
+        h.tag("div.tools", *tools),
+        h.tag("ul.variables"),
         id="explorer",
         class_="whatif",
     )
-    return join(heading("what-if", TITLE, hint), explorer, _data(sample))
+    return h.join(h.heading("what-if", TITLE, hint), explorer, _data(sample))
 
 
-def _data(sample: JointSample) -> Html:
+def _data(sample: JointSample) -> h.Html:
     """Write the samples as text that a browser does not show."""
     variables: list[dict[str, Any]] = []
     packed = []
@@ -247,7 +235,7 @@ def _data(sample: JointSample) -> Html:
     samples = base64.b64encode(b"".join(packed)).decode()
     content = {"rows": sample.rows, "lags": sample.lags, "variables": variables, "samples": samples}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return tag("div", text, id="explorer-data", hidden=True)
+    return h.tag("div", text, id="explorer-data", hidden=True)
 
 
 @renamed(samples="n")
@@ -282,7 +270,7 @@ def write_explorer(
     >>> network = spbn.learn(spbn.datasets.synthetic(300, seed=0), folds=3)
     >>> spbn.report.write_explorer(network, "explorer.html", title="Synthetic")
     """
-    write_page(render_explorer(network, n=n, seed=seed, title=title), path)
+    h.write_page(render_explorer(network, n=n, seed=seed, title=title), path)
 
 
 @renamed(samples="n")
@@ -305,14 +293,14 @@ def render_explorer(
     '<!doctype html>'
     """
     sample = joint_sample(network, n, seed=seed)
-    size = plural(len(network.nodes), "variable")
+    size = h.plural(len(network.nodes), "variable")
     if network.is_dynamic:
         before = "row" if network.lags == 1 else f"{network.lags} rows"
         kind, size = "Dynamic network", f"{size} in a row and the {before} before it"
     else:
         static = network.row_network
-        kind, size = model_name(static), f"{size} and {plural(len(static.structure.arcs), 'arc')}"
+        kind, size = h.model_name(static), f"{size} and {h.plural(len(static.structure.arcs), 'arc')}"
     name = kind if title is None else title
     lead = f"{kind} of {size}, shown by {sample.rows:,} rows drawn from it."
-    head = tag("header", tag("h1", name), tag("p.lead", lead))
-    return assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})
+    head = h.tag("header", h.tag("h1", name), h.tag("p.lead", lead))
+    return h.assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})

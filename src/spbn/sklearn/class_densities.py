@@ -159,14 +159,9 @@ def _class_network(
     structure: Structure | None,
     settings: LearnSettings,
 ) -> BayesianNetwork:
-    """Learn the network of a class, or fit a structure to its rows.
+    """Learn the network of a class from its rows, or fit a structure to them.
 
-    Parameters
-    ----------
-    table, everything
-        The rows of the class, and those of all classes.
-    margins
-        Those of all rows, for columns without a network.
+    Columns without a network have the margins of the rows of all classes.
     """
     names = informative(table, FEWEST_DIFFERENT) if table.rows >= FEWEST_ROWS else []
     if structure is not None:
