@@ -100,7 +100,8 @@ def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     routes: dict[Arc, tuple[Point, ...]] = {}
     right = bottom = -1.0
     alone = []
-    for part in _components(nodes, arcs):
+    components = [[nodes[i] for i in part] for part in _graph_of(nodes, arcs).connected_components("weak")]
+    for part in sorted(components, key=len, reverse=True):
         if len(part) == 1:
             alone += part
             continue
@@ -121,24 +122,18 @@ def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     return Layout(centres, routes)
 
 
-def _components(nodes: Sequence[str], arcs: Sequence[Arc]) -> list[list[str]]:
-    """Return the connected parts of a graph, the largest first."""
+def _graph_of(nodes: Sequence[str], arcs: Sequence[Arc]) -> Any:
     import igraph
 
     number = {node: i for i, node in enumerate(nodes)}
-    graph = igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs])
-    parts = [[nodes[i] for i in part] for part in graph.connected_components()]
-    return sorted(parts, key=len, reverse=True)
+    return igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs], directed=True)
 
 
 def _sugiyama(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     """Place the nodes of a connected graph."""
-    import igraph
-
-    number = {node: i for i, node in enumerate(nodes)}
-    graph = igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs], directed=True)
-    placed = graph.layout_sugiyama(layers=_layers(nodes, arcs), maxiter=1000)
+    placed = _graph_of(nodes, arcs).layout_sugiyama(layers=_layers(nodes, arcs), maxiter=1000)
     # Items are the nodes, then the bends of long arcs; chains run along every arc.
+    number = {node: i for i, node in enumerate(nodes)}
     points = [(x, y) for x, y in placed.coords]
     widths = [node_width(node) for node in nodes]
     chains = []
@@ -423,15 +418,13 @@ def _draw_arc_in_time(
     middle = (0.5 * (x + end_x), 0.5 * (y + end_y))
     if slices == 0 and abs(end_y - y) > 1.5 * ROW:
         middle = (x + width + 5.0, middle[1])
-    elif slices > 1 and any(_is_on_line(y + (end_y - y) * k / slices) for k in range(1, slices)):
-        middle = (middle[0], middle[1] + 0.9)
+    elif slices > 1:
+        # Where it passes the slices between, in variables from above: near a whole number is a node.
+        passed = (y + (end_y - y) * np.arange(1, slices) / slices) / ROW
+        if (np.abs(passed - np.round(passed)) * ROW < 0.35).any():
+            middle = (middle[0], middle[1] + 0.9)
     start, end = on_ellipse(source, middle, _radii(labels[0])), on_ellipse(target, middle, _radii(labels[1]))
     _draw_arrow(ax, Curve(np.stack([start, middle, end]), [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3]))
-
-
-def _is_on_line(y: float) -> bool:
-    """Tell whether a height is that of the nodes of some variable."""
-    return abs(y / ROW - round(y / ROW)) * ROW < 0.35
 
 
 def save_graph(graph: Structure | DynamicNetwork, path: Path, **options: Any) -> None:

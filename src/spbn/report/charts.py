@@ -17,9 +17,9 @@ from spbn.diagnostics.classification import Assessment
 from spbn.diagnostics.model import FitCheck
 from spbn.diagnostics.rows import UnusualRows
 from spbn.graphs.dag import Arc
+from spbn.plots.figures import BANDS, LOWEST_DRIFT, LOWEST_SHARE
 from spbn.plots.graphs import layered, node_width, on_ellipse
 from spbn.plots.pictures import short_labels
-from spbn.plots.timelines import BANDS, LOWEST_DRIFT, LOWEST_SHARE
 from spbn.report.html import MINUS, Html, number, percentage, round_width, tag, type_class
 from spbn.structure import Structure
 
@@ -92,8 +92,12 @@ def line_chart(
         return top + (height - top - bottom) * (high - value) / (high - low)
 
     parts = []
-    for value, label in _round_values(low, high):
-        y = down(value)
+    # Lines at three to six round numbers.
+    digit, power = round_width(high - low, 3.0)
+    gap = 10.0**power * digit
+    for place in range(math.ceil(low / gap), math.floor(high / gap) + 1):
+        value = gap * place
+        y, label = down(value), f"{value:,.{max(0, -power)}f}".replace("-", MINUS)
         parts.append(_line(left, y, width - right, y, "grid"))
         parts.append(tag("text", label, x=left - 8, y=y, dy="0.35em", class_="end"))
     stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if last / s <= 12)
@@ -111,14 +115,6 @@ def line_chart(
     parts += [tag("circle", tag("title", title), cx=float(x), cy=float(y), r=radius) for x, y, title in shown]
     label = f"{name} by step, from {number(float(values[0]), 5)} to {number(float(values[-1]), 5)}"
     return _svg(f"chart steps {colour}", label, (width, height), *parts)
-
-
-def _round_values(low: float, high: float) -> list[tuple[float, str]]:
-    """Return three to six round numbers in a range, with their text."""
-    digit, power = round_width(high - low, 3.0)
-    step = 10.0**power * digit
-    values = (step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)).tolist()
-    return [(value, f"{value:,.{max(0, -power)}f}".replace("-", MINUS)) for value in values]
 
 
 def uniform_histogram(check: FitCheck, name: str) -> Html:

@@ -192,10 +192,10 @@ def table(heads: Sequence[Cell], rows: Iterable[Html]) -> Html:
     return tag("div.scroll", tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows)))
 
 
-def table_row(*cells: Cell, class_: str | None = None, id_: str | None = None) -> Html:
+def table_row(*cells: Cell, class_: str | None = None) -> Html:
     """Make a row of a table."""
     pairs = [cell if isinstance(cell, tuple) else (cell, None) for cell in cells]
-    return tag("tr", *(tag("td", text, class_=kind) for text, kind in pairs), class_=class_, id_=id_)
+    return tag("tr", *(tag("td", text, class_=kind) for text, kind in pairs), class_=class_)
 
 
 def long_table(heads: Sequence[Cell], rows: Sequence[Html], shown: int) -> Html:
