@@ -59,7 +59,7 @@ def table(heads: Sequence[str], lines: Sequence[Sequence[str]], most: int = MOST
     """Write a table, or its first lines; nothing if it has none."""
     if not lines:
         return h.Html("")
-    body = [h.tag("tr", *(h.tag("td", cell) for cell in line)) for line in lines[:most]]
+    body = [h.table_row(*line) for line in lines[:most]]
     head = h.tag("tr", *(h.tag("th", head) for head in heads))
     more = len(lines) - most
     note = h.tag("p.dim", f"And {more:,} more.") if more > 0 else ""

@@ -46,14 +46,11 @@ def confidence_section(content: Content, found: Strengths) -> h.Html:
     notes = {arc: f"direction open: {note}" for arc, note in direction_notes(content).items()}
 
     def listed(chosen: list[Arc]) -> h.Html:
-        links = {arc: h.node_links(content.network, arc, " → ") for arc in chosen}
-        return h.table(
-            [*ARC_HEADS, ""],
-            [
-                _arc_row(link, shares[arc], notes.get(arc, ""), is_believed=shares[arc][0] > found.threshold)
-                for arc, link in links.items()
-            ],
-        )
+        rows = []
+        for arc in chosen:
+            link, is_believed = h.node_links(content.network, arc, " → "), shares[arc][0] > found.threshold
+            rows.append(_arc_row(link, shares[arc], notes.get(arc, ""), is_believed=is_believed))
+        return h.table([*ARC_HEADS, ""], rows)
 
     parts = [listed(arcs) if arcs else h.tag("p.hint", "The network has no arcs.")]
     if absent:

@@ -38,7 +38,7 @@ from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
-from spbn.tables.table import Table, require_distinct
+from spbn.tables.table import Table, copied_columns
 from spbn.transforms import Margins, YeoJohnson
 from spbn.transforms import fitted as fit_margins
 
@@ -206,17 +206,15 @@ def _among(names: Sequence[str], arcs: Any) -> list[Arc]:
 
 def informative(table: Table, fewest_different: int = 1) -> list[str]:
     """Return the columns in which some rows differ from the most frequent value, without copies of others."""
-    names: list[str] = []
-    for name in table.names:
-        counts = np.unique(table.column(name), return_counts=True)[1]
-        if table.rows - counts.max() < fewest_different:
-            continue
-        try:
-            require_distinct(table.select([*names, name]))
-        except DataError:
-            continue
-        names.append(name)
-    return names
+    frequent = [np.unique(column, return_counts=True)[1].max() for column in table.columns]
+    varying = [
+        n for n, most in zip(table.names, frequent, strict=True) if table.rows - most >= fewest_different
+    ]
+    copies: set[str] = set()
+    for second, first, _ in copied_columns(table.select(varying)):
+        if first not in copies:
+            copies.add(second)
+    return [name for name in varying if name not in copies]
 
 
 def _complete(
@@ -265,14 +263,8 @@ class Calibration:
     def fit(cls, joint: FloatArray, log_priors: FloatArray, labels: IntArray) -> Calibration:
         """Return the calibration under which the classes of some rows are most likely.
 
-        Parameters
-        ----------
-        joint
-            log P(class) f(row | class), from densities that have not seen the row: classes × rows.
-        log_priors
-            log P(class), in the same shape.
-        labels
-            The class of every row, by number.
+        `joint` is log P(class) f(row | class), from densities that have not seen the row, and `log_priors` is
+        log P(class): classes × rows. The labels are the numbers of the classes.
         """
         from scipy.optimize import minimize, root
 
