@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,6 @@ BINS, SMALL_BINS = 48, 32  # of histograms on pages, and in notebooks
 FAN_WIDTH, FAN_HEIGHT = 240.0, 44.0
 STRIP_WIDTH, SHARES_HEIGHT, DRIFT_HEIGHT = 640.0, 74.0, 34.0
 GAP = 8.0  # between the shares and the drift statistic
-NO_LINES: Mapping[str, float] = MappingProxyType({})
 FAR = 8.0  # times the distance from the median down to the least likely twentieth
 
 UNIT = np.array([7.2, 82.0])  # pixels per character and per layer of the layout
@@ -41,7 +39,6 @@ SMALLEST, LARGEST = 0.72, 1.5  # the graph is scaled within these to fit its box
 TALLEST = 620.0  # pixels up to which a small graph grows
 THIN, THICK = 1.1, 4.0  # widths of arcs
 DASHES = "7 4"
-NO_NOTES: Mapping[Arc, str] = MappingProxyType({})
 
 
 def _svg(
@@ -142,7 +139,7 @@ def binned(logpdf: FloatArray) -> tuple[FloatArray, IntArray]:
     return edges, counts
 
 
-def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINES) -> Html:
+def density_histogram(unusual: UnusualRows, lines: Mapping[str, float]) -> Html:
     """Draw how the log-densities of all rows are spread, with the least likely rows marked.
 
     Lines mark further log-densities, by what is written beside them.
@@ -293,11 +290,7 @@ class _Drawing:
 
 
 def graph_svg(
-    structure: Structure,
-    weights: Mapping[Arc, float],
-    *,
-    notes: Mapping[Arc, str] = NO_NOTES,
-    linked: bool = True,
+    structure: Structure, weights: Mapping[Arc, float], notes: Mapping[Arc, str], *, linked: bool = True
 ) -> Html:
     """Draw a structure, in which a node may be a link to its panel.
 

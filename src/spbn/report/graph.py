@@ -79,7 +79,7 @@ def graph_section(content: Content) -> h.Html:
     graph = h.tag(
         "div.card",
         tools if len(structure.nodes) >= LARGE else "",
-        h.tag("div.scroll", graph_svg(structure, weights, notes=notes)),
+        h.tag("div.scroll", graph_svg(structure, weights, notes)),
         h.graph_legend(content.types, *words),
     )
     first = next((node for node in structure.nodes if structure.parents(node)), structure.nodes[0])

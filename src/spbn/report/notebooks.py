@@ -22,7 +22,7 @@ from spbn.learning.stability import Confidence
 from spbn.monitoring.monitor import AlarmFrame, Monitor
 from spbn.network import BayesianNetwork, Network
 from spbn.report import html as h
-from spbn.report.charts import NO_NOTES, fan_chart, graph_svg, small_histogram, verdict_strip
+from spbn.report.charts import fan_chart, graph_svg, small_histogram, verdict_strip
 from spbn.structure import Structure
 from spbn.timeseries.forecast import Forecast
 from spbn.timeseries.network import DynamicNetwork
@@ -46,13 +46,11 @@ def view(structure: Structure | None, name: str, words: str, *parts: str) -> str
     return h.tag("div.spbn-view", style, h.tag("p", h.tag("b", name), words), *parts)
 
 
-def draw_graph(
-    structure: Structure, weights: Mapping[Arc, float] | None = None, notes: Mapping[Arc, str] = NO_NOTES
-) -> h.Html:
+def draw_graph(structure: Structure, weights: Mapping[Arc, float], notes: Mapping[Arc, str]) -> h.Html:
     """Draw the graph, if it is not too large and the packages for that are installed."""
     if len(structure.nodes) > MOST_NODES or not can_place_graphs():
         return h.Html("")
-    return graph_svg(structure, weights or {}, notes=notes, linked=False)
+    return graph_svg(structure, weights, notes, linked=False)
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]], most: int = MOST_ROWS) -> h.Html:
@@ -99,7 +97,7 @@ def network_html(network: Network) -> str:
         for node in structure.dag.topological_order()
         if node not in structure.inputs
     ]
-    graph = draw_graph(structure)
+    graph = draw_graph(structure, {}, {})
     densities = table(("Node", "Type", "Density"), lines)
     opened = h.tag("details", h.tag("summary", "Densities"), densities, open=not graph)
     return view(structure, name, f": {size_of(structure)}{about}{learned}", graph, opened)
@@ -108,7 +106,7 @@ def network_html(network: Network) -> str:
 @display.html.register(Structure)
 def structure_html(structure: Structure) -> str:
     """Show the graph of a structure."""
-    graph = draw_graph(structure) or table(("Parent", "Child"), structure.arcs)
+    graph = draw_graph(structure, {}, {}) or table(("Parent", "Child"), structure.arcs)
     return view(structure, "Structure", f": {size_of(structure)}", graph)
 
 

@@ -134,7 +134,7 @@ def _averaged_graph(found: Confidence, structure: Structure) -> h.Html:
         "frequent type of every node. An arc that would close a cycle with stronger ones is left out."
     )
     words = ["wider arcs are in more replicates", *(["dashed: the direction is open"] if notes else [])]
-    box = h.tag("div.scroll", graph_svg(structure, found.strengths(), notes=notes))
+    box = h.tag("div.scroll", graph_svg(structure, found.strengths(), notes))
     return h.card(
         "graph", "The averaged network", hint, box, h.graph_legend(h.count_types(structure), *words)
     )
