@@ -13,7 +13,7 @@ import spbn
 from spbn import BayesianNetwork, NodeType, Structure
 from spbn.errors import ArgumentError, GraphError, PackageError
 from spbn.plots import plot_contributions, plot_cpd, plot_search, plot_structure
-from spbn.plots.graphs import layered, node_width, save_structure, to_dot, to_svg
+from spbn.plots.graphs import layered, node_width, save_graph, to_dot, to_svg
 from spbn.plots.pictures import graph_inches, one_line, short_labels
 from spbn.search import AddArc, SearchResult, Step
 from spbn.search.hill_climbing import Trail
@@ -271,9 +271,9 @@ def test_labels_are_short_one_line_and_distinct():
 def test_letters_that_the_font_lacks_are_one_warning(tmp_path):
     structure = Structure(["日本語", "語"])
     with pytest.warns(UserWarning, match=r"an \.svg has them") as caught:
-        save_structure(structure, tmp_path / "g.png")
+        save_graph(structure, tmp_path / "g.png")
     assert len(caught) == 1
-    save_structure(structure, tmp_path / "g.svg")
+    save_graph(structure, tmp_path / "g.svg")
     assert "日本語" in (tmp_path / "g.svg").read_text(encoding="utf-8")
 
 
@@ -287,7 +287,7 @@ def tree(count):
 @pytest.mark.parametrize("count", [2, 40])
 def test_small_graphs_have_all_their_resolution(count, tmp_path):
     ax = plot_structure(tree(count))
-    save_structure(tree(count), tmp_path / "g.png")
+    save_graph(tree(count), tmp_path / "g.png")
     with Image.open(tmp_path / "g.png") as image:
         assert image.size == pytest.approx([200 * inches for inches in graph_inches(ax)], abs=1)
 
@@ -296,9 +296,9 @@ def test_small_graphs_have_all_their_resolution(count, tmp_path):
 def test_a_picture_of_a_large_graph_can_be_opened(tmp_path):
     path = tmp_path / "g.png"
     with pytest.warns(UserWarning, match=r"graph of 200 nodes.*an \.svg or \.pdf can be enlarged"):
-        save_structure(tree(200), path)
+        save_graph(tree(200), path)
     with Image.open(path) as image:
         assert max(image.size) <= 10_000
         assert image.width * image.height < 2.1e7
     assert path.stat().st_size < 8e6
-    save_structure(tree(200), tmp_path / "g.svg")  # no warning
+    save_graph(tree(200), tmp_path / "g.svg")  # no warning

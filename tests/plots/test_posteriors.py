@@ -4,7 +4,7 @@ import pytest
 
 import spbn
 from mixed import mixed_network
-from spbn.plots.densities import AFTER, KNOWN, MOST_LEVELS
+from spbn.plots.figures import AFTER, KNOWN, MOST_LEVELS
 
 matplotlib.use("Agg")
 

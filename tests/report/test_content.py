@@ -237,7 +237,7 @@ def test_scores_are_computed_with_the_networks_bandwidth(plain_frame):
 
 
 def test_the_worst_fit_comes_first(plain_network, plain_frame):
-    from spbn.report.fit import fit_section
+    from spbn.report.content import fit_section
 
     content = describe(plain_network, data=plain_frame)
     page = fit_section(content)

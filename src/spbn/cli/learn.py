@@ -474,9 +474,10 @@ def classify(
     answer.give(lambda: _predictions_document(found), lambda: _show_predictions(found))
     answer.write_rows("out", out, found.frame, "predictions")
     if report is not None:
-        from spbn.report.pages import write_classification_report
+        from spbn.report.html import write_page
+        from spbn.report.pages import render_classification
 
-        write_classification_report(found, report, title=f"{target} of {data.stem}", how=how)
+        write_page(render_classification(found, title=f"{target} of {data.stem}", how=how), report)
         answer.wrote("report", report, f"report written to {report}")
 
 

@@ -72,9 +72,9 @@ def query(
     if out is not None:
         answer.write_rows("out", out, posterior.sample(n, seed=seed), f"{n} draws")
     if plot is not None:
-        from spbn.plots.densities import save_posterior
+        from spbn.plots.pictures import save_figure
 
-        answer.write("plot", plot, "picture", lambda path: save_posterior(posterior, path))
+        answer.write("plot", plot, "picture", lambda path: save_figure(posterior, path))
 
 
 def _posterior_document(
@@ -360,9 +360,9 @@ def forecast(
     if paths is not None:
         answer.write_rows("paths", paths, ahead.paths)
     if plot is not None:
-        from spbn.plots.timelines import save_forecast
+        from spbn.plots.pictures import save_figure
 
-        answer.write("plot", plot, "picture", lambda path: save_forecast(ahead, path))
+        answer.write("plot", plot, "picture", lambda path: save_figure(ahead, path))
 
 
 def _only(network: spbn.DynamicNetwork, rows: pd.DataFrame, only: str | None) -> pd.DataFrame:

@@ -180,7 +180,7 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
 
     [dim]spbn plot wine.spbn --out graph.svg[/]
     """
-    from spbn.plots.graphs import save_slices, save_structure
+    from spbn.plots.graphs import save_graph
 
     inputs.require_targets(out, inputs=[model])
     network = inputs.load_any_model(model)
@@ -188,9 +188,9 @@ def plot(answer: Answer, model: Path, out: Path, slices: int | None) -> None:
         raise ArgumentError(f"--slices is for models over time, and {model} is not one.")
     with inputs.busy("drawing the graph"):
         if isinstance(network, spbn.DynamicNetwork) and out.suffix.lower() != ".dot":
-            save_slices(network, out, slices=slices)
+            save_graph(network, out, slices=slices)
         else:
-            save_structure(network.row_network.structure, out)
+            save_graph(network.row_network.structure, out)
     answer.wrote("out", out, f"graph written to {out}")
 
 

@@ -33,27 +33,13 @@ class Bin:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What the probabilities that a classifier gives to some rows are worth.
+    """What the probabilities that a classifier gives to some rows are worth."""
 
-    Attributes
-    ----------
-    confusion
-        How many rows of a class (first axis) were predicted to be of another.
-    accuracy
-        The share of rows whose most likely class is the true one.
-    log_loss
-        The mean of -log P(true class).
-    brier
-        The mean over the rows of Σ (P(class) - [class is true])², summed over the classes.
-    reliability
-        Rows by the probability of the predicted class, in ten ranges; None where there are none.
-    """
-
-    confusion: IntArray
+    confusion: IntArray  # how many rows of a class (first axis) were predicted to be of another
     accuracy: float
-    log_loss: float
-    brier: float
-    reliability: tuple[Bin | None, ...]
+    log_loss: float  # the mean of -log P(true class)
+    brier: float  # the mean over the rows of Σ (P(class) - [class is true])², summed over the classes
+    reliability: tuple[Bin | None, ...]  # by the probability of the predicted class, in ten ranges
 
     @property
     def calibration_error(self) -> float:
@@ -91,24 +77,12 @@ def assess(probabilities: FloatArray, truth: IntArray) -> Assessment:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What a classifier says about some rows, and the truth as far as it is known.
-
-    Attributes
-    ----------
-    classes
-        The classes, in the order of the probabilities.
-    probabilities
-        Rows × classes.
-    explanation
-        What `SPBNClassifier.explain` says: a frame with a row for each.
-    truth
-        The class of every row; None if that is not known.
-    """
+    """What a classifier says about some rows, and the truth as far as it is known."""
 
     classes: npt.NDArray[Any]
-    probabilities: FloatArray
-    explanation: pd.DataFrame
-    truth: npt.NDArray[Any] | None
+    probabilities: FloatArray  # rows × classes
+    explanation: pd.DataFrame  # what `SPBNClassifier.explain` says
+    truth: npt.NDArray[Any] | None  # the class of every row
 
     @cached_property
     def known(self) -> BoolArray:

@@ -126,7 +126,9 @@ def check_data(data: Any, variables: Sequence[Variable]) -> DataCheck:
     for name, code in missing_codes(whole).items():
         notes[name].append(f"{code:g} is far from all other values: does it stand for a missing one?")
     if whole.rows >= FEWEST_ROWS:
-        for second, first, kind in copied_columns(_varying(whole)):
+        varies = (whole.columns != whole.columns[:, :1]).any(axis=1)
+        varying = whole.select([name for name, chosen in zip(names, varies, strict=True) if chosen])
+        for second, first, kind in copied_columns(varying):
             notes[second].append(f"{kind} of {first}")
     columns = tuple(
         _column(variable, values, present, notes[variable.name])
@@ -178,17 +180,13 @@ def _columns(table: Table) -> Iterator[tuple[str, FloatArray]]:
         yield from ((n, c) for n, c in zip(table.names, table.columns, strict=True) if n not in table.levels)
 
 
-def _varying(table: Table) -> Table:
-    """Return the columns that are not constant."""
-    varies = (table.columns != table.columns[:, :1]).any(axis=1)
-    return table.select([name for name, chosen in zip(table.names, varies, strict=True) if chosen])
-
-
 def _column(variable: Variable, values: FloatArray, there: BoolArray, found: list[str]) -> ColumnCheck:
     known = values[there]
     distinct, counts = np.unique(known, return_counts=True)
     missing = int((~there).sum())
-    notes = list(found)
+    notes, read_as = list(found), "levels" if variable.is_discrete else "numbers"
+    extent: tuple[float, float, float] | None = None
+    commonest: tuple[str, float] | None = None
     if missing > MANY_MISSING * len(values):
         notes.append("more than half of it is missing")
     if len(distinct) == 1:
@@ -198,14 +196,14 @@ def _column(variable: Variable, values: FloatArray, there: BoolArray, found: lis
         rare = sum(rows.get(place, 0) < RARE for place in range(len(variable.levels)))
         if rare and len(known) >= FEWEST_ROWS:
             notes.append(f"{rare} level{'s' if rare > 1 else ''} with fewer than {RARE} rows")
-        most = max(rows, key=lambda place: rows[place], default=None)
-        commonest = None if most is None else (variable.levels[most], rows[most] / len(known))
-        return ColumnCheck(variable.name, "levels", missing, len(distinct), None, commonest, tuple(notes))
-    if not len(known):
-        return ColumnCheck(variable.name, "numbers", missing, 0, None, None, tuple(notes))
-    share = counts.max() / len(known)
-    if share >= SPIKE and len(known) >= FEWEST_ROWS and len(distinct) > len(known) ** 0.5:
-        notes.append(f"{100 * share:.0f} % of the rows are exactly {distinct[counts.argmax()]:g}")
-    read_as = "whole numbers" if (known == np.rint(known)).all() else "numbers"
-    extent = (float(known.min()), float(np.median(known)), float(known.max()))
-    return ColumnCheck(variable.name, read_as, missing, len(distinct), extent, None, tuple(notes))
+        if rows:
+            most = max(rows, key=lambda place: rows[place])
+            commonest = (variable.levels[most], rows[most] / len(known))
+    elif len(known):
+        share = counts.max() / len(known)
+        if share >= SPIKE and len(known) >= FEWEST_ROWS and len(distinct) > len(known) ** 0.5:
+            notes.append(f"{100 * share:.0f} % of the rows are exactly {distinct[counts.argmax()]:g}")
+        if (known == np.rint(known)).all():
+            read_as = "whole numbers"
+        extent = (float(known.min()), float(np.median(known)), float(known.max()))
+    return ColumnCheck(variable.name, read_as, missing, len(distinct), extent, commonest, tuple(notes))

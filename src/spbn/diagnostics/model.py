@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,6 @@ class Loss:
 
     @property
     def per_row(self) -> float:
-        """The loss of an average row."""
         return self.total / self.rows
 
     @property
@@ -77,30 +76,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Importance:
-    """Cross-validated scores of the nodes, and losses of every change.
+    """Cross-validated scores of the nodes, and losses of every change."""
 
-    Attributes
-    ----------
-    scores
-        Mean log-density of a node in rows that its parameters were not fitted to.
-    arcs
-        Loss when an arc is removed.
-    types
-        Loss when a node gets the other type, of nodes that could have another.
-    rows
-        How many rows were scored.
-    bandwidth
-        The bandwidth rule of the fits: the network's own, or Scott's where that is unknown or a function.
-    left_out
-        Nodes that could not be scored because they have no values.
-    """
-
-    scores: Mapping[str, float]
-    arcs: Mapping[Arc, Loss]
-    types: Mapping[str, Loss]
-    rows: int
-    bandwidth: str
-    left_out: tuple[str, ...]
+    scores: Mapping[str, float]  # mean log-density of a node in rows that its parameters were not fitted to
+    arcs: Mapping[Arc, Loss]  # when an arc is removed
+    types: Mapping[str, Loss]  # when a node gets the other type, of nodes that could have another
+    rows: int  # that were scored
+    bandwidth: str  # the network's own rule, or Scott's where that is unknown or a function
+    left_out: tuple[str, ...]  # nodes that could not be scored because they have no values
 
 
 def other_type(node_type: NodeType) -> NodeType:
@@ -119,14 +102,7 @@ def measure_importance(network: BayesianNetwork, evidence: Evidence) -> Importan
         return f"{table.rows} rows are too few for a cross-validated score; {FEWEST_ROWS} are needed."
     settings = settings_of(network) or FitSettings()
     try:
-        score = CVLikelihood(
-            network.transformed(table),
-            folds=FOLDS,
-            seed=0,
-            bandwidth=settings.bandwidth,
-            engine=settings.engine,
-            smoothing=settings.smoothing,
-        )
+        score = CVLikelihood(network.transformed(table), folds=FOLDS, seed=0, **asdict(settings))
     except SpbnError as error:
         return f"Scores cannot be computed from these rows: {error}"
     scores: dict[str, float] = {}
@@ -156,14 +132,10 @@ def _loss(before: FloatArray, after: FloatArray) -> Loss:
 
 @dataclass(frozen=True)
 class FitCheck:
-    """The histogram of P(X ≤ x | parents) over rows, and how far it is from uniform.
-
-    `distance` is that of Kolmogorov and Smirnov: the greatest difference of the
-    two distribution functions.
-    """
+    """The histogram of P(X ≤ x | parents) over rows, and how far it is from uniform."""
 
     counts: tuple[int, ...]
-    distance: float
+    distance: float  # of Kolmogorov and Smirnov: the greatest difference of the two distribution functions
     rows: int
 
     @property
@@ -297,24 +269,12 @@ class FarRow:
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """Why a search ended with less than it could have found.
+    """Why a search ended with less than it could have found."""
 
-    Attributes
-    ----------
-    gain
-        By how much the steps after the best structure raised the score.
-    what
-        What happened, in a sentence.
-    rows
-        The rows that may be the cause; empty if no single row is to blame.
-    advice
-        What to try, depending on what was tried; with marks, as messages of errors have them.
-    """
-
-    gain: float
-    what: str
-    rows: tuple[FarRow, ...]
-    advice: tuple[str, ...]
+    gain: float  # by how much the steps after the best structure raised the score
+    what: str  # happened, in a sentence
+    rows: tuple[FarRow, ...]  # that may be the cause; empty if no single row is to blame
+    advice: tuple[str, ...]  # depending on what was tried; with marks, as messages of errors have them
 
     def __str__(self) -> str:
         far = ", ".join(f"row {far.label} ({far.node})" for far in self.rows)
@@ -381,7 +341,18 @@ def early_stop(
     if not rows and not few:
         return None
     advice = ["correct or remove these rows if they are wrong"] if rows else []
-    return EarlyStop(gain, _what(search, gain, few=few), rows, (*advice, *_advice(search, tried)))
+    ended = ""
+    if few:
+        found = "no arcs" if arcs == 0 else f"only {arcs} arc{'' if arcs == 1 else 's'}"
+        ended = f"the search ended with {found} among {nodes} nodes: "
+    steps = len(search.steps) - search.best
+    more = "one more step" if steps == 1 else f"{steps} more steps"
+    what = (
+        f"{ended}{more} raised the score by {gain:,.0f}, but the validation score fell from "
+        f"{search.validation_score:,.0f} to {search.steps[-1].validation_score:,.0f}, and the structure "
+        f"with the best validation score is kept."
+    )
+    return EarlyStop(gain, what, rows, (*advice, *_advice(search, tried)))
 
 
 def explain_early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlyStop | None:
@@ -390,20 +361,6 @@ def explain_early_stop(network: BayesianNetwork, evidence: Evidence) -> EarlySto
         return None
     rows = network.transformed(evidence.table)
     return early_stop(network.search, rows, settings=network.record.settings, labels=evidence.labels)
-
-
-def _what(search: SearchResult, gain: float, *, few: bool) -> str:
-    arcs, steps = len(search.structure.arcs), len(search.steps) - search.best
-    ended = ""
-    if few:
-        found = "no arcs" if arcs == 0 else f"only {arcs} arc{'' if arcs == 1 else 's'}"
-        ended = f"the search ended with {found} among {len(search.structure.nodes)} nodes: "
-    more = "one more step" if steps == 1 else f"{steps} more steps"
-    return (
-        f"{ended}{more} raised the score by {gain:,.0f}, but the validation score fell from "
-        f"{search.validation_score:,.0f} to {search.steps[-1].validation_score:,.0f}, and the structure "
-        f"with the best validation score is kept."
-    )
 
 
 def _far_rows(

@@ -63,7 +63,6 @@ class Evidence:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return 0 if self.table is None else self.table.rows
 
     def covers(self, names: Iterable[str]) -> bool:
@@ -105,12 +104,9 @@ def _training_columns(network: BayesianNetwork) -> dict[str, FloatArray]:
 
 
 def settings_of(network: BayesianNetwork, bandwidth: BandwidthRule | None = None) -> FitSettings | None:
-    """Return the settings of the network's fit; None if they are not known.
+    """Return the settings of the network's fit, with a bandwidth rule that is known from elsewhere, if any.
 
-    Parameters
-    ----------
-    bandwidth
-        The bandwidth rule, if it is known from elsewhere.
+    None if they are not known.
     """
     settings = network.record.settings
     rule = settings.get("bandwidth") if bandwidth is None else bandwidth
@@ -235,36 +231,21 @@ class Scoring(Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A node that makes a row unusual: its value there, and how far its log-density is below the typical.
-
-    The value of a discrete node is its level.
-    """
+    """A node that makes a row unusual: its value there, and how far its log-density is below the typical."""
 
     node: str
-    value: float | str
+    value: float | str  # that of a discrete node is its level
     drop: float
 
 
 @dataclass(frozen=True)
 class UnusualRow:
-    """A row with a low log-density.
+    """A row with a low log-density."""
 
-    Attributes
-    ----------
-    position
-        Its place in the data, counted from 0.
-    label
-        What it is called: by the index of a pandas frame, else by its position.
-    logpdf
-        Its log-density.
-    reasons
-        The nodes to blame, the worst first; none if no node stands out.
-    """
-
-    position: int
-    label: str
+    position: int  # in the data, counted from 0
+    label: str  # what it is called: by the index of a pandas frame, else by its position
     logpdf: float
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Reason, ...]  # the nodes to blame, the worst first; none if no node stands out
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +321,6 @@ class UnusualRows:
         return float(np.sort(self.logpdf)[place - 1]) if place >= 1 else None
 
     def _repr_html_(self) -> str:
-        """Show the rows in a notebook."""
         return display.html(self)
 
     def __repr__(self) -> str:
@@ -389,7 +369,16 @@ def find_unusual(network: BayesianNetwork, evidence: Evidence, *, top: int = SHO
     table = evidence.table
     if table is None or table.names != tuple(variable.name for variable in network.variables):
         raise ArgumentError("rows can be scored only if they have a value for every node: give data.")
-    scoring = _scoring(network, table)
+    scoring = Scoring.AS_GIVEN
+    known = network.record
+    is_training_table = (
+        known.data_hash is not None
+        and table.rows >= FEWEST_ROWS
+        and table.rows == known.rows
+        and table.digest == known.data_hash
+    )
+    if is_training_table and settings_of(network) is not None:
+        scoring = Scoring.LEFT_OUT_ALONE if table.rows <= ONE_BY_ONE else Scoring.LEFT_OUT_BY_FOLD
     left_out = {Scoring.LEFT_OUT_ALONE: leave_one_out, Scoring.LEFT_OUT_BY_FOLD: out_of_fold}
     with np.errstate(over="ignore"):
         # A square that overflows is -inf: finite numbers can be added and compared.
@@ -491,9 +480,8 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
     drawn = {}
     if absent:  # always the same rows
         columns = network.draw(SAMPLED_ROWS, seed=0)
-        levels = {variable.name: variable.levels for variable in network.variables if variable.is_discrete}
-        in_units = [network.in_data_units(node, columns[node]) for node in network.nodes]
-        rows = Table(network.nodes, np.stack(in_units), levels)
+        in_units = [network.in_data_units(v.name, columns[v.name]) for v in network.variables]
+        rows = Table.of(network.variables, np.stack(in_units))
         medians = {node: np.asarray(np.median(network.node_logpdf(node, rows))) for node in absent}
         drawn = {node: float(finite_log_density(median)) for node, median in medians.items()}
     return {node: drawn[node] if node in drawn else float(known[node]) for node in network.nodes}
@@ -502,15 +490,3 @@ def typical(network: BayesianNetwork) -> dict[str, float]:
 def value_of(variable: Variable, number: float) -> float | str:
     """Return a value as it is in data."""
     return variable.levels[int(number)] if variable.is_discrete else float(number)
-
-
-def _scoring(network: BayesianNetwork, table: Table) -> Scoring:
-    is_training_table = (
-        network.record.data_hash is not None
-        and table.rows >= FEWEST_ROWS
-        and table.rows == network.record.rows
-        and table.digest == network.record.data_hash
-    )
-    if not is_training_table or settings_of(network) is None:
-        return Scoring.AS_GIVEN
-    return Scoring.LEFT_OUT_ALONE if table.rows <= ONE_BY_ONE else Scoring.LEFT_OUT_BY_FOLD

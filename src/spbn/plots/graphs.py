@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray
@@ -26,7 +27,7 @@ from spbn._base.checks import is_whole
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, GraphError, argument, require_plot_packages
 from spbn.graphs.dag import DAG, Arc
-from spbn.network import BayesianNetwork
+from spbn.network import BayesianNetwork, Network
 from spbn.nodes.base import NodeType
 from spbn.plots.pictures import (
     ADDED,
@@ -99,7 +100,8 @@ def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     routes: dict[Arc, tuple[Point, ...]] = {}
     right = bottom = -1.0
     alone = []
-    for part in _components(nodes, arcs):
+    components = [[nodes[i] for i in part] for part in _graph_of(nodes, arcs).connected_components("weak")]
+    for part in sorted(components, key=len, reverse=True):
         if len(part) == 1:
             alone += part
             continue
@@ -120,24 +122,18 @@ def layered(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     return Layout(centres, routes)
 
 
-def _components(nodes: Sequence[str], arcs: Sequence[Arc]) -> list[list[str]]:
-    """Return the connected parts of a graph, the largest first."""
+def _graph_of(nodes: Sequence[str], arcs: Sequence[Arc]) -> Any:
     import igraph
 
     number = {node: i for i, node in enumerate(nodes)}
-    graph = igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs])
-    parts = [[nodes[i] for i in part] for part in graph.connected_components()]
-    return sorted(parts, key=len, reverse=True)
+    return igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs], directed=True)
 
 
 def _sugiyama(nodes: Sequence[str], arcs: Sequence[Arc]) -> Layout:
     """Place the nodes of a connected graph."""
-    import igraph
-
-    number = {node: i for i, node in enumerate(nodes)}
-    graph = igraph.Graph(len(nodes), [(number[a], number[b]) for a, b in arcs], directed=True)
-    placed = graph.layout_sugiyama(layers=_layers(nodes, arcs), maxiter=1000)
+    placed = _graph_of(nodes, arcs).layout_sugiyama(layers=_layers(nodes, arcs), maxiter=1000)
     # Items are the nodes, then the bends of long arcs; chains run along every arc.
+    number = {node: i for i, node in enumerate(nodes)}
     points = [(x, y) for x, y in placed.coords]
     widths = [node_width(node) for node in nodes]
     chains = []
@@ -300,17 +296,16 @@ def _draw_arc(
     """Draw an arc along its route; the stronger, the wider, with the strength written beside it."""
     from matplotlib.path import Path
 
-    route = layout.routes[arc]
-    start = _on_ellipse(route[0], route[1], arc[0])
-    end = _on_ellipse(route[-1], route[-2], arc[1])
-    points = [start, *route[1:-1], end]
+    points = np.array(layout.routes[arc])
+    points[0] = on_ellipse(points[0], points[1], _radii(arc[0]))
+    points[-1] = on_ellipse(points[-1], layout.routes[arc][-2], _radii(arc[1]))
     path = Path(points) if len(points) == 2 else _smooth(points)
     if strength is None:
         _draw_arrow(ax, path, color=colour, linestyle=line)
         return
     width, head = THIN + (THICK - THIN) * strength, 9 + 4 * strength
     _draw_arrow(ax, path, color=colour, linestyle=line, linewidth=width, mutation_scale=head)
-    x, y = np.mean([start, end] if len(points) == 2 else points[len(points) // 2 :][:1], axis=0).tolist()
+    x, y = points.mean(axis=0).tolist() if len(points) == 2 else points[len(points) // 2].tolist()
     box = {"boxstyle": "round,pad=0.05", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "color": INK, "bbox": box}
     ax.text(x + BESIDE, y, f"{strength:.2f}", **style, zorder=2.5)
@@ -323,20 +318,23 @@ def _draw_arrow(ax: Axes, path: Any, **style: Any) -> None:
     ax.add_patch(FancyArrowPatch(path=path, zorder=2, **(usual | style)))
 
 
-def _on_ellipse(centre: Point, towards: Point, node: str) -> Point:
-    """Return where the line from the centre of a node leaves its ellipse."""
-    dx, dy = towards[0] - centre[0], towards[1] - centre[1]
-    a, b = 0.5 * node_width(node), 0.26
-    scale = 1.0 / max(1e-9, float(np.hypot(dx / a, dy / b)))
-    return centre[0] + dx * scale, centre[1] + dy * scale
+def on_ellipse(centre: npt.ArrayLike, towards: npt.ArrayLike, radii: npt.ArrayLike) -> FloatArray:
+    """Return where the line from the centre of an ellipse leaves it."""
+    start = np.asarray(centre, dtype=np.float64)
+    step = np.asarray(towards, dtype=np.float64) - start
+    return start + step / max(1e-9, float(np.hypot(*(step / np.asarray(radii)))))
 
 
-def _smooth(points: list[Point]) -> Any:
+def _radii(label: str) -> Point:
+    return 0.5 * node_width(label), 0.26
+
+
+def _smooth(points: FloatArray) -> Any:
     """Return a curve through points that never swings beyond them: x is a monotone cubic in y."""
     from matplotlib.path import Path
     from scipy.interpolate import PchipInterpolator
 
-    xs, ys = np.array(points).T
+    xs, ys = points.T
     down = 1.0 if ys[-1] > ys[0] else -1.0
     fine = np.linspace(ys[0], ys[-1], 16 * (len(points) - 1) + 1)
     return Path(np.stack([PchipInterpolator(down * ys, xs)(down * fine), fine], axis=1))
@@ -379,7 +377,9 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
     made = ax is None
     if ax is None:
         ax = new_axes(4.0, 3.0)
-    lines = _lines(network)
+    # Variables from above, parents before their children of the same slice.
+    arcs = network.transition.structure.arcs
+    lines = DAG(network.nodes, [arc for arc in arcs if set(arc) <= set(network.nodes)]).topological_order()
     labels = short_labels(network.nodes, LONGEST_LABEL)
     width = max(node_width(label) for label in labels.values())
     places = {
@@ -390,8 +390,10 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
     types = network.transition.structure.types
     for (node, k), place in places.items():
         _draw_node(ax, labels[node], place, None if k < network.lags else types[node])
+    lagged = {lag_name(node, lag): (node, lag) for node in network.nodes for lag in range(network.lags + 1)}
     for k in range(network.lags, number):
-        for source, lag, target in _arcs(network):
+        for name, target in arcs:
+            source, lag = lagged[name]
             ends = (labels[source], labels[target])
             _draw_arc_in_time(ax, places[source, k - lag], places[target, k], ends, lag, width)
     for k in range(number):
@@ -406,18 +408,6 @@ def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int 
     return ax
 
 
-def _lines(network: DynamicNetwork) -> tuple[str, ...]:
-    """Return the variables, parents above their children of the same slice."""
-    inside = [arc for arc in network.transition.structure.arcs if set(arc) <= set(network.nodes)]
-    return DAG(network.nodes, inside).topological_order()
-
-
-def _arcs(network: DynamicNetwork) -> list[tuple[str, int, str]]:
-    """Return the arcs into a slice: from which variable, how many slices before, and to which."""
-    parts = {lag_name(node, lag): (node, lag) for node in network.nodes for lag in range(network.lags + 1)}
-    return [(*parts[source], target) for source, target in network.transition.structure.arcs]
-
-
 def _draw_arc_in_time(
     ax: Axes, source: Point, target: Point, labels: tuple[str, str], slices: int, width: float
 ) -> None:
@@ -428,44 +418,30 @@ def _draw_arc_in_time(
     middle = (0.5 * (x + end_x), 0.5 * (y + end_y))
     if slices == 0 and abs(end_y - y) > 1.5 * ROW:
         middle = (x + width + 5.0, middle[1])
-    elif slices > 1 and any(_is_on_line(y + (end_y - y) * k / slices) for k in range(1, slices)):
-        middle = (middle[0], middle[1] + 0.9)
-    start, end = _on_ellipse(source, middle, labels[0]), _on_ellipse(target, middle, labels[1])
-    _draw_arrow(ax, Curve([start, middle, end], [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3]))
+    elif slices > 1:
+        # Where it passes the slices between, in variables from above: near a whole number is a node.
+        passed = (y + (end_y - y) * np.arange(1, slices) / slices) / ROW
+        if (np.abs(passed - np.round(passed)) * ROW < 0.35).any():
+            middle = (middle[0], middle[1] + 0.9)
+    start, end = on_ellipse(source, middle, _radii(labels[0])), on_ellipse(target, middle, _radii(labels[1]))
+    _draw_arrow(ax, Curve(np.stack([start, middle, end]), [Curve.MOVETO, Curve.CURVE3, Curve.CURVE3]))
 
 
-def _is_on_line(y: float) -> bool:
-    """Tell whether a height is that of the nodes of some variable."""
-    return abs(y / ROW - round(y / ROW)) * ROW < 0.35
-
-
-def save_structure(structure: Structure, path: Path) -> None:
-    """Write a picture; the ending of the file name says which kind."""
-    kind = require_picture_name(path, "dot")
-    draw = partial(plot_structure, structure)
-    content = to_dot(structure).encode() if kind == "dot" else draw_graph(draw, kind, len(structure.nodes))
+def save_graph(graph: Structure | DynamicNetwork, path: Path, **options: Any) -> None:
+    """Write a picture of what is plotted with these options; the ending of the file name says which kind."""
+    kind = require_picture_name(path, *(["dot"] if isinstance(graph, Structure) else []))
+    if kind == "dot" and isinstance(graph, Structure):
+        content = to_dot(graph).encode()
+    else:
+        content = draw_graph(partial(display.plot, graph, **options), kind, len(graph.nodes))
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
-def save_slices(network: DynamicNetwork, path: Path, *, slices: int | None = None) -> None:
-    """Write a picture of a dynamic network; the ending of the file name says which kind."""
-    kind = require_picture_name(path)
-    content = draw_graph(partial(plot_slices, network, slices=slices), kind, len(network.nodes))
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
-
-
-@display.svg.register(BayesianNetwork)
-def to_svg(structure: Structure | BayesianNetwork) -> str:
+@display.svg.register(BayesianNetwork, DynamicNetwork)
+def to_svg(graph: Structure | Network) -> str:
     """Draw a graph as SVG."""
-    return draw_graph(partial(plot_structure, structure), "svg", len(structure.nodes)).decode()
-
-
-@display.svg.register(DynamicNetwork)
-def slices_svg(network: DynamicNetwork) -> str:
-    """Draw a dynamic network as SVG."""
-    return draw_graph(partial(plot_slices, network), "svg", len(network.nodes)).decode()
+    return draw_graph(partial(display.plot, graph), "svg", len(graph.nodes)).decode()
 
 
 def to_dot(structure: Structure) -> str:

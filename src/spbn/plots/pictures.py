@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
+from spbn._base import display
 from spbn._base.files import replacing
 from spbn.errors import ArgumentError, quoted, require_plot_packages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
 INK, FILL = "#22262b", "#c9ccd1"
@@ -102,15 +102,15 @@ def require_picture_name(path: Path, *others: str) -> str:
     return kind
 
 
-def save_figure(draw: Callable[[], Figure], path: Path) -> None:
-    """Draw a figure of pyplot and write it; the ending of the file name says which kind of picture."""
+def save_figure(shown: object, path: Path) -> None:
+    """Write the plot of a posterior or a forecast; the ending of the file name says which kind of picture."""
     kind = require_picture_name(path)
     require_plot_packages()
     import matplotlib
     from matplotlib import pyplot as plt
 
     with matplotlib.rc_context(SETTINGS), replacing(path) as temporary:
-        figure = draw()
+        figure = display.plot(shown)
         figure.savefig(temporary, format=kind, dpi=DOTS_PER_INCH, metadata=DRAWN[kind])
         plt.close(figure)
 

@@ -15,9 +15,17 @@ from spbn.diagnostics.model import Strengths
 from spbn.errors import require_plot_packages
 from spbn.learning.stability import Confidence
 from spbn.network import Network
-from spbn.report.content import Content, data_section, describe, provenance_section, summary
+from spbn.report.content import (
+    Content,
+    data_section,
+    describe,
+    fit_section,
+    learning_section,
+    provenance_section,
+    summary,
+    unusual_section,
+)
 from spbn.report.explorer import TITLE, joint_sample, render_explorer, what_if_section, write_explorer
-from spbn.report.fit import fit_section, learning_section, unusual_section
 from spbn.report.graph import graph_section, importance_section, slices_section
 from spbn.report.html import assemble_page, type_rules, write_page
 from spbn.report.pages import confidence_section

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from spbn.diagnostics.classification import Assessment
 from spbn.diagnostics.model import FitCheck
 from spbn.diagnostics.rows import UnusualRows
 from spbn.graphs.dag import Arc
-from spbn.plots.graphs import layered, node_width
+from spbn.plots.figures import BANDS, LOWEST_DRIFT, LOWEST_SHARE
+from spbn.plots.graphs import layered, node_width, on_ellipse
 from spbn.plots.pictures import short_labels
-from spbn.plots.timelines import BANDS, LOWEST_DRIFT, LOWEST_SHARE
-from spbn.report.html import MINUS, Html, number, percentage, tag, type_class
+from spbn.report.html import MINUS, Html, number, percentage, round_width, tag, type_class
 from spbn.structure import Structure
 
 if TYPE_CHECKING:
@@ -30,25 +29,24 @@ BINS, SMALL_BINS = 48, 32  # of histograms on pages, and in notebooks
 FAN_WIDTH, FAN_HEIGHT = 240.0, 44.0
 STRIP_WIDTH, SHARES_HEIGHT, DRIFT_HEIGHT = 640.0, 74.0, 34.0
 GAP = 8.0  # between the shares and the drift statistic
-NO_LINES: Mapping[str, float] = MappingProxyType({})
 FAR = 8.0  # times the distance from the median down to the least likely twentieth
 
 UNIT = np.array([7.2, 82.0])  # pixels per character and per layer of the layout
-NODE_HEIGHT = 36.0
+NODE_HEIGHT, GAP_AROUND = 36.0, 1.5
 MARGIN = 8.0
 LONGEST_LABEL = 22
 SMALLEST, LARGEST = 0.72, 1.5  # the graph is scaled within these to fit its box; then it scrolls
 TALLEST = 620.0  # pixels up to which a small graph grows
 THIN, THICK = 1.1, 4.0  # widths of arcs
 DASHES = "7 4"
-NO_NOTES: Mapping[Arc, str] = MappingProxyType({})
 
 
 def _svg(
-    *parts: Html, box: str, label: str, kind: str | None = None, size: tuple[float, float] | None = None
+    kind: str | None, label: str, size: tuple[float, float], *parts: Html, corner: tuple[int, int] = (0, 0)
 ) -> Html:
-    """Put a chart together: of this class, and of this size if the style sheet gives it none."""
-    width, height = size or (None, None)
+    """Put a chart together; one without a class has a fixed size, since no style sheet gives it one."""
+    width, height = size if kind is None else (None, None)
+    box = f"{corner[0]} {corner[1]} {size[0]:.0f} {size[1]:.0f}"
     return tag(
         "svg", *parts, class_=kind, viewBox=box, width=width, height=height, role="img", aria_label=label
     )
@@ -56,6 +54,10 @@ def _svg(
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Html:
     return tag("line", x1=x1, x2=x2, y1=y1, y2=y2, class_=kind)
+
+
+def _bar(x: float, y: float, width: float, height: float, kind: str) -> Html:
+    return tag("rect", x=x, y=y, width=width, height=height, class_=kind)
 
 
 def _path(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = False) -> Html:
@@ -67,18 +69,9 @@ def _path(points: Iterable[tuple[float, float]], kind: str, *, closed: bool = Fa
 def line_chart(
     values: Sequence[float], *, first: int, best: int | None, titles: Sequence[str], name: str, colour: str
 ) -> Html:
-    """Draw a value after every step, with the best one marked.
+    """Draw a value after every step from the first on, with the best step marked.
 
-    Parameters
-    ----------
-    first
-        Number of the first step.
-    best
-        Number of the step to mark.
-    titles
-        What to show when the pointer is over a point, one for each.
-    colour
-        Class of the line: "c1" or "c2".
+    A title is shown when the pointer is over its point. The colour is a class: "c1" or "c2".
     """
     left, right, top, bottom = 74.0, 16.0, 22.0, 30.0
     last = first + len(values) - 1
@@ -96,8 +89,12 @@ def line_chart(
         return top + (height - top - bottom) * (high - value) / (high - low)
 
     parts = []
-    for value, label in _round_values(low, high):
-        y = down(value)
+    # Lines at three to six round numbers.
+    digit, power = round_width(high - low, 3.0)
+    gap = 10.0**power * digit
+    for place in range(math.ceil(low / gap), math.floor(high / gap) + 1):
+        value = gap * place
+        y, label = down(value), f"{value:,.{max(0, -power)}f}".replace("-", MINUS)
         parts.append(_line(left, y, width - right, y, "grid"))
         parts.append(tag("text", label, x=left - 8, y=y, dy="0.35em", class_="end"))
     stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if last / s <= 12)
@@ -113,20 +110,8 @@ def line_chart(
     parts.append(_path([(x, y) for x, y, _ in shown], "line"))
     radius = 3.0 if last < 45 else 2.0 if last < 120 else 1.2
     parts += [tag("circle", tag("title", title), cx=float(x), cy=float(y), r=radius) for x, y, title in shown]
-    return _svg(
-        *parts,
-        box=f"0 0 {width:.0f} {height:.0f}",
-        label=f"{name} by step, from {number(float(values[0]), 5)} to {number(float(values[-1]), 5)}",
-        kind=f"chart steps {colour}",
-    )
-
-
-def _round_values(low: float, high: float) -> list[tuple[float, str]]:
-    """Return three to six round numbers in a range, with their text."""
-    power = math.floor(math.log10((high - low) / 3.0))
-    step = 10.0**power * next(s for s in (5.0, 2.0, 1.0) if (high - low) / (10.0**power * s) >= 3.0)
-    values = (step * np.arange(math.ceil(low / step), math.floor(high / step) + 1)).tolist()
-    return [(value, f"{value:,.{max(0, -power)}f}".replace("-", MINUS)) for value in values]
+    label = f"{name} by step, from {number(float(values[0]), 5)} to {number(float(values[-1]), 5)}"
+    return _svg(f"chart steps {colour}", label, (width, height), *parts)
 
 
 def uniform_histogram(check: FitCheck, name: str) -> Html:
@@ -135,20 +120,13 @@ def uniform_histogram(check: FitCheck, name: str) -> Html:
     low, high = check.band
     scale = (height - 2.0) / max(*check.counts, high * 1.15)
     each = width / len(check.counts)
-    bars = []
+    parts = [_bar(0.0, height - scale * high, width, scale * (high - low), "band")]
     for i, rows in enumerate(check.counts):
         kind, tall = "bar" if low <= rows <= high else "bar out", scale * rows
-        bars.append(
-            tag("rect", x=i * each + 0.75, y=height - tall, width=each - 1.5, height=tall, class_=kind)
-        )
-    return _svg(
-        tag("rect", x=0, y=height - scale * high, width=width, height=scale * (high - low), class_="band"),
-        *bars,
-        _line(0, height - 0.5, width, height - 0.5, "axis"),
-        box=f"0 0 {width:.0f} {height:.0f}",
-        label=f"Histogram of {name}: distance from uniform {check.distance:.3f}",
-        kind="chart pit",
-    )
+        parts.append(_bar(i * each + 0.75, height - tall, each - 1.5, tall, kind))
+    parts.append(_line(0, height - 0.5, width, height - 0.5, "axis"))
+    label = f"Histogram of {name}: distance from uniform {check.distance:.3f}"
+    return _svg("chart pit", label, (width, height), *parts)
 
 
 def binned(logpdf: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -161,13 +139,10 @@ def binned(logpdf: FloatArray) -> tuple[FloatArray, IntArray]:
     return edges, counts
 
 
-def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINES) -> Html:
+def density_histogram(unusual: UnusualRows, lines: Mapping[str, float]) -> Html:
     """Draw how the log-densities of all rows are spread, with the least likely rows marked.
 
-    Parameters
-    ----------
-    lines
-        Log-densities to mark with a line, by what is written beside it.
+    Lines mark further log-densities, by what is written beside them.
     """
     width, height, axis = 560.0, 140.0, 106.0
     edges, counts = (found.tolist() for found in binned(unusual.logpdf))
@@ -179,7 +154,7 @@ def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINE
     parts = []
     for (a, b), rows in zip(pairwise(edges), counts, strict=True):
         wide, tall = max(0.5, across(b) - across(a) - 1.0), axis * rows / max(counts)
-        parts.append(tag("rect", x=across(a) + 0.5, y=axis - tall, width=wide, height=tall, class_="bar"))
+        parts.append(_bar(across(a) + 0.5, axis - tall, wide, tall, "bar"))
     parts.append(_line(0, axis, width, axis, "axis"))
     for row in unusual.rows:
         title = tag("title", f"{row.label}: {number(row.logpdf)}")
@@ -193,12 +168,8 @@ def density_histogram(unusual: UnusualRows, lines: Mapping[str, float] = NO_LINE
         value = number(low + share * (high - low))
         beyond = "≤ " if share == 0.0 and unusual.logpdf.min() < low else ""
         parts.append(tag("text", beyond + value, x=share * width, y=height - 6, class_=anchor))
-    return _svg(
-        *parts,
-        box=f"-6 0 {width + 12:.0f} {height:.0f}",
-        label=f"Log-densities of all rows, from {number(low)} to {number(high)}",
-        kind="chart spread",
-    )
+    label = f"Log-densities of all rows, from {number(low)} to {number(high)}"
+    return _svg("chart spread", label, (width + 12.0, height), *parts, corner=(-6, 0))
 
 
 def reliability_diagram(assessment: Assessment) -> Html:
@@ -225,12 +196,8 @@ def reliability_diagram(assessment: Assessment) -> Html:
         parts.append(tag("circle", tag("title", title), cx=x, cy=y, r=radius))
     middle = left + size / 2
     parts.append(tag("text", "probability of the predicted class", x=middle, y=height - 16, class_="middle"))
-    return _svg(
-        *parts,
-        box=f"0 0 {width:.0f} {height:.0f}",
-        label=f"Reliability: calibration error {assessment.calibration_error:.3f}",
-        kind="chart reliability",
-    )
+    label = f"Reliability: calibration error {assessment.calibration_error:.3f}"
+    return _svg("chart reliability", label, (width, height), *parts)
 
 
 def small_histogram(values: FloatArray, weights: FloatArray, name: str) -> Html:
@@ -241,9 +208,7 @@ def small_histogram(values: FloatArray, weights: FloatArray, name: str) -> Html:
     counts, _ = np.histogram(values, SMALL_BINS, (low, high), weights=weights)
     heights = (18.0 * counts / counts.max()).tolist()
     path = "".join(f"M{4 * i} 18v{-height:.1f}h3.4v{height:.1f}z" for i, height in enumerate(heights))
-    size = (4 * SMALL_BINS, 18)
-    bars = tag("path", d=path, class_="bars")
-    return _svg(bars, box=f"0 0 {size[0]} {size[1]}", label=f"Histogram of {name}", size=size)
+    return _svg(None, f"Histogram of {name}", (4 * SMALL_BINS, 18), tag("path", d=path, class_="bars"))
 
 
 def fan_chart(before: FloatArray, paths: FloatArray, name: str) -> Html:
@@ -265,12 +230,12 @@ def fan_chart(before: FloatArray, paths: FloatArray, name: str) -> Html:
         return points(now, np.append(before[-1:], values))
 
     return _svg(
+        None,
+        f"Fan chart of {name}: the history, then what 50 % and 90 % of the paths stay in",
+        (FAN_WIDTH, FAN_HEIGHT),
         *(_path(onwards(low) + onwards(high)[::-1], "fan", closed=True) for low, high in bands),
         _path(onwards(np.median(paths, axis=0)), "median"),
         _path(points(0, before), "history"),
-        box=f"0 0 {FAN_WIDTH:.0f} {FAN_HEIGHT:.0f}",
-        label=f"Fan chart of {name}: the history, then what 50 % and 90 % of the paths stay in",
-        size=(FAN_WIDTH, FAN_HEIGHT),
     )
 
 
@@ -287,14 +252,15 @@ def verdict_strip(found: pd.DataFrame, unusual: BoolArray, drifting: BoolArray) 
     marks = list(zip(xs[unusual].tolist(), shares[unusual].tolist(), strict=True))
     marks += [(x, base) for x in xs[drifting].tolist()]
     return _svg(
+        "strip",
+        f"Shares and drift statistic of {len(found)} rows",
+        (STRIP_WIDTH, base + DRIFT_HEIGHT + 8.0),
         tag("path", d=dots, class_="dots"),
         _path(_distinct(xs, drift), "median"),
         *(tag("circle", cx=x, cy=y, r=3.0, class_="alarm") for x, y in marks),
         tag("text", "share as unusual", x=4, y=SHARES_HEIGHT - 3.0),
         tag("text", "drift statistic", x=4, y=base + 9.0),
-        box=f"0 -4 {STRIP_WIDTH:.0f} {base + DRIFT_HEIGHT + 8:.0f}",
-        label=f"Shares and drift statistic of {len(found)} rows",
-        kind="strip",
+        corner=(0, -4),
     )
 
 
@@ -324,22 +290,12 @@ class _Drawing:
 
 
 def graph_svg(
-    structure: Structure,
-    weights: Mapping[Arc, float],
-    *,
-    notes: Mapping[Arc, str] = NO_NOTES,
-    linked: bool = True,
+    structure: Structure, weights: Mapping[Arc, float], notes: Mapping[Arc, str], *, linked: bool = True
 ) -> Html:
-    """Draw a structure.
+    """Draw a structure, in which a node may be a link to its panel.
 
-    Parameters
-    ----------
-    weights
-        How much an arc matters, from 0 to 1, where that is known.
-    notes
-        Why the direction of an arc is open, in words: such arcs are dashed.
-    linked
-        Whether every node is a link to its panel.
+    Weights say how much an arc matters, from 0 to 1, where that is known. Notes say in words why the
+    direction of an arc is open: such arcs are dashed.
     """
     drawing = _place(structure)
     # Tab goes through the nodes as they are read: layer by layer, from the left.
@@ -404,8 +360,8 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
     route = drawing.routes[arc].copy()
     width = THIN + 0.4 if weight is None else THIN + (THICK - THIN) * weight
     head = 6.0 + 1.6 * width
-    route[0] = _boundary(route[0], route[1], drawing.radii[source])
-    tip = _boundary(route[-1], route[-2], drawing.radii[target])
+    route[0] = on_ellipse(route[0], route[1], drawing.radii[source] + GAP_AROUND)
+    tip = on_ellipse(route[-1], route[-2], drawing.radii[target] + GAP_AROUND)
     step = tip - route[-2]
     forward = step / max(1e-9, float(np.hypot(*step)))
     aside = 0.42 * head * np.array([-forward[1], forward[0]])
@@ -420,12 +376,6 @@ def _arc(structure: Structure, drawing: _Drawing, arc: Arc, weight: float | None
         data_from=structure.dag.index(source),
         data_to=structure.dag.index(target),
     )
-
-
-def _boundary(centre: FloatArray, towards: FloatArray, radii: FloatArray) -> FloatArray:
-    """Return where the line from the centre of a node leaves its ellipse, with a small gap."""
-    step = towards - centre
-    return centre + step / max(1e-9, float(np.hypot(*(step / (radii + 1.5)))))
 
 
 def _controls(points: FloatArray) -> list[FloatArray]:

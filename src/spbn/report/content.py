@@ -1,4 +1,4 @@
-"""What a report says, computed; and of that the head, the data check and the provenance, written."""
+"""What a report says, computed; and its sections, but for those on the graph."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from spbn.diagnostics.data_check import ColumnCheck, DataCheck, check_data
 from spbn.diagnostics.model import (
+    GOOD,
     EarlyStop,
     FitCheck,
     Importance,
@@ -16,38 +17,25 @@ from spbn.diagnostics.model import (
     explain_early_stop,
     measure_importance,
 )
-from spbn.diagnostics.rows import Evidence, Source, UnusualRows, find_unusual, gather_rows
+from spbn.diagnostics.rows import (
+    SAMPLED_ROWS,
+    Evidence,
+    Reason,
+    Scoring,
+    Source,
+    UnusualRows,
+    find_unusual,
+    gather_rows,
+)
 from spbn.errors import ArgumentError, quoted
 from spbn.learning.settings import LearnSettings
 from spbn.learning.stability import Confidence
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType, registered
+from spbn.nodes.base import NodeType
 from spbn.plots.pictures import shortened
+from spbn.report import html as h
+from spbn.report.charts import density_histogram, line_chart, uniform_histogram
 from spbn.report.explorer import JointSample, joint_sample
-from spbn.report.html import (
-    MINUS,
-    Cell,
-    Html,
-    capital,
-    card,
-    count,
-    counted,
-    details,
-    facts,
-    heading,
-    join,
-    long_table,
-    model_name,
-    node_link,
-    number,
-    page_head,
-    percentage,
-    plural,
-    table,
-    table_row,
-    tag,
-    type_key,
-)
 from spbn.search import SearchResult
 
 SHOWN_COLUMNS = 12
@@ -61,64 +49,50 @@ STOPPED = {
     "max_seconds": "its time was up",
     "interrupted": "it was interrupted",
 }
+ALARMS = (0.01, 0.001)  # shares of new rows that raise a false alarm
+SCORED = {
+    Scoring.AS_GIVEN: "The rows are scored as new ones, by the network as it is.",
+    Scoring.LEFT_OUT_ALONE: (
+        "These are the training rows: each is scored by the network fitted to all other rows."
+    ),
+    Scoring.LEFT_OUT_BY_FOLD: (
+        "These are the training rows: each is scored by the network fitted to nine tenths of the rows, "
+        "without it."
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Everything that the sections of a report show.
-
-    Attributes
-    ----------
-    model
-        What kind of network it is, in words.
-    training_rows
-        How many rows it was fitted to, if that is known.
-    importance
-        Scores and losses, or the reason why there are none.
-    checks
-        The fit of the nodes that could be checked.
-    unusual
-        The least likely rows, if rows were given.
-    early_stop
-        Why the search ended with less than it could have found, if it seems so.
-    sample
-        Rows drawn from the network, to explore; None if some of its nodes are inputs.
-    data
-        What the rows look like, before holes were filled; None if there are no rows.
-    confidence
-        How often replicates of the search agree, if that was computed.
-    """
+    """Everything that the sections of a report show."""
 
     network: BayesianNetwork
     title: str
-    model: str
+    model: str  # what kind of network it is, in words
     evidence: Evidence
-    training_rows: int | None
-    importance: Importance | str
-    checks: dict[str, FitCheck]
-    unusual: UnusualRows | None
-    early_stop: EarlyStop | None
-    sample: JointSample | None
-    data: DataCheck | None = None
+    training_rows: int | None  # as far as that is known
+    importance: Importance | str  # or the reason why there is none
+    checks: dict[str, FitCheck]  # of the nodes that could be checked
+    unusual: UnusualRows | None  # if rows were given
+    early_stop: EarlyStop | None  # why the search ended with less than it could have found, if it seems so
+    sample: JointSample | None  # to explore, unless some nodes are inputs
+    data: DataCheck | None = None  # what the rows look like before holes are filled, if there are any
     confidence: Strengths | None = None
 
     @property
     def types(self) -> dict[NodeType, int]:
-        """How many nodes have a type, for every type that is there, in the order of the registry."""
-        found = list(self.network.structure.types.values())
-        return {node_type: found.count(node_type) for node_type in registered() if node_type in found}
+        return h.count_types(self.network.structure)
 
     @property
     def discrete(self) -> set[str]:
-        """The names of the discrete variables."""
         return {variable.name for variable in self.network.variables if variable.is_discrete}
 
     def rows_used(self, used: int) -> str:
         """Say which rows something was computed from."""
         source, rows = self.evidence.source, self.evidence.rows
         if used < rows:
-            return f"{count(used)} of {source.value} (drawn at random from {count(rows)})"
-        return f"{source.value} ({count(used)})" if source is not Source.NONE else source.value
+            return f"{used:,} of {source.value} (drawn at random from {rows:,})"
+        return f"{source.value} ({used:,})" if source is not Source.NONE else source.value
 
 
 def describe(
@@ -141,15 +115,16 @@ def describe(
         data = network.impute(data, seed=0)
     evidence = gather_rows(network, data)
     if checked is None and evidence.table is not None:
-        kept = [v for v in network.variables if v.name in evidence.table.names]
-        checked = check_data(evidence.table, kept)
-    model = model_name(network)
+        known = [v for v in network.variables if v.name in evidence.table.names]
+        checked = check_data(evidence.table, known)
+    model = h.model_name(network)
+    kept = (cpd.kept_rows.rows for cpd in network.cpds.values() if cpd.kept_rows is not None)
     return Content(
         network=network,
         title=model if title is None else title,
         model=model,
         evidence=evidence,
-        training_rows=_training_rows(network),
+        training_rows=network.record.rows or next(kept, None),
         importance=measure_importance(network, evidence),
         checks=check_fit(network, evidence),
         unusual=find_unusual(network, evidence) if evidence.source is Source.GIVEN else None,
@@ -160,45 +135,41 @@ def describe(
     )
 
 
-def _training_rows(network: BayesianNetwork) -> int | None:
-    """Return how many rows a network was fitted to, by its record or by what its nodes keep."""
-    kept = (cpd.kept_rows for cpd in network.cpds.values())
-    return network.record.rows or next((table.rows for table in kept if table is not None), None)
-
-
-def summary(content: Content) -> Html:
+def summary(content: Content) -> h.Html:
     """Write the title, what the network is, and the main numbers."""
     kinds = [
-        tag("li", type_key(one), tag("b", capital(one.appearance.label)), f": {one.appearance.sentence}")
+        h.tag(
+            "li", h.type_key(one), h.tag("b", h.capital(one.appearance.label)), f": {one.appearance.sentence}"
+        )
         for one in content.types
     ]
     lead = f"{_sentence(content)} {how_learned(content)}"
-    return page_head(content.title, lead, _main_numbers(content), tag("ul.kinds", *kinds))
+    return h.page_head(content.title, lead, _main_numbers(content), h.tag("ul.kinds", *kinds))
 
 
 def _main_numbers(content: Content) -> list[tuple[str, str]]:
     structure, unusual, importance = content.network.structure, content.unusual, content.importance
-    numbers = [counted(len(structure.nodes), "node"), counted(len(structure.arcs), "arc")]
-    numbers += [counted(nodes, f"{one.appearance.label} node") for one, nodes in content.types.items()]
+    numbers = [h.counted(len(structure.nodes), "node"), h.counted(len(structure.arcs), "arc")]
+    numbers += [h.counted(nodes, f"{one.appearance.label} node") for one, nodes in content.types.items()]
     if content.training_rows is not None:
-        numbers.append(counted(content.training_rows, "training row"))
+        numbers.append(h.counted(content.training_rows, "training row"))
     if unusual is not None and content.evidence.rows != content.training_rows:
-        numbers.append(counted(content.evidence.rows, "given row"))
+        numbers.append(h.counted(content.evidence.rows, "given row"))
     is_scored = isinstance(importance, Importance) and not importance.left_out
     if unusual is not None and not unusual.left_out:
-        numbers.append(("log-likelihood per given row", number(unusual.mean)))
+        numbers.append(("log-likelihood per given row", h.number(unusual.mean)))
     elif unusual is not None and not is_scored:
-        numbers.append(("log-likelihood per row, left out", number(unusual.mean)))
+        numbers.append(("log-likelihood per row, left out", h.number(unusual.mean)))
     if isinstance(importance, Importance) and is_scored:
-        numbers.append(("log-likelihood per row, cross-validated", number(sum(importance.scores.values()))))
+        numbers.append(("log-likelihood per row, cross-validated", h.number(sum(importance.scores.values()))))
     return numbers
 
 
 def _sentence(content: Content) -> str:
     structure, types = content.network.structure, content.types
     model = "" if content.title == content.model else f"{content.model}. "
-    size = f"{plural(len(structure.nodes), 'node')} and {plural(len(structure.arcs), 'arc')}"
-    *parts, last = [f"{count(nodes)} {one.appearance.label}" for one, nodes in types.items()]
+    size = f"{h.plural(len(structure.nodes), 'node')} and {h.plural(len(structure.arcs), 'arc')}"
+    *parts, last = [f"{nodes:,} {one.appearance.label}" for one, nodes in types.items()]
     kinds = f"{', '.join(parts)} and {last}"
     if not parts:
         subject = "every node" if len(structure.nodes) > 1 else "the node"
@@ -211,13 +182,13 @@ def how_learned(content: Content) -> str:
     search = content.network.search
     if isinstance(search, SearchResult):
         why = STOPPED.get(search.stop_reason, search.stop_reason)
-        return f"Learned by hill climbing in {plural(len(search.steps), 'step')}; it stopped because {why}."
+        return f"Learned by hill climbing in {h.plural(len(search.steps), 'step')}; it stopped because {why}."
     if not hasattr(search, "pdag"):
         return "How its structure was found is not recorded."
     tests = independence_tests(search)
-    by_tests = f" with {plural(sum(tests), 'independence test')}" if tests else ""
+    by_tests = f" with {h.plural(sum(tests), 'independence test')}" if tests else ""
     types = content.network.type_search
-    then = f", then its node types by hill climbing in {plural(len(types.steps), 'step')}" if types else ""
+    then = f", then its node types by hill climbing in {h.plural(len(types.steps), 'step')}" if types else ""
     return f"Learned by PC{by_tests}{then}."
 
 
@@ -230,52 +201,52 @@ def independence_tests(search: Any) -> list[int]:
         return []
 
 
-def data_section(content: Content) -> Html:
+def data_section(content: Content) -> h.Html:
     """List the columns, those with something to look at first."""
     found, title = content.data, "Data check"
     if found is None:
-        return heading("data", title, "Not shown: no rows were given. Give data to see this.")
+        return h.heading("data", title, "Not shown: no rows were given. Give data to see this.")
     # Stable: otherwise they are in the order of the table.
     columns = sorted(found.columns, key=lambda column: (not column.notes, not column.missing))
     numbers = [("Missing", "num"), ("Distinct", "num")]
-    heads: list[Cell] = ["Column", "Read as", *numbers, "Lowest, median, highest", "To check"]
-    rows = long_table(heads, [_column_row(content, column) for column in columns], SHOWN_COLUMNS)
-    return join(heading("data", title, _data_words(content, found)), tag("div.card.columns", rows))
+    heads: list[h.Cell] = ["Column", "Read as", *numbers, "Lowest, median, highest", "To check"]
+    rows = h.long_table(heads, [_column_row(content, column) for column in columns], SHOWN_COLUMNS)
+    return h.join(h.heading("data", title, _data_words(content, found)), h.tag("div.card.columns", rows))
 
 
 def _data_words(content: Content, found: DataCheck) -> str:
     is_given = content.evidence.source is Source.GIVEN
     which = "The rows given" if is_given else "The training rows that nodes keep"
-    words = [f"{which}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}."]
+    words = [f"{which}: {h.plural(found.rows, 'row')}, {h.plural(len(found.columns), 'column')}."]
     if found.missing:
         are = "value is" if found.missing == 1 else "values are"
         words.append(
-            f"{count(found.missing)} {are} missing, in {plural(found.incomplete, 'row')}; for this report "
+            f"{found.missing:,} {are} missing, in {h.plural(found.incomplete, 'row')}; for this report "
             "they were filled once, with likely values."
         )
     else:
         words.append("Nothing is missing.")
     if found.repeated:
         repeat = "repeats" if found.repeated == 1 else "repeat"
-        words.append(f"{plural(found.repeated, 'row')} {repeat} an earlier one.")
+        words.append(f"{h.plural(found.repeated, 'row')} {repeat} an earlier one.")
     if found.unused:
         words.append(f"Not used: {', '.join(found.unused)}.")
     noted = sum(bool(column.notes) for column in found.columns)
     if noted:
-        words.append(f"{plural(noted, 'column')} to check, listed first.")
+        words.append(f"{h.plural(noted, 'column')} to check, listed first.")
     return " ".join(words)
 
 
-def _column_row(content: Content, column: ColumnCheck) -> Html:
+def _column_row(content: Content, column: ColumnCheck) -> h.Html:
     extent = ", ".join(map(_written, column.extent or ()))
     if column.commonest is not None:
         level, share = column.commonest
-        extent = f"most often {level} ({percentage(share)})"
-    return table_row(
-        node_link(content.network, column.name),
+        extent = f"most often {level} ({h.percentage(share)})"
+    return h.table_row(
+        h.node_link(content.network, column.name),
         column.read_as,
-        (count(column.missing) if column.missing else "–", "num missing"),
-        (count(column.distinct), "num different"),
+        (f"{column.missing:,}" if column.missing else "–", "num missing"),
+        (f"{column.distinct:,}", "num different"),
         extent,
         ("; ".join(column.notes), "look"),
     )
@@ -283,10 +254,173 @@ def _column_row(content: Content, column: ColumnCheck) -> Html:
 
 def _written(value: float) -> str:
     is_short = value == round(value) and abs(value) < LARGEST_WHOLE
-    return count(round(value)).replace("-", MINUS) if is_short else number(value)
+    return f"{round(value):,}".replace("-", h.MINUS) if is_short else h.number(value)
 
 
-def provenance_section(content: Content) -> Html:
+def learning_section(content: Content) -> h.Html:
+    """Show the learning curves, or what PC found."""
+    search, types = content.network.search, content.network.type_search
+    title = "How it was learned"
+    if isinstance(search, SearchResult):
+        hint, curves = _climb(search)
+        return h.join(h.heading("learning", title, hint), _early_stop(content), curves)
+    if not hasattr(search, "pdag"):
+        hint = (
+            "Not shown: the network has no record of its search. Either its structure was given, or the file "
+            "that it was loaded from does not include the search."
+        )
+        return h.heading("learning", title, hint)
+    hint = (
+        "PC removes an edge as soon as a test finds its two ends independent given some other variables. "
+        "Directions are known only where the tests imply them; the other edges could as well point the "
+        "other way."
+    )
+    arcs = h.card("learning", title, hint, *_pc(search))
+    if not isinstance(types, SearchResult):
+        return arcs
+    hint, curves = _climb(types)
+    if not types.steps:
+        hint = "No node did better with a type other than the one it started with."
+    return h.join(arcs, h.tag("h3.then", "The node types, for these arcs"), h.tag("p.hint", hint), curves)
+
+
+def _early_stop(content: Content) -> h.Html:
+    """Say why the search may have ended with less than it could have found."""
+    found = content.early_stop
+    if found is None:
+        return h.Html("")
+    rows = [h.join(far.label, " (", h.node_link(content.network, far.node), ")") for far in found.rows]
+    cause = f" A few rows far from all others can cause this: look at row{'s' if len(rows) > 1 else ''} "
+    look = h.join(cause, h.join(*rows, between=", "), ".") if rows else ""
+    return h.tag("p", h.capital(found.what), look, f" {found.remedy}", class_="warning", role="note")
+
+
+def _climb(search: SearchResult) -> tuple[str, h.Html]:
+    """Return what to look for in a search, and a card with its curves and steps."""
+    steps = search.steps
+    if not steps:
+        return "The search took no steps: nothing improved on its start.", h.Html("")
+    scores = [steps[0].score - steps[0].delta, *(step.score for step in steps)]
+    validations = [step.validation_score for step in steps]
+    titles = [f"{i}. {step.operator}" for i, step in enumerate(steps, 1)]
+    validated = scores[1:] != validations
+    hint = (
+        "Every step makes the change that raises the cross-validated score most. The validation rows play no "
+        "part in that choice: where their score levels off or falls, more structure no longer helps."
+        if validated
+        else "Every step makes the change that raises the score most, until none does. Where the curve is "
+        "flat, the last arcs matter little."
+    )
+    curves = [("Score", scores, 0, ["start", *titles])]
+    curves += [("Validation score", validations, 1, titles)] if validated else []
+    charts = []
+    for k, (name, values, first, names) in enumerate(curves, 1):
+        chart = line_chart(values, first=first, best=search.best, titles=names, name=name, colour=f"c{k}")
+        charts.append(h.tag("div", h.tag("h3", f"{name} after every step"), h.tag("div.scroll", chart)))
+    heads: list[h.Cell] = [("Step", "num"), "Change", ("Gain", "num"), ("Score", "num")]
+    heads += [("Validation score", "num")] if validated else []
+    rows = []
+    for i, step in enumerate(steps, 1):
+        numbers = [h.number(step.delta), h.number(step.score, 7)]
+        numbers += [h.number(step.validation_score, 7)] if validated else []
+        rows.append(h.table_row((str(i), "num"), str(step.operator), *((text, "num") for text in numbers)))
+    every = h.details(f"All {h.plural(len(steps), 'step')}", h.table(heads, rows))
+    return hint, h.tag("div.card", h.tag("div.pair", *charts), every)
+
+
+def _pc(search: Any) -> list[h.Html]:
+    """Write what PC found, and how many tests it took."""
+    arcs, edges = getattr(search.pdag, "arcs", ()), getattr(search.pdag, "edges", ())
+    found = f"{h.plural(len(arcs), 'arc')} with a known direction, {h.plural(len(edges), 'edge')} without"
+    parts = [h.tag("p.found", f"Found: {found}.")]
+    if edges:
+        listed = h.tag("ul", *(h.tag("li", f"{a} — {b}") for a, b in edges))
+        parts.append(h.details("Edges without a known direction", listed))
+    tests = independence_tests(search)
+    if len(tests) > 1:
+        rows = [h.table_row(f"{size:,}", (f"{run:,}", "num")) for size, run in enumerate(tests)]
+        parts.append(h.tag("div.narrow", h.table(["Variables given", ("Tests", "num")], rows)))
+    return parts
+
+
+def fit_section(content: Content) -> h.Html:
+    """Show a histogram for every node, the worst first."""
+    checks = sorted(content.checks.items(), key=lambda item: -item[1].distance)
+    title = "Does every node fit?"
+    if not checks:
+        return h.heading("fit", title, "Not shown, because there are no rows to check.")
+    hint = (
+        "Where in its predicted distribution does each value fall? Flat bars within the grey band mean that "
+        "the density fits; a hump, that it is too wide; a bowl, too narrow; a slope, shifted. Worst first."
+    )
+    (good, fair), rows = checks[0][1].limits, checks[0][1].rows
+    allowance = ""
+    if good > GOOD:
+        allowance = f" (with {h.plural(rows, 'row')}, 1 in 20 correct densities is off by more than that)"
+    note = (
+        f"The number is the Kolmogorov-Smirnov distance from uniform: good up to {good:g}{allowance}, fair "
+        f"up to {fair:g}, poor beyond. Checked on {content.rows_used(rows)}. Rows that the network was "
+        "fitted to fit a little better than new ones. "
+    )
+    unchecked = h.node_links(content.network, (n for n in content.network.nodes if n not in content.checks))
+    if unchecked:
+        note = h.join(note, "Not checked, because there are no values: ", unchecked, ".")
+    cards = []
+    for node, check in checks:
+        badge = h.tag(f"span.badge.{check.verdict}", f"{check.verdict} {check.distance:.3f}")
+        head = h.tag("header", h.tag("h3", h.node_link(content.network, node)), badge)
+        cards.append(h.tag("li.card", head, uniform_histogram(check, node)))
+    return h.join(h.heading("fit", title, hint), h.tag("ul.checks", *cards), h.tag("p.note", note))
+
+
+def unusual_section(content: Content) -> h.Html:
+    """Show the least likely rows, and the nodes that make them so."""
+    found, title = content.unusual, "Most unusual rows"
+    if found is None:
+        return h.heading("unusual", title, "Not shown, because no rows were given.")
+    is_recorded = bool(content.network.record.typical)
+    over = "training rows" if is_recorded else f"{SAMPLED_ROWS:,} rows drawn from the network"
+    numbered = " Rows are counted from 0." if content.evidence.labels[:2] == ("0", "1") else ""
+    hint = (
+        "The rows with the lowest log-density, and the nodes to blame, with their values and how far their "
+        f"log-density is below what is typical of the node, its median over {over}. "
+        f"{SCORED[found.scoring]} Triangles mark these rows among all "
+        f"{content.evidence.rows:,}; the median is {h.number(found.median)}.{numbered}"
+    )
+    levels = {f"1 in {round(1 / share):,}": found.alarm(share) for share in ALARMS}
+    alarms = {name: level for name, level in levels.items() if level is not None}
+    rows = []
+    for row in found.rows:
+        blamed = h.tag("span.small", "a little of everything")
+        if row.reasons:
+            blamed = h.tag("ul.reasons", *(_reason(content, reason) for reason in row.reasons))
+        rows.append(h.table_row(row.label, (h.number(row.logpdf), "num"), blamed))
+    heads: list[h.Cell] = ["Row", ("Log-density", "num"), "Because of"]
+    picture = density_histogram(found, alarms)
+    return h.card("unusual", title, hint, picture, _alarms(found, alarms), h.table(heads, rows))
+
+
+def _alarms(found: UnusualRows, levels: dict[str, float]) -> h.Html:
+    """Say from which log-density on a new row would be reported."""
+    if not levels:
+        needed = f"{round(1 / ALARMS[0]) - 1:,}"
+        return h.tag("p.note.alarms", f"There are too few rows to set an alarm threshold: it needs {needed}.")
+    words = "; ".join(f"{h.number(level)} ({name})" for name, level in levels.items())
+    rows = "these rows, each scored without itself" if found.left_out else "these rows"
+    meaning = (
+        f"{words}. If new rows are like {rows}, no more than that share of them is below the "
+        "threshold, so a row below it deserves a look."
+    )
+    return h.tag("p.note.alarms", h.tag("b", "Alarm threshold: "), meaning)
+
+
+def _reason(content: Content, reason: Reason) -> h.Html:
+    value = reason.value if isinstance(reason.value, str) else h.number(reason.value)
+    drop = h.tag("span.drop", f"{h.MINUS}{h.number(reason.drop, 3)}")
+    return h.tag("li", h.node_link(content.network, reason.node), f" = {value} ", drop)
+
+
+def provenance_section(content: Content) -> h.Html:
     """Show what is on record; nothing is guessed."""
     record = content.network.record
     hint = (
@@ -296,7 +430,7 @@ def provenance_section(content: Content) -> Html:
     size = (
         None
         if record.rows is None
-        else f"{plural(record.rows, 'row')}, {plural(len(record.columns), 'column')}"
+        else f"{h.plural(record.rows, 'row')}, {h.plural(len(record.columns), 'column')}"
     )
     defaults = LearnSettings().plain()  # those of `fit` are the same
     changed = ", ".join(
@@ -306,21 +440,21 @@ def provenance_section(content: Content) -> Html:
     )
     known = {
         "Data": size,
-        "SHA-256 of the data": tag("code", record.data_hash) if record.data_hash else None,
+        "SHA-256 of the data": h.tag("code", record.data_hash) if record.data_hash else None,
         "Settings": (changed or "all at their defaults") if record.settings else None,
         "Seed": None if record.seed is None else str(record.seed),
         "Versions": ", ".join(f"{name} {text}" for name, text in record.versions.items()),
         "Time taken": None if record.seconds is None else _duration(record.seconds),
     }
-    rows = [table_row(name, _setting(value)) for name, value in record.settings.items()]
-    settings = details("All settings", table(["Setting", "Value"], rows)) if rows else ""
-    shown = facts((name, text or UNKNOWN) for name, text in known.items())
-    return card("provenance", "Provenance", hint, shown, settings)
+    rows = [h.table_row(name, _setting(value)) for name, value in record.settings.items()]
+    settings = h.details("All settings", h.table(["Setting", "Value"], rows)) if rows else ""
+    shown = h.facts((name, text or UNKNOWN) for name, text in known.items())
+    return h.card("provenance", "Provenance", hint, shown, settings)
 
 
 def _setting(value: Any) -> str:
     if isinstance(value, float):
-        return number(value) if value != round(value, 4) else f"{value:g}"
+        return h.number(value) if value != round(value, 4) else f"{value:g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -328,4 +462,4 @@ def _duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.1f} seconds"
     minutes = round(seconds / 60)
-    return plural(minutes, "minute") if minutes < 120 else f"{count(round(minutes / 60))} hours"
+    return h.plural(minutes, "minute") if minutes < 120 else f"{round(minutes / 60):,} hours"

@@ -25,19 +25,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import is_whole, refuse
 from spbn._deprecated import renamed
 from spbn.network import Network
-from spbn.report.html import (
-    Html,
-    assemble_page,
-    button,
-    count,
-    heading,
-    join,
-    model_name,
-    plural,
-    search_box,
-    tag,
-    write_page,
-)
+from spbn.report import html as h
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
 from spbn.timeseries.network import DynamicNetwork
@@ -60,20 +48,13 @@ TITLE = "What if?"
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """The cells of a continuous variable: edge i is ``(first + i) * digit * 10**power``.
-
-    Attributes
-    ----------
-    cells
-        How many cells there are between the first edge and the last.
-    low, high
-        The means of the cells beyond the edges, from left to right; empty where no row is.
-    """
+    """The cells of a continuous variable: edge i is ``(first + i) * digit * 10**power``."""
 
     first: int
-    cells: int
+    cells: int  # between the first edge and the last
     digit: int
     power: int
+    #: Means of the cells beyond the edges, from left to right; empty where no row is.
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 
@@ -87,17 +68,11 @@ class Axis:
 class Sampled:
     """A variable: which cell, or which level, every row has.
 
-    Attributes
-    ----------
-    axis
-        The cells of a continuous variable; None if it is discrete.
-    codes
-        The cell of every row: those of the lower tail first, then those between the edges, then those of
-        the upper tail. Of a discrete variable, the place of its level.
+    Cells of the lower tail are counted first, then those between the edges, then those of the upper tail.
     """
 
     variable: Variable
-    axis: Axis | None
+    axis: Axis | None  # None if it is discrete
     codes: npt.NDArray[np.uint16]
 
 
@@ -105,10 +80,7 @@ class Sampled:
 class JointSample:
     """Rows drawn from a network, variable by variable.
 
-    Attributes
-    ----------
-    lags
-        How many of the rows before are there too, as further variables: ``x[t-1]`` is x in the row before.
+    As many of the rows before as there are lags are further variables: ``x[t-1]`` is x in the row before.
     """
 
     rows: int
@@ -117,15 +89,7 @@ class JointSample:
 
 
 def joint_sample(network: Network, n: int | None = None, *, seed: Seed = 0) -> JointSample:
-    """Draw rows from a network, and cut them into cells.
-
-    Parameters
-    ----------
-    network
-        If it is dynamic, rows are drawn together with those before them.
-    n
-        How many rows; by default as many as a small file can hold, and at most 20,000.
-    """
+    """Draw rows from a network, with those before them if it is dynamic, and cut them into cells."""
     if n is None:
         n = default_samples(network)
     elif not is_whole(n, 1, LARGEST):
@@ -179,7 +143,7 @@ def default_samples(network: Network) -> int:
 def cut(values: FloatArray) -> tuple[Axis, npt.NDArray[np.uint16]]:
     """Choose the cells of a continuous variable, and return them with the cell of every value."""
     low, high = _range(values)
-    digit, power = _bar_width(high - low)
+    digit, power = h.round_width(high - low, FEWEST_BARS)
     width = digit * 10.0**power
     begin, end = math.floor(low / width), max(math.floor(low / width) + 1, math.ceil(high / width))
     # A cell is a fifth of a bar: two tenths of ten to some power, which is round as well.
@@ -208,16 +172,6 @@ def _range(values: FloatArray) -> tuple[float, float]:
     return low, high
 
 
-def _bar_width(extent: float) -> tuple[int, int]:
-    """Return the largest round number, as a digit and a power of ten, of which enough fit into an extent."""
-    power = math.ceil(math.log10(extent / FEWEST_BARS))
-    for exponent in (power, power - 1):
-        for digit in (5, 2, 1):
-            if extent / (digit * 10.0**exponent) >= FEWEST_BARS:
-                return digit, exponent
-    raise AssertionError(extent)  # one of them fits: 10**(power - 1) does
-
-
 def _tail(values: FloatArray, chosen: BoolArray) -> tuple[IntArray, tuple[float, ...]]:
     """Share the values of a tail out among a few cells, and return these with their means."""
     tail = values[chosen]
@@ -230,48 +184,45 @@ def _tail(values: FloatArray, chosen: BoolArray) -> tuple[IntArray, tuple[float,
     return cells, tuple(means)
 
 
-def what_if_section(sample: JointSample) -> Html:
+def what_if_section(sample: JointSample) -> h.Html:
     """Write the explorer: its controls, and the samples for the script that draws the charts."""
     hint = (
         "Drag across a chart to say which interval a variable lies in, or click levels. The other charts "
         "then show what is likely, given that, counted among "
-        f"{count(sample.rows)} rows drawn from the network. Grey is what was expected before. By keyboard: "
+        f"{sample.rows:,} rows drawn from the network. Grey is what was expected before. By keyboard: "
         "Tab to an end of a chart, then use the arrow keys. This is about what is observed, not about what "
         "would happen if somebody set a value."
     )
     if sample.lags:
         further = ", x[t-2] two rows before, and so on" if sample.lags > 1 else ""
         hint += f" Of a variable x, x[t-1] is the value in the row before{further}."
-    return join(heading("what-if", TITLE, hint), _explorer(), _data(sample))
-
-
-def _explorer() -> Html:
     tools = [
-        search_box("Find a variable"),
-        button("changed", "Most changed first"),
-        button("sorted", "Table order"),
-        tag("a", "Link to this question", class_="link", href="#what-if"),
-        tag("span.hidden.small"),
+        h.search_box("Find a variable"),
+        h.button("changed", "Most changed first"),
+        h.button("sorted", "Table order"),
+        h.tag("a", "Link to this question", class_="link", href="#what-if"),
+        h.tag("span.hidden.small"),
     ]
-    state = [tag("span.remaining"), tag("span.meter", tag("i")), button("reset", "Reset")]
-    asked = (tag("summary", "Ask the network itself"), tag("code.code.equation"))
-    return tag(
+    state = [h.tag("span.remaining"), h.tag("span.meter", h.tag("i")), h.button("reset", "Reset")]
+    asked = (h.tag("summary", "Ask the network itself"), h.tag("code.code.equation"))
+    explorer = h.tag(
         "div",
-        tag("svg", hidden=True),  # tells the script the namespace of pictures
-        tag("p.scriptless.hint", "This part of the page needs JavaScript."),
-        tag("p.question"),
-        tag("div.state", *state),
-        tag("p.few.warning", hidden=True),
-        tag("details.itself", *asked, hidden=True),
-        tag("p.spoken", role="status"),
-        tag("div.tools", *tools),
-        tag("ul.variables"),
+        h.tag("svg", hidden=True),  # tells the script the namespace of pictures
+        h.tag("p.scriptless.hint", "This part of the page needs JavaScript."),
+        h.tag("p.question"),
+        h.tag("div.state", *state),
+        h.tag("p.few.warning", hidden=True),
+        h.tag("details.itself", *asked, hidden=True),
+        h.tag("p.spoken", role="status"),
+        h.tag("div.tools", *tools),
+        h.tag("ul.variables"),
         id="explorer",
         class_="whatif",
     )
+    return h.join(h.heading("what-if", TITLE, hint), explorer, _data(sample))
 
 
-def _data(sample: JointSample) -> Html:
+def _data(sample: JointSample) -> h.Html:
     """Write the samples as text that a browser does not show."""
     variables: list[dict[str, Any]] = []
     packed = []
@@ -284,7 +235,7 @@ def _data(sample: JointSample) -> Html:
     samples = base64.b64encode(b"".join(packed)).decode()
     content = {"rows": sample.rows, "lags": sample.lags, "variables": variables, "samples": samples}
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return tag("div", text, id="explorer-data", hidden=True)
+    return h.tag("div", text, id="explorer-data", hidden=True)
 
 
 @renamed(samples="n")
@@ -319,7 +270,7 @@ def write_explorer(
     >>> network = spbn.learn(spbn.datasets.synthetic(300, seed=0), folds=3)
     >>> spbn.report.write_explorer(network, "explorer.html", title="Synthetic")
     """
-    write_page(render_explorer(network, n=n, seed=seed, title=title), path)
+    h.write_page(render_explorer(network, n=n, seed=seed, title=title), path)
 
 
 @renamed(samples="n")
@@ -342,14 +293,14 @@ def render_explorer(
     '<!doctype html>'
     """
     sample = joint_sample(network, n, seed=seed)
-    size = plural(len(network.nodes), "variable")
+    size = h.plural(len(network.nodes), "variable")
     if network.is_dynamic:
         before = "row" if network.lags == 1 else f"{network.lags} rows"
         kind, size = "Dynamic network", f"{size} in a row and the {before} before it"
     else:
         static = network.row_network
-        kind, size = model_name(static), f"{size} and {plural(len(static.structure.arcs), 'arc')}"
+        kind, size = h.model_name(static), f"{size} and {h.plural(len(static.structure.arcs), 'arc')}"
     name = kind if title is None else title
-    lead = f"{kind} of {size}, shown by {count(sample.rows)} rows drawn from it."
-    head = tag("header", tag("h1", name), tag("p.lead", lead))
-    return assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})
+    lead = f"{kind} of {size}, shown by {sample.rows:,} rows drawn from it."
+    head = h.tag("header", h.tag("h1", name), h.tag("p.lead", lead))
+    return h.assemble_page(name, head, {"what-if": (TITLE, what_if_section(sample))})

@@ -20,36 +20,9 @@ from spbn.diagnostics.rows import Source
 from spbn.nodes.base import Description, ParameterTable
 from spbn.plots import plot_cpd, plot_slices
 from spbn.plots.pictures import FILL, INK, LINES, SETTINGS, graph_inches
+from spbn.report import html as h
 from spbn.report.charts import graph_svg
 from spbn.report.content import Content
-from spbn.report.html import (
-    Cell,
-    Html,
-    arc_link,
-    button,
-    capital,
-    card,
-    count,
-    details,
-    facts,
-    graph_legend,
-    heading,
-    join,
-    long_table,
-    node_link,
-    node_links,
-    number,
-    percent,
-    percentage,
-    plural,
-    safe,
-    search_box,
-    table,
-    table_row,
-    tag,
-    track,
-    type_badge,
-)
 from spbn.report.pages import direction_notes
 from spbn.tables.reader import as_table
 from spbn.tables.table import Table
@@ -84,7 +57,7 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def graph_section(content: Content) -> Html:
+def graph_section(content: Content) -> h.Html:
     """Draw the graph beside the panels of its nodes."""
     structure, found = content.network.structure, content.importance
     # The share of its density that a row loses without an arc.
@@ -97,29 +70,29 @@ def graph_section(content: Content) -> Html:
     )
     words = ["removing a wider arc costs more score" if weights else "arcs lead from parents to children"]
     words += ["dashed: the data leave the direction open"] if notes else []
-    graph = tag(
+    buttons = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit all"))
+    zoom = [h.button(name, text, aria_label=label) for name, text, label in buttons]
+    near = h.button("near", "Neighbourhood", aria_pressed="false")
+    tools = h.tag(
+        "div.graph-tools.tools", h.search_box("Find a node"), *zoom, near, h.tag("span.matches.small")
+    )
+    graph = h.tag(
         "div.card",
-        _tools() if len(structure.nodes) >= LARGE else "",
-        tag("div.scroll", graph_svg(structure, weights, notes=notes)),
-        graph_legend(content.types, *words),
+        tools if len(structure.nodes) >= LARGE else "",
+        h.tag("div.scroll", graph_svg(structure, weights, notes)),
+        h.graph_legend(content.types, *words),
     )
     first = next((node for node in structure.nodes if structure.parents(node)), structure.nodes[0])
-    rows, samples = content.evidence.thinned(DRAWN_ROWS), _samples(content)
+    rows, samples, network = content.evidence.thinned(DRAWN_ROWS), None, content.network
+    if not network.inputs and not all(_is_drawn(content, node) for node in network.nodes):
+        samples = as_table(network.sample(SAMPLED_ROWS, seed=0), variables=network.variables)
     panels = []
     for place, node in enumerate(structure.nodes):
         shown = rows if _is_drawn(content, node) else samples
-        figure = Html("") if shown is None else _cpd_figure(content, node, shown, place)
+        figure = h.Html("") if shown is None else _cpd_figure(content, node, shown, place)
         panels.append(_panel(content, place, node, figure, first=node == first))
-    beside = tag("div", *panels, class_="panels", aria_live="polite")
-    return join(heading("graph", "The graph", hint), tag("div.explorer", graph, beside))
-
-
-def _tools() -> Html:
-    """Write the controls of a graph that is too large to be seen at once."""
-    buttons = (("in", "+", "Zoom in"), ("out", "−", "Zoom out"), ("fit", "Fit", "Fit all"))
-    zoom = [button(name, text, aria_label=label) for name, text, label in buttons]
-    near = button("near", "Neighbourhood", aria_pressed="false")
-    return tag("div.graph-tools.tools", search_box("Find a node"), *zoom, near, tag("span.matches.small"))
+    beside = h.tag("div", *panels, class_="panels", aria_live="polite")
+    return h.join(h.heading("graph", "The graph", hint), h.tag("div.explorer", graph, beside))
 
 
 def _is_drawn(content: Content, node: str) -> bool:
@@ -128,25 +101,17 @@ def _is_drawn(content: Content, node: str) -> bool:
     return content.evidence.rows >= FEWEST_ROWS and content.evidence.covers(names)
 
 
-def _samples(content: Content) -> Table | None:
-    """Return rows drawn from the network, if a node needs them and they can be drawn."""
-    network = content.network
-    if all(_is_drawn(content, node) for node in network.nodes) or network.inputs:
-        return None
-    return as_table(network.sample(SAMPLED_ROWS, seed=0), variables=network.variables)
-
-
-def _panel(content: Content, place: int, node: str, figure: Html, *, first: bool) -> Html:
+def _panel(content: Content, place: int, node: str, figure: h.Html, *, first: bool) -> h.Html:
     network = content.network
     described = network.cpds[node].describe()
-    return tag(
+    return h.tag(
         "article",
-        tag("header", tag("h3", node), type_badge(network.structure.type(node))),
-        tag("code.equation", described.formula),
+        h.tag("header", h.tag("h3", node), h.type_badge(network.structure.type(node))),
+        h.tag("code.equation", described.formula),
         _shares(described.shares),
-        tag("p.caption", described.legend) if described.legend else "",
+        h.tag("p.caption", described.legend) if described.legend else "",
         figure,
-        tag("p.caption", _caption(content, node)),
+        h.tag("p.caption", _caption(content, node)),
         _facts(content, node),
         *map(_parameters, described.tables),
         _cases(described.cases),
@@ -157,42 +122,48 @@ def _panel(content: Content, place: int, node: str, figure: Html, *, first: bool
     )
 
 
-def _shares(shares: Mapping[str, float]) -> Html:
+def _shares(shares: Mapping[str, float]) -> h.Html:
     """Draw what a mixture is made of as one bar, with a legend."""
     shown = {name: share for name, share in shares.items() if share >= LEAST_SHARE}
     if not shown:
-        return Html("")
+        return h.Html("")
     colours = {name: f"s{i}" for i, name in enumerate(shares, 1)}
-    words = {name: f"{percentage(share)} {name}" for name, share in shown.items()}
-    parts = [tag(f"i.{colours[n]}", style=f"width:{100 * share:.1f}%") for n, share in shown.items()]
+    words = {name: f"{h.percentage(share)} {name}" for name, share in shown.items()}
+    parts = [h.tag(f"i.{colours[n]}", style=f"width:{100 * share:.1f}%") for n, share in shown.items()]
     largest_first = sorted(shown, key=lambda name: -shown[name])
-    keys = [tag("span", tag(f"i.key.{colours[n]}"), words[n]) for n in largest_first]
+    keys = [h.tag("span", h.tag(f"i.key.{colours[n]}"), words[n]) for n in largest_first]
     label = f"A mixture: {', '.join(words.values())}"
-    return join(tag("div", *parts, class_="shares", role="img", aria_label=label), tag("p.legend", *keys))
+    return h.join(
+        h.tag("div", *parts, class_="shares", role="img", aria_label=label), h.tag("p.legend", *keys)
+    )
 
 
-def _parameters(found: ParameterTable) -> Html:
+def _parameters(found: ParameterTable) -> h.Html:
     """Write numbers that do not fit into the equation, to be opened; probabilities with a bar below each."""
-    heads: list[Cell] = ["", *((name, "num") for name in found.columns)]
+    heads: list[h.Cell] = ["", *((name, "num") for name in found.columns)]
     rows = []
     for name, values in zip(found.rows, found.values, strict=True):
-        texts = (join(number(v, 3), track(v)) if found.of_probabilities else number(v) for v in values)
-        rows.append(table_row(name, *((text, "num") for text in texts)))
-    shown = table(heads, rows)
-    return details(capital(found.title), tag("div.probabilities", shown) if found.of_probabilities else shown)
+        texts = (
+            h.join(h.number(v, 3), h.track(v)) if found.of_probabilities else h.number(v) for v in values
+        )
+        rows.append(h.table_row(name, *((text, "num") for text in texts)))
+    shown = h.table(heads, rows)
+    return h.details(
+        h.capital(found.title), h.tag("div.probabilities", shown) if found.of_probabilities else shown
+    )
 
 
-def _cases(cases: Mapping[str, Description]) -> Html:
+def _cases(cases: Mapping[str, Description]) -> h.Html:
     """Write the density of every configuration, to be opened."""
     if not cases:
-        return Html("")
+        return h.Html("")
     rows = [
-        table_row(name, join(tag("code", case.formula), _shares(case.shares)))
+        h.table_row(name, h.join(h.tag("code", case.formula), _shares(case.shares)))
         for name, case in islice(cases.items(), SHOWN_CASES)
     ]
     more = len(cases) - len(rows)
-    note = tag("p.caption", f"And {count(more)} more.") if more else ""
-    return details(plural(len(cases), "configuration"), table(["Configuration", "Density"], rows), note)
+    note = h.tag("p.caption", f"And {more:,} more.") if more else ""
+    return h.details(h.plural(len(cases), "configuration"), h.table(["Configuration", "Density"], rows), note)
 
 
 def _caption(content: Content, node: str) -> str:
@@ -216,16 +187,16 @@ def _caption(content: Content, node: str) -> str:
     return f"Density at five quantiles of one parent, with the others at their medians; taken from {rows}."
 
 
-def _facts(content: Content, node: str) -> Html:
+def _facts(content: Content, node: str) -> h.Html:
     network, found = content.network, content.importance
-    none = tag("span.small", "none")
+    none = h.tag("span.small", "none")
     known: list[tuple[str, str]] = [
-        ("Parents", node_links(network, network.structure.parents(node)) or none),
-        ("Children", node_links(network, network.structure.dag.children(node)) or none),
+        ("Parents", h.node_links(network, network.structure.parents(node)) or none),
+        ("Children", h.node_links(network, network.structure.dag.children(node)) or none),
     ]
     if isinstance(found, Importance) and node in found.scores:
         what = "log-probability" if node in content.discrete else "log-density"
-        known.append(("Score", f"{number(found.scores[node])} per row (cross-validated {what})"))
+        known.append(("Score", f"{h.number(found.scores[node])} per row (cross-validated {what})"))
         if node in found.types:
             other = other_type(network.structure.type(node)).appearance.label
             known.append((f"As {other}", _as_other(found.types[node])))
@@ -233,41 +204,48 @@ def _facts(content: Content, node: str) -> Html:
         known.append(("Margin", f"{network.margins.columns[node]}; the equation is in its units"))
     check = content.checks.get(node)
     if check is not None:
-        badge = tag(f"span.badge.{check.verdict}", check.verdict)
-        known.append(("Fit", join(badge, f" distance {check.distance:.3f}")))
-    return facts(known)
+        badge = h.tag(f"span.badge.{check.verdict}", check.verdict)
+        known.append(("Fit", h.join(badge, f" distance {check.distance:.3f}")))
+    return h.facts(known)
 
 
 def _as_other(loss: Loss) -> str:
     if loss.total == inf:
         return "cannot be fitted"
     if loss.is_gain:
-        return f"score would rise by {number(-loss.total)}"
+        return f"score would rise by {h.number(-loss.total)}"
     if not loss.is_clear:
-        return f"no clear difference ({number(-loss.total, 3)} ± {number(2 * loss.error, 2)})"
-    return f"score would fall by {number(loss.total)}"
+        return f"no clear difference ({h.number(-loss.total, 3)} ± {h.number(2 * loss.error, 2)})"
+    return f"score would fall by {h.number(loss.total)}"
 
 
-def slices_section(network: DynamicNetwork) -> Html:
+def slices_section(network: DynamicNetwork) -> h.Html:
     """Draw how a row depends on those before it."""
     rows, have, them = ("row", "has", "it") if network.lags == 1 else (f"{network.lags} rows", "have", "them")
+    arcs = h.plural(len(network.static.structure.arcs), "arc")
     hint = (
         f"How a row (t) depends on the {rows} before it. Dashed nodes are the past, which is known and has "
         f"no density. Everything below is about a row given its past. The first {rows} of a series {have} no "
-        f"such past: a static network with {plural(len(network.static.structure.arcs), 'arc')} judges {them}."
+        f"such past: a static network with {arcs} judges {them}."
     )
-    return card("slices", "Over time", hint, tag("div.scroll", _slices_figure(network)))
+
+    def draw(figure: Figure) -> None:
+        figure.set_size_inches(graph_inches(plot_slices(network, figure.subplots())))
+
+    label = f"Graph of {len(network.nodes)} variables over time"
+    drawn = _inlined(draw, prefix="slices-", label=label, scaled=False)
+    return h.card("slices", "Over time", hint, h.tag("div.scroll", drawn))
 
 
-def importance_section(content: Content) -> Html:
+def importance_section(content: Content) -> h.Html:
     """Show the losses as two tables with bars."""
     network, found = content.network, content.importance
     title = "Which arcs and node types matter"
     if isinstance(found, str):
-        return heading("importance", title, f"Not shown. {found}")
+        return h.heading("importance", title, f"Not shown. {found}")
     if not found.arcs and not found.types and not found.left_out:
         nothing = "Not shown. There are no arcs to remove, and no node could have another type."
-        return heading("importance", title, nothing)
+        return h.heading("importance", title, nothing)
     hint = (
         "How much the score would fall if one arc were removed, or if one node had another type. Long bars "
         "matter most, grey rows make no clear difference, and changing an orange one would improve the score."
@@ -279,46 +257,44 @@ def importance_section(content: Content) -> Html:
         "standard error. Rows that the structure was learned from favour it a little. "
     )
     if found.left_out:
-        nodes = node_links(network, found.left_out)
-        note = join(note, "Not computed, because there are no values: ", nodes, ".")
-    arcs = [(arc_link(network, arc), loss) for arc, loss in found.arcs.items()]
-    types = [(_type_change(content, node), loss) for node, loss in found.types.items()]
+        nodes = h.node_links(network, found.left_out)
+        note = h.join(note, "Not computed, because there are no values: ", nodes, ".")
+    arcs = [(h.node_links(network, arc, " → "), loss) for arc, loss in found.arcs.items()]
+    types = []
+    for node, loss in found.types.items():
+        kinds = (network.structure.type(node), other_type(network.structure.type(node)))
+        change = h.tag("span.small", " → ".join(kind.appearance.short_label for kind in kinds))
+        # The space is outside, so that a long name does not keep the change on its line.
+        types.append((h.join(h.node_link(network, node), " ", change), loss))
     cards = (_losses("Arcs", "Arc removed", arcs), _losses("Node types", "Type changed", types))
-    return join(heading("importance", title, hint), tag("div.pair", *cards), tag("p.note", note))
+    return h.join(h.heading("importance", title, hint), h.tag("div.pair", *cards), h.tag("p.note", note))
 
 
-def _type_change(content: Content, node: str) -> Html:
-    node_type = content.network.structure.type(node)
-    change = f"{node_type.appearance.short_label} → {other_type(node_type).appearance.short_label}"
-    # The space is outside, so that a long name does not keep the change on its line.
-    return join(node_link(content.network, node), " ", tag("span.small", change))
-
-
-def _losses(name: str, first: str, losses: list[tuple[Html, Loss]]) -> Html:
+def _losses(name: str, first: str, losses: list[tuple[h.Html, Loss]]) -> h.Html:
     """Write a card with a table of losses, the greatest first; nothing if there are none."""
     if not losses:
-        return Html("")
+        return h.Html("")
     finite = [abs(loss.total) for _, loss in losses if isfinite(loss.total)]
     longest = max(finite, default=1.0) or 1.0
     rows = [_loss_row(name, loss, longest) for name, loss in sorted(losses, key=lambda one: -one[1].total)]
     numbers = [(text, "num") for text in ("Score lost", "± 2 s.e.", "Density")]
-    shown = long_table([first, *numbers, ("", "meter")], rows, SHOWN_LOSSES)
-    return tag("div.card", tag("h3", name), shown)
+    shown = h.long_table([first, *numbers, ("", "meter")], rows, SHOWN_LOSSES)
+    return h.tag("div.card", h.tag("h3", name), shown)
 
 
-def _loss_row(name: Html, loss: Loss, longest: float) -> Html:
+def _loss_row(name: h.Html, loss: Loss, longest: float) -> h.Html:
     if loss.total == inf:
-        cells = [tag("td", "cannot be fitted", class_="num", colspan=3)]
+        cells = [h.tag("td", "cannot be fitted", class_="num", colspan=3)]
     else:
-        change = percent(exp(-max(-700.0, loss.per_row)) - 1.0)
-        texts = (number(loss.total), number(2.0 * loss.error, 2), change)
-        cells = [tag("td.num", text) for text in texts]
-    bar = tag("td.meter.gain" if loss.is_gain else "td.meter", track(min(1.0, abs(loss.total) / longest)))
+        change = h.percent(exp(-max(-700.0, loss.per_row)) - 1.0)
+        texts = (h.number(loss.total), h.number(2.0 * loss.error, 2), change)
+        cells = [h.tag("td.num", text) for text in texts]
+    bar = h.tag("td.meter.gain" if loss.is_gain else "td.meter", h.track(min(1.0, abs(loss.total) / longest)))
     kind = "gain" if loss.is_gain else None if loss.is_clear else "unclear"
-    return tag("tr", tag("td", name), *cells, bar, class_=kind)
+    return h.tag("tr", h.tag("td", name), *cells, bar, class_=kind)
 
 
-def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> Html:
+def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> h.Html:
     """Draw the density of a node given its parents as inline SVG."""
 
     def draw(figure: Figure) -> None:
@@ -330,23 +306,10 @@ def _cpd_figure(content: Content, node: str, rows: Table, place: int) -> Html:
     return _inlined(draw, prefix=f"f{place}-", label=f"Density of {node}")
 
 
-def _slices_figure(network: DynamicNetwork) -> Html:
-    """Draw the rows of a network over time side by side as inline SVG."""
-
-    def draw(figure: Figure) -> None:
-        figure.set_size_inches(graph_inches(plot_slices(network, figure.subplots())))
-
-    label = f"Graph of {len(network.nodes)} variables over time"
-    return _inlined(draw, prefix="slices-", label=label, scaled=False)
-
-
-def _inlined(draw: Callable[[Figure], None], *, prefix: str, label: str, scaled: bool = True) -> Html:
+def _inlined(draw: Callable[[Figure], None], *, prefix: str, label: str, scaled: bool = True) -> h.Html:
     """Draw a figure as part of a page: as wide as there is room, or about as large as it is.
 
-    Parameters
-    ----------
-    prefix
-        Begins the identifiers of this figure, as no others on the page.
+    The identifiers of this figure begin with the prefix, as no others on the page.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -417,9 +380,9 @@ def _restyled(style: str) -> str:
     return ";".join(declarations)
 
 
-def _written(element: ElementTree.Element) -> Html:
+def _written(element: ElementTree.Element) -> h.Html:
     """Write elements as HTML, without namespaces and white space between them."""
-    attributes = "".join(f' {key}="{safe(value)}"' for key, value in element.attrib.items())
+    attributes = "".join(f' {key}="{h.safe(value)}"' for key, value in element.attrib.items())
     text = element.text or ""
-    inner = join(text if text.strip() else "", *map(_written, element))
-    return Html(f"<{element.tag}{attributes}>{inner}</{element.tag}>")
+    inner = h.join(text if text.strip() else "", *map(_written, element))
+    return h.Html(f"<{element.tag}{attributes}>{inner}</{element.tag}>")

@@ -13,9 +13,9 @@ from importlib.resources import files
 from string import Template
 
 from spbn._base.files import replacing
-from spbn.graphs.dag import Arc
 from spbn.network import BayesianNetwork
-from spbn.nodes.base import NodeType
+from spbn.nodes.base import NodeType, registered
+from spbn.structure import Structure
 
 #: What XML does not allow: control characters and halves of surrogate pairs.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -93,14 +93,19 @@ def number(value: float, digits: int = 4) -> str:
     return f"{MINUS}{text}" if value < 0 and float(text.replace(",", "").replace(MINUS, "-")) != 0 else text
 
 
-def count(value: int) -> str:
-    """Write a count with thousands separators."""
-    return f"{value:,}"
+def round_width(extent: float, fewest: float) -> tuple[int, int]:
+    """Return the largest round number, as a digit and a power of ten, of which enough fit into an extent."""
+    power = math.ceil(math.log10(extent / fewest))
+    for exponent in (power, power - 1):
+        for digit in (5, 2, 1):
+            if extent / (digit * 10.0**exponent) >= fewest:
+                return digit, exponent
+    raise AssertionError(extent)  # one of them fits: 10**(power - 1) does
 
 
 def plural(n: int, word: str) -> str:
     """Write a count and what is counted."""
-    return f"{count(n)} {word}{'' if n == 1 else 's'}"
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 def percent(share: float) -> str:
@@ -154,7 +159,7 @@ def page_head(title: str, lead: str, numbers: Iterable[tuple[str, str]], *kinds:
 
 def counted(number: int, word: str) -> tuple[str, str]:
     """Return a main number that is a count: what is counted, one or several, and how many there are."""
-    return word if number == 1 else f"{word}s", count(number)
+    return word if number == 1 else f"{word}s", f"{number:,}"
 
 
 def search_box(what: str) -> Html:
@@ -175,14 +180,9 @@ def node_link(network: BayesianNetwork, node: str) -> Html:
     return tag("a", node, href=f"#node-{number}", data_node=number)
 
 
-def node_links(network: BayesianNetwork, nodes: Iterable[str]) -> Html:
-    """Write names of nodes as links, with commas between."""
-    return join(*(node_link(network, node) for node in nodes), between=", ")
-
-
-def arc_link(network: BayesianNetwork, arc: Arc) -> Html:
-    """Write an arc, with links to the panels of its nodes."""
-    return join(*(node_link(network, node) for node in arc), between=" → ")
+def node_links(network: BayesianNetwork, nodes: Iterable[str], between: str = ", ") -> Html:
+    """Write names of nodes as links."""
+    return join(*(node_link(network, node) for node in nodes), between=between)
 
 
 def table(heads: Sequence[Cell], rows: Iterable[Html]) -> Html:
@@ -192,22 +192,28 @@ def table(heads: Sequence[Cell], rows: Iterable[Html]) -> Html:
     return tag("div.scroll", tag("table", tag("thead", tag("tr", *cells)), tag("tbody", *rows)))
 
 
-def table_row(*cells: Cell, class_: str | None = None, id_: str | None = None) -> Html:
+def table_row(*cells: Cell, class_: str | None = None) -> Html:
     """Make a row of a table."""
     pairs = [cell if isinstance(cell, tuple) else (cell, None) for cell in cells]
-    return tag("tr", *(tag("td", text, class_=kind) for text, kind in pairs), class_=class_, id_=id_)
+    return tag("tr", *(tag("td", text, class_=kind) for text, kind in pairs), class_=class_)
 
 
 def long_table(heads: Sequence[Cell], rows: Sequence[Html], shown: int) -> Html:
     """Make a table of which all but the first rows have to be opened."""
     rest = rows[shown:]
-    more = details(f"{count(len(rest))} more", table(heads, rest)) if rest else ""
+    more = details(f"{len(rest):,} more", table(heads, rest)) if rest else ""
     return join(table(heads, rows[:shown]), more)
 
 
 def track(share: float, element: str = "div") -> Html:
     """Draw a share as a bar."""
     return tag(f"{element}.track", tag("i", style=f"width:{100 * share:.1f}%"))
+
+
+def count_types(structure: Structure) -> dict[NodeType, int]:
+    """Return how many nodes have a type, for every type that is there, in the order of the registry."""
+    found = list(structure.types.values())
+    return {node_type: found.count(node_type) for node_type in registered() if node_type in found}
 
 
 def type_class(node_type: NodeType) -> str:
@@ -252,14 +258,9 @@ def model_name(network: BayesianNetwork) -> str:
 def assemble_page(
     title: str, head: Html, sections: Mapping[str, tuple[str, Html]], *, rules: str = ""
 ) -> str:
-    """Put a page together.
+    """Put a page together, of sections by their keys: what the navigation calls them, and what they hold.
 
-    Parameters
-    ----------
-    sections
-        By their keys: what the navigation calls them, and what they hold.
-    rules
-        Rules to add to the style sheet.
+    Rules are added to the style sheet.
     """
     links = [tag("li", tag("a", name, href=f"#{key}")) for key, (name, _) in sections.items()]
     parts = [

@@ -38,7 +38,7 @@ from spbn.nodes.base import CPD, NodeType
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.rows.store import FitSettings
 from spbn.structure import Structure
-from spbn.tables.table import Table, require_distinct
+from spbn.tables.table import Table, copied_columns
 from spbn.transforms import Margins, YeoJohnson
 from spbn.transforms import fitted as fit_margins
 
@@ -64,27 +64,20 @@ class Multinet:
     log_priors: FloatArray
 
     @classmethod
-    def learn(cls, table: Table, labels: IntArray, classes: int, settings: LearnSettings) -> Multinet:
-        """Learn every class's network from its rows."""
-        return cls._of(table, labels, [None] * classes, settings)
-
-    def contributions(self, table: Table) -> FloatArray:
-        """Return what every feature contributes to the log-density: classes × features × rows."""
-        return np.stack([network.contributions(table).T for network in self.by_class])
-
-    def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Multinet:
-        """Return the same structures, fitted to other rows."""
-        return self._of(table, labels, [network.structure for network in self.by_class], settings)
-
-    @classmethod
-    def _of(
-        cls, table: Table, labels: IntArray, structures: Sequence[Structure | None], settings: LearnSettings
+    def learn(
+        cls,
+        table: Table,
+        labels: IntArray,
+        classes: int,
+        settings: LearnSettings,
+        structures: Sequence[Structure | None] = (),
     ) -> Multinet:
+        """Learn every class's network from its rows, or fit its structure to them."""
         margins = fit_margins(settings.margins, table)
-        rows = [table.take(np.flatnonzero(labels == label)) for label in range(len(structures))]
+        rows = [table.take(np.flatnonzero(labels == label)) for label in range(classes)]
         networks = [
             _class_network(part, table, margins, structure, settings)
-            for part, structure in zip(rows, structures, strict=True)
+            for part, structure in zip(rows, structures or [None] * classes, strict=True)
         ]
         # `smoothing` rows are spread evenly over the classes.
         smoothing, counts = settings.fit_settings.smoothing, np.array([part.rows for part in rows])
@@ -92,19 +85,22 @@ class Multinet:
             log_priors = np.log((counts + smoothing / len(rows)) / (table.rows + smoothing))
         return cls(tuple(networks), log_priors)
 
+    def contributions(self, table: Table) -> FloatArray:
+        """Return what every feature contributes to the log-density: classes × features × rows."""
+        return np.stack([network.contributions(table).T for network in self.by_class])
+
+    def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Multinet:
+        """Return the same structures, fitted to other rows."""
+        structures = [network.structure for network in self.by_class]
+        return self.learn(table, labels, len(structures), settings, structures)
+
 
 @dataclass(frozen=True, eq=False)
 class Augmented:
-    """One network in which the class is a parent of every feature.
-
-    Attributes
-    ----------
-    target
-        The node of the class.
-    """
+    """One network in which the class is a parent of every feature."""
 
     network: BayesianNetwork
-    target: str
+    target: str  # the node of the class
 
     @classmethod
     def learn(cls, table: Table, labels: IntArray, classes: int, settings: LearnSettings) -> Augmented:
@@ -122,31 +118,23 @@ class Augmented:
 
     @property
     def by_class(self) -> tuple[BayesianNetwork, ...]:
-        """The one network, for every class."""
         return (self.network,) * len(self._levels)
 
     @property
     def log_priors(self) -> FloatArray:
-        """Logarithms of the probabilities of the classes."""
         every = np.arange(len(self._levels), dtype=np.float64)[None]
         return self.network.cpds[self.target].logpdf(
             Table((self.target,), every, {self.target: self._levels})
         )
 
     def contributions(self, table: Table) -> FloatArray:
-        """Return what every feature contributes to the log-density: classes × features × rows."""
-        every = (self._with_class(table, np.full(table.rows, label)) for label in range(len(self._levels)))
+        classes = len(self._levels)
+        every = [_with_class(table, self.target, np.full(table.rows, k), classes) for k in range(classes)]
         return np.stack([self.network.contributions(rows).T[:-1] for rows in every])
 
     def refit(self, table: Table, labels: IntArray, settings: LearnSettings) -> Augmented:
-        """Return the same structure, fitted to other rows."""
-        rows = self._with_class(table, labels)
-        structure = _only(self.network.structure, rows.names)
-        network = _fit(structure, rows, fit_margins(settings.margins, rows), settings)
-        return Augmented(network, self.target)
-
-    def _with_class(self, table: Table, labels: IntArray) -> Table:
-        return _with_class(table, self.target, labels, len(self._levels))
+        rows = _with_class(table, self.target, labels, len(self._levels))
+        return Augmented(_refit(self.network.structure, rows, settings), self.target)
 
     @property
     def _levels(self) -> tuple[str, ...]:
@@ -171,14 +159,9 @@ def _class_network(
     structure: Structure | None,
     settings: LearnSettings,
 ) -> BayesianNetwork:
-    """Learn the network of a class, or fit a structure to its rows.
+    """Learn the network of a class from its rows, or fit a structure to them.
 
-    Parameters
-    ----------
-    table, everything
-        The rows of the class, and those of all classes.
-    margins
-        Those of all rows, for columns without a network.
+    Columns without a network have the margins of the rows of all classes.
     """
     names = informative(table, FEWEST_DIFFERENT) if table.rows >= FEWEST_ROWS else []
     if structure is not None:
@@ -194,7 +177,7 @@ def _class_network(
                 )
                 network = _learn(part, own)
             else:
-                network = _fit(_only(structure, names), part, fit_margins(settings.margins, part), settings)
+                network = _refit(structure, part, settings)
         except (DataError, FitError):  # what could not be foreseen: there are simpler densities
             pass
     return _complete(network, table, everything, margins, settings.fit_settings)
@@ -207,17 +190,14 @@ def _learn(table: Table, settings: LearnSettings) -> BayesianNetwork:
         return learn_network(table, settings_for(settings, table.rows))
 
 
-def _fit(
-    structure: Structure, table: Table, margins: Margins | None, settings: LearnSettings
-) -> BayesianNetwork:
+def _refit(structure: Structure, table: Table, settings: LearnSettings) -> BayesianNetwork:
+    """Fit the structure of those nodes that a table has."""
+    margins = fit_margins(settings.margins, table)
     rows = table if margins is None else margins.transformed(table)
-    structure, cpds, _ = fit_what_can_be(structure, rows, settings.fit_settings)
-    return BayesianNetwork(structure, cpds, margins=margins)
-
-
-def _only(structure: Structure, names: Sequence[str]) -> Structure:
-    """Return the structure of some of the nodes."""
-    return Structure(names, _among(names, structure.arcs), {name: structure.type(name) for name in names})
+    types = {name: structure.type(name) for name in table.names}
+    part = Structure(table.names, _among(table.names, structure.arcs), types)
+    part, cpds, _ = fit_what_can_be(part, rows, settings.fit_settings)
+    return BayesianNetwork(part, cpds, margins=margins)
 
 
 def _among(names: Sequence[str], arcs: Any) -> list[Arc]:
@@ -226,17 +206,15 @@ def _among(names: Sequence[str], arcs: Any) -> list[Arc]:
 
 def informative(table: Table, fewest_different: int = 1) -> list[str]:
     """Return the columns in which some rows differ from the most frequent value, without copies of others."""
-    names: list[str] = []
-    for name in table.names:
-        counts = np.unique(table.column(name), return_counts=True)[1]
-        if table.rows - counts.max() < fewest_different:
-            continue
-        try:
-            require_distinct(table.select([*names, name]))
-        except DataError:
-            continue
-        names.append(name)
-    return names
+    frequent = [np.unique(column, return_counts=True)[1].max() for column in table.columns]
+    varying = [
+        n for n, most in zip(table.names, frequent, strict=True) if table.rows - most >= fewest_different
+    ]
+    copies: set[str] = set()
+    for second, first, _ in copied_columns(table.select(varying)):
+        if first not in copies:
+            copies.add(second)
+    return [name for name in varying if name not in copies]
 
 
 def _complete(
@@ -285,14 +263,8 @@ class Calibration:
     def fit(cls, joint: FloatArray, log_priors: FloatArray, labels: IntArray) -> Calibration:
         """Return the calibration under which the classes of some rows are most likely.
 
-        Parameters
-        ----------
-        joint
-            log P(class) f(row | class), from densities that have not seen the row: classes × rows.
-        log_priors
-            log P(class), in the same shape.
-        labels
-            The class of every row, by number.
+        `joint` is log P(class) f(row | class), from densities that have not seen the row, and `log_priors` is
+        log P(class): classes × rows. The labels are the numbers of the classes.
         """
         from scipy.optimize import minimize, root
 

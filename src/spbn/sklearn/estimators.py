@@ -232,7 +232,10 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         self._used = informative(table)
         if not self._used:
             raise DataError("no feature varies, which leaves nothing to predict the classes from.")
-        _require_features(settings, table)
+        for name in ("required_arcs", "forbidden_arcs"):
+            unknown = [end for arc in getattr(settings, name) for end in arc if end not in table.names]
+            if unknown:
+                raise ArgumentError(f"{argument(name)} names unknown features: {quoted(unknown)}.")
         rows = table.select(self._used)
         self._densities: ClassDensities = densities.learn(rows, labels, len(self.classes_), settings)
         calibrated = self.calibrate and len(self.classes_) > 1
@@ -352,14 +355,6 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
     def _named(self, X: Any) -> Any:
         """Return a frame as it is, and an array as columns with names."""
         return self._columns(X) if isinstance(X, np.ndarray) and X.ndim == 2 else X
-
-
-def _require_features(settings: LearnSettings, table: Table) -> None:
-    """Refuse arcs between features that there are not."""
-    for name in ("required_arcs", "forbidden_arcs"):
-        unknown = [end for arc in getattr(settings, name) for end in arc if end not in table.names]
-        if unknown:
-            raise ArgumentError(f"{argument(name)} names unknown features: {quoted(unknown)}.")
 
 
 def _stratified_folds(labels: IntArray, folds: int, rng: np.random.Generator) -> IntArray:

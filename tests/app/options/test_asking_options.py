@@ -13,7 +13,7 @@ from command_options import (
     option,
 )
 from learning_options import FRAME
-from spbn.plots.densities import save_posterior
+from spbn.plots.pictures import save_figure
 
 pytestmark = pytest.mark.usefixtures("tables")
 
@@ -174,7 +174,7 @@ def test_query_plot(run):
     drawn = Path("p.svg").read_text()
     assert all(f">{name}</text>" in drawn for name in "abcd")
     assert "given what is known" in drawn
-    save_posterior(spbn.learn(FRAME).query({"b": 0.5}, n=50), Path("again.svg"))
+    save_figure(spbn.learn(FRAME).query({"b": 0.5}, n=50), Path("again.svg"))
     assert Path("again.svg").read_text() == drawn
 
 

@@ -9,7 +9,7 @@ import spbn
 from command_options import learned_over_time, option
 from learning_options import FRAME
 from spbn.cli.files import read_table
-from spbn.plots.graphs import save_slices, to_dot
+from spbn.plots.graphs import save_graph, to_dot
 from spbn.report import render
 
 pytestmark = pytest.mark.usefixtures("tables")
@@ -64,7 +64,7 @@ def test_plot_out(run):
 def test_plot_slices(run):
     network = learned_over_time(run)
     assert run("plot", "time.spbn", "--out", "g.svg", "--slices", "4")[0] == 0
-    save_slices(network, Path("expected.svg"), slices=4)
+    save_graph(network, Path("expected.svg"), slices=4)
     assert Path("g.svg").read_bytes() == Path("expected.svg").read_bytes()
     assert "--slices is for models over time" in run("plot", "m.spbn", "--out", "g.svg", "--slices", "4")[2]
 

@@ -16,7 +16,7 @@ from command_options import (
 )
 from learning_options import FRAME
 from spbn.cli.inputs import resample
-from spbn.plots.timelines import save_forecast
+from spbn.plots.pictures import save_figure
 
 pytestmark = pytest.mark.usefixtures("tables")
 
@@ -59,7 +59,7 @@ def test_forecast_only_and_plot(run):
     forecast(run, "--only", "m1", "--plot", "fan.svg", "--paths", "paths.csv")
     expected = network.forecast(SERIES[SERIES["machine"] == "m1"], 10)
     pd.testing.assert_frame_equal(pd.read_csv("paths.csv"), expected.paths)
-    save_forecast(expected, Path("expected.svg"))
+    save_figure(expected, Path("expected.svg"))
     assert Path("fan.svg").read_bytes() == Path("expected.svg").read_bytes()
     assert "'m9'" in run("forecast", "time.spbn", "series.csv", "--only", "m9")[2]
 
