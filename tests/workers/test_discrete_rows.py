@@ -155,7 +155,7 @@ def test_a_blend_that_some_fold_cannot_fit_gives_way_to_that_of_all_rows(tmp_pat
     """In all rows of the configuration; in memory, in the folds in question only."""
     frame, cuts = starving(seed)
     score = score_of(shards_of(written(tmp_path / "data", frame, cuts), discrete=("group",)))
-    memory = in_memory(frame, ("group",), cuts=cuts)._training._scorer.store
+    memory = in_memory(frame, ("group",), cuts=cuts)._scorer.store
     blend = spbn.NodeType.BLEND
     batch = named_batch(tuple(frame.columns), [("y", ["x"], blend)])
     division = memory.division((0,))
