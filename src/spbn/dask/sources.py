@@ -209,18 +209,29 @@ def open_source(
     """
     if is_dask_frame(data):
         return _of_frame(data, drop, only, discrete, client)
-    given = list(data) if isinstance(data, list | tuple) else [data]
-    if given and all(isinstance(path, str | os.PathLike) for path in given):
-        return _of_files([path for pattern in given for path in _paths(pattern)], drop, only, discrete)
-    raise ArgumentError(
-        f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
-        f"use spbn.learn for a table in memory."
-    )
+    require_remote(data)
+    given = data if isinstance(data, list | tuple) else [data]
+    return _of_files([path for pattern in given for path in _paths(pattern)], drop, only, discrete)
 
 
 def is_dask_frame(data: object) -> bool:
     """Tell whether something is a Dask DataFrame; Dask is not imported for that."""
     return all(hasattr(data, name) for name in ("to_delayed", "npartitions", "divisions", "columns"))
+
+
+def is_remote(data: object) -> bool:
+    """Tell whether rows are elsewhere: a Dask DataFrame, or the names of files."""
+    given = data if isinstance(data, list | tuple) else [data]
+    return is_dask_frame(data) or (bool(given) and all(isinstance(path, str | os.PathLike) for path in given))
+
+
+def require_remote(data: object) -> None:
+    """Refuse tables in memory."""
+    if not is_remote(data):
+        raise ArgumentError(
+            f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
+            f"use spbn.learn for a table in memory."
+        )
 
 
 def _paths(given: str | os.PathLike[str]) -> list[Path]:

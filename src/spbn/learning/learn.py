@@ -7,7 +7,6 @@ in Parquet files that are given by name.
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,7 +20,8 @@ import numpy as np
 from spbn._base import checks
 from spbn._base.arrays import generator
 from spbn._base.display import search_progress
-from spbn.errors import ArgumentError, DataError, argument, quoted, setting
+from spbn.dask.sources import is_remote
+from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, describe_work, resume
@@ -248,14 +248,6 @@ def start_structure(
     return start
 
 
-def is_remote(data: object) -> bool:
-    """Tell whether rows are elsewhere: a Dask DataFrame, or the names of files."""
-    from spbn.dask.sources import is_dask_frame
-
-    given = data if isinstance(data, list | tuple) else [data]
-    return is_dask_frame(data) or (bool(given) and all(isinstance(path, str | os.PathLike) for path in given))
-
-
 def most_parents(settings: LearnSettings) -> int | None:
     """Return how many parents a node can have at most; None if there is no limit."""
     limits = [t.most_remote_parents for t in settings.node_types if t.most_remote_parents is not None]
@@ -328,16 +320,6 @@ def _open_rows(
     if settings.score_name == "bic":  # which compares the greatest likelihoods
         fit_settings = replace(fit_settings, smoothing=0.0)
     return DaskRows.folds(shards, fit_settings), margins
-
-
-def require_limit(max_parents: object, settings: LearnSettings) -> None:
-    """Refuse to have no limit on the number of parents where there has to be one."""
-    most = most_parents(settings)
-    if max_parents is None and most is not None:
-        raise ArgumentError(
-            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
-            f"kernels: {setting('max_parents', most)}. Got None instead."
-        )
 
 
 def make_score(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
@@ -511,21 +493,14 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     a normal distribution of them. Blends and KDE networks do not fill holes themselves: draws from narrow
     kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
-    from spbn.learning.structural_em import (
-        COMPLETIONS,
-        ROUNDS,
-        best_filler,
-        by_networks,
-        by_normal,
-        require_values,
-    )
+    from spbn.learning import structural_em
 
     began = time.perf_counter()
     table = read_table(data, settings)
     complete = settings.replace(missing="error", drop=(), discrete=())
     if not np.isnan(table.columns).any():
         return learn_network(table, complete)
-    require_values(table)
+    structural_em.require_values(table)
     smooth = complete
     if settings.model in ("blend", "kdebn"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
@@ -548,14 +523,14 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
         return learn_network(filled, lines)
 
     learners = [learn_smooth] if settings.model == "gbn" else [learn_smooth, learn_lines]
-    fillers = [by_networks(learner, learn_lines, settings.margins) for learner in learners]
+    fillers = [structural_em.by_networks(learner, learn_lines, settings.margins) for learner in learners]
     if not table.discrete.any() and settings.model != "gbn":
-        fillers.append(by_normal(settings.margins))
+        fillers.append(structural_em.by_normal(settings.margins))
     # A generator of its own: the data may have been simulated with the same seed.
     (rng,) = generator(settings.seed).spawn(1)
     try:
-        filler = best_filler(table, fillers, rng)
-        (filled, *others), scores = filler(table, rng, rounds=ROUNDS, draws=COMPLETIONS)
+        filler = structural_em.best_filler(table, fillers, rng)
+        (filled, *others), scores = filler(table, rng, structural_em.ROUNDS, structural_em.COMPLETIONS)
         network = learn_network(filled, complete, completions=others)
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None
