@@ -1,12 +1,12 @@
-"""Kernel densities on workers: every function here makes one pass over some parts of the rows.
+"""Kernel densities on workers: what blocks of rows answer to requests (see `mapreduce.fold_blocks`).
 
-`spread` puts rows on grids, which add up, and `read_tables` reads the densities that come of them at rows.
-Few rows leave a worker, and these lie far from others: those that a table cannot answer (`read_tables`), the
+`spread` puts rows on grids, which add up, and `read_table` reads the densities that come of them at rows.
+Few rows leave a worker, and these lie far from others: those that a table cannot answer (`read_table`), the
 ends of whitened coordinates (`tails`), and those that a compact density has to keep (`outposts`).
 
 A single density only needs sums of logarithms. A mixture needs the densities of all its components at the
 same row, again and again until its weights are found. So the workers cache them, beside the rows that they
-are of: `read_tables` does if it is given a key, `fill_gaps` adds those that tables cannot answer, and
+are of: `read_table` does if it is given a key, `fill_gaps` adds those that tables cannot answer, and
 `mixture_sums` makes passes over them. Whoever asks says what to cache and what to evict. A worker that has
 taken over from one that died has nothing yet, and says so.
 
@@ -51,16 +51,11 @@ class TailRequest(NamedTuple):
     labels: tuple[int, ...]
 
 
-def tails(plan: Plan, parts: Sequence[int], asked: Sequence[TailRequest]) -> list[FloatArray]:
-    """Return, for everything asked, its least and greatest coordinates: 2 × variables × at most `TAIL`."""
-    found = [np.empty((2, len(one.columns), 0)) for one in asked]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for number, one in enumerate(asked):
-            rows = block.rows(one.columns, one.labels)
-            if rows.shape[1]:
-                coordinates = whitened(rows - one.centre[:, None], one.whitener)
-                found[number] = join_tails([found[number], np.stack([coordinates, coordinates])])
-    return found
+def tails(plan: Plan, block: Block, asked: TailRequest) -> FloatArray:
+    """Return the least and the greatest coordinates: 2 × variables × at most `TAIL`."""
+    rows = block.rows(asked.columns, asked.labels)
+    coordinates = whitened(rows - asked.centre[:, None], asked.whitener)
+    return join_tails([np.stack([coordinates, coordinates])])
 
 
 def join_tails(parts: Sequence[FloatArray]) -> FloatArray:
@@ -141,10 +136,13 @@ class _DensityCache:
                 found[block.number] = np.full(rows, np.nan)
             return found[block.number]
 
-    def known(self, plan: Plan, part: int, key: Key, block: int) -> FloatArray | None:
-        """Return the array of a block, if there is one."""
+    def known(self, plan: Plan, part: int, key: Key, block: int) -> FloatArray:
+        """Return the array of a block; a `LostError` if it is not there."""
         with self._lock:
-            return self._arrays.get((plan.number, part, key), {}).get(block)
+            found = self._arrays.get((plan.number, part, key), {}).get(block)
+        if found is None:
+            raise LostError
+        return found
 
 
 CACHE = _DensityCache()
@@ -183,50 +181,40 @@ class Reading(NamedTuple):
     @classmethod
     def join(cls, parts: Sequence[Reading]) -> Reading:
         """Add up readings of one density at different rows; of the checks, as many are kept as of one."""
-        checks = np.concatenate([part.checks for part in parts], axis=1)
-        heights = np.concatenate([part.heights for part in parts])
-        chosen = _rows_to_check(heights, np.ones(len(heights), dtype=np.bool_))
+        totals, rows, isolated, places, checks, heights = zip(*parts, strict=True)
+        every, their_heights = np.concatenate(checks, axis=1), np.concatenate(heights)
+        chosen = _rows_to_check(their_heights, np.ones(len(their_heights), dtype=np.bool_))
         return cls(
-            math.fsum(part.total for part in parts),
-            sum(part.rows for part in parts),
-            np.concatenate([part.isolated for part in parts], axis=1),
-            np.concatenate([part.places for part in parts], axis=1),
-            checks[:, chosen],
-            heights[chosen],
+            math.fsum(totals),
+            sum(rows),
+            np.concatenate(isolated, axis=1),
+            np.concatenate(places, axis=1),
+            every[:, chosen],
+            their_heights[chosen],
         )
 
 
-def read_tables(
-    plan: Plan, parts: Sequence[int], asked: Sequence[DensityRequest], current: frozenset[Key] | None = None
-) -> list[Reading]:
-    """Return what tables answer at the rows of some parts; evict all but current keys, if these are given."""
-    if current is not None:
-        CACHE.evict(plan, parts, current)
-    empty = [np.empty((len(one.columns), 0)) for one in asked]
-    out = [Reading(0.0, 0, none, np.empty((3, 0), dtype=np.int64), none, np.empty(0)) for none in empty]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for number, one in enumerate(asked):
-            points = block.rows(one.columns, (one.label,))
-            heights = one.density.heights(points)
-            good = heights >= one.threshold
-            logarithms, isolated, first = np.log(heights[good]), np.flatnonzero(~good), 0
-            if one.key is not None:
-                values = np.full(len(heights), np.nan)
-                values[good] = logarithms + one.density.log_peak
-                first = int(block.starts[one.label]) - block.cached(one.key.labels).start
-                CACHE.array(plan, block, one.key)[first : first + len(values)] = values
-            places = np.stack([np.full_like(isolated, where) for where in (block.part, block.number)])
-            chosen = _rows_to_check(heights, good)
-            read = Reading(
-                float(logarithms.sum()),
-                len(logarithms),
-                points[:, isolated],
-                np.concatenate([places, first + isolated[None]]),
-                points[:, chosen],
-                heights[chosen],
-            )
-            out[number] = Reading.join([out[number], read])
-    return out
+def read_table(plan: Plan, block: Block, asked: DensityRequest) -> Reading:
+    """Return what a table answers at the rows of a block, and cache that if it has a key."""
+    points = block.rows(asked.columns, (asked.label,))
+    heights = asked.density.heights(points)
+    good = heights >= asked.threshold
+    logarithms, isolated, first = np.log(heights[good]), np.flatnonzero(~good), 0
+    if asked.key is not None:
+        values = np.full(len(heights), np.nan)
+        values[good] = logarithms + asked.density.log_peak
+        first = int(block.starts[asked.label]) - block.cached(asked.key.labels).start
+        CACHE.array(plan, block, asked.key)[first : first + len(values)] = values
+    places = np.stack([np.full_like(isolated, where) for where in (block.part, block.number)])
+    chosen = _rows_to_check(heights, good)
+    return Reading(
+        float(logarithms.sum()),
+        len(logarithms),
+        points[:, isolated],
+        np.concatenate([places, first + isolated[None]]),
+        points[:, chosen],
+        heights[chosen],
+    )
 
 
 def _rows_to_check(heights: FloatArray, good: BoolArray) -> IntArray:
@@ -249,29 +237,25 @@ class KernelRequest(NamedTuple):
     points: FloatArray
 
 
-def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[KernelRequest]) -> list[FloatArray]:
-    """Return, for everything asked, the log of the sum of the kernels at its points."""
-    out = [np.full(one.points.shape[1], -np.inf) for one in asked]
-    folds = tuple(range(plan.assignment.folds))
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        starts, training = block.starts, int(block.starts[plan.assignment.folds])
-        for number, one in enumerate(asked):
-            first, end = starts[one.label], min(starts[one.label + 1], training)
-            count = training - max(0, int(end - first))
-            if not count or not one.points.shape[1]:
-                continue
-            rows = block.rows(one.columns, folds)
-            points = np.concatenate([rows, one.points], axis=1) - one.centre[:, None]
-            before = min(first, training)
-            span = [training, points.shape[1], 0, before, max(end, before), training]
-            values = exact.log_density(
-                np.ascontiguousarray(points),
-                np.arange(len(rows))[None],
-                one.whitener[None, None],
-                Spans(np.array([span])),
-            )[0, training:]
-            out[number] = np.logaddexp(out[number], values + math.log(count))
-    return out
+def add_kernels(plan: Plan, block: Block, asked: KernelRequest) -> FloatArray:
+    """Return the log of the sum of the kernels at the points."""
+    folds = plan.assignment.folds
+    starts, training = block.starts, int(block.starts[folds])
+    first, end = starts[asked.label], min(starts[asked.label + 1], training)
+    count = training - max(0, int(end - first))
+    if not count or not asked.points.shape[1]:
+        return np.full(asked.points.shape[1], -np.inf)
+    rows = block.rows(asked.columns, tuple(range(folds)))
+    points = np.concatenate([rows, asked.points], axis=1) - asked.centre[:, None]
+    before = min(first, training)
+    span = [training, points.shape[1], 0, before, max(end, before), training]
+    values = exact.log_density(
+        np.ascontiguousarray(points),
+        np.arange(len(rows))[None],
+        asked.whitener[None, None],
+        Spans(np.array([span])),
+    )[0, training:]
+    return values + math.log(count)
 
 
 class OutpostRequest(NamedTuple):
@@ -283,16 +267,20 @@ class OutpostRequest(NamedTuple):
     whitener: FloatArray
 
 
-def outposts(plan: Plan, parts: Sequence[int], asked: OutpostRequest) -> FloatArray:
+def outposts(plan: Plan, block: Block, asked: OutpostRequest) -> FloatArray:
     """Return the rows to keep, variables × rows, in coordinates in which kernels are standard normals."""
-    found = [np.empty((len(asked.columns), 0))]
-    everything = tuple(range(plan.assignment.folds + 1))
-    for block in blocks(plan, parts, [asked.columns]):
-        points = block.rows(asked.columns, everything)
-        coordinates = whitened(points - asked.centre[:, None], asked.whitener)
-        chosen = slice(None) if asked.outskirts is None else asked.outskirts.holds(coordinates)
-        found.append(coordinates[:, chosen])
-    return np.concatenate(found, axis=1)
+    points = block.rows(asked.columns, tuple(range(plan.assignment.folds + 1)))
+    coordinates = whitened(points - asked.centre[:, None], asked.whitener)
+    return coordinates if asked.outskirts is None else coordinates[:, asked.outskirts.holds(coordinates)]
+
+
+class LostError(Exception):
+    """A worker does not have what it should have cached."""
+
+
+def evict(plan: Plan, parts: Sequence[int], keys: frozenset[Key]) -> None:
+    """Evict the densities at the rows of some parts, except those with some keys."""
+    CACHE.evict(plan, parts, keys)
 
 
 class Gaps(NamedTuple):
@@ -303,17 +291,13 @@ class Gaps(NamedTuple):
     values: FloatArray
 
 
-def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> bool:
-    """Put log-densities into their places; return False if this worker has not cached them."""
+def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> None:
+    """Put log-densities into their places."""
     for one in asked:
         for part, number in sorted(set(zip(*one.places[:2].tolist(), strict=True))):
             if part in parts:
-                array = CACHE.known(plan, part, one.key, number)
-                if array is None:
-                    return False
                 mine = (one.places[0] == part) & (one.places[1] == number)
-                array[one.places[2, mine]] = one.values[mine]
-    return True
+                CACHE.known(plan, part, one.key, number)[one.places[2, mine]] = one.values[mine]
 
 
 class Line(NamedTuple):
@@ -355,38 +339,22 @@ class MixtureRequest(NamedTuple):
     labels: tuple[int, ...]
 
 
-def mixture_sums(
-    plan: Plan, parts: Sequence[int], asked: Sequence[MixtureRequest]
-) -> list[MixtureSums] | None:
-    """Return the log-likelihoods of mixtures and their derivatives; None if densities are not cached here."""
-    out = [MixtureSums.none(len(one.weights)) for one in asked]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for place, one in enumerate(asked):
-            components = _components(plan, block, one)
-            if components is None:
-                return None
-            out[place] = MixtureSums.add([out[place], MixtureSums.of(components, one.weights)])
-    return out
-
-
-def _components(plan: Plan, block: Block, asked: MixtureRequest) -> FloatArray | None:
-    """Return components × rows of a block; None if they are not cached here."""
+def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums:
+    """Return the log-likelihood of a mixture and its derivatives."""
     mine = block.span(asked.labels, block.cached(asked.labels).start)
     found = []
     for pair in asked.kernels:
-        if pair is None:
-            continue
-        arrays = [CACHE.known(plan, block.part, key, block.number) for key in pair if key is not None]
-        if any(array is None for array in arrays):
-            return None
-        whole, *below = [array[mine] for array in arrays if array is not None]
-        found.append(whole - below[0] if below else whole)
+        if pair is not None:
+            whole, *below = [
+                CACHE.known(plan, block.part, key, block.number)[mine] for key in pair if key is not None
+            ]
+            found.append(whole - below[0] if below else whole)
     if asked.line is not None:
         values = [
             asked.line.log_density(block.rows(asked.columns, (label,)), label) for label in asked.labels
         ]
         found.append(np.concatenate(values))
-    return np.stack(found)
+    return MixtureSums.of(np.stack(found), asked.weights)
 
 
 class PairwiseRequest(NamedTuple):
@@ -427,9 +395,8 @@ def rows_at_a_time(table_bytes: int) -> int:
     return max(FEWEST_AT_A_TIME, table_bytes // BYTES_A_ROW)
 
 
-def cache_pairwise(plan: Plan, parts: Sequence[int], asked: PairwiseRequest, current: frozenset[Key]) -> None:
-    """Add kernels up at the rows of some parts and cache the logarithms; evict all but current ones."""
-    CACHE.evict(plan, parts, current)
+def cache_pairwise(plan: Plan, parts: Sequence[int], asked: PairwiseRequest) -> None:
+    """Add kernels up at the rows of some parts and cache the logarithms."""
     labels, centre = asked.labels, asked.centre[:, None]
     mine = list(blocks(plan, parts, [asked.columns]))
     queries = []  # the rows with each label, in an order in which neighbours follow each other

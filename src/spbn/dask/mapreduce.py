@@ -1,7 +1,8 @@
 """What all workers know about the rows, how they read them, and passes over some parts of them.
 
-What goes back is sums over rows, whatever their number. Only `collect` sends all rows, for node types that
-need them.
+Most passes are a function of one block of rows and a request, and another one that joins the answers of
+several blocks (`fold_blocks`). What goes back is sums over rows, whatever their number. Only `collect` sends
+all rows, for node types that need them.
 """
 
 from __future__ import annotations
@@ -204,6 +205,22 @@ def blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) ->
             yield Block(part, number, np.ascontiguousarray(block[:, order]), places, starts)
 
 
+def fold_blocks(
+    answer: Callable[[Plan, Block, Any], Any],
+    join: Callable[[Sequence[Any]], Any],
+    needed: Sequence[Columns],
+    plan: Plan,
+    parts: Sequence[int],
+    asked: Sequence[Any],
+) -> list[Any]:
+    """Have every block of some parts answer requests, and return the joined answers to each."""
+    found: list[Any] = []
+    for block in blocks(plan, parts, needed):
+        answers = [answer(plan, block, one) for one in asked]
+        found = [join(both) for both in zip(found, answers, strict=True)] if found else answers
+    return found
+
+
 def only_where(
     where: Where,
     function: Callable[..., Any],
@@ -291,16 +308,11 @@ class Counted(NamedTuple):
     counts: IntArray
 
 
-def count(plan: Plan, parts: Sequence[int], asked: Sequence[Columns]) -> list[Counted]:
-    """Count the configurations of sets of discrete columns in some parts."""
+def count(plan: Plan, block: Block, columns: Columns) -> Counted:
+    """Count the configurations of a set of discrete columns in a block."""
     labels = plan.assignment.folds + 1
-    out = [count_labels(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), labels) for _ in asked]
-    for block in blocks(plan, parts, asked):
-        of_rows = np.repeat(np.arange(labels), np.diff(block.starts))
-        for place, columns in enumerate(asked):
-            found = count_labels(configuration_numbers(plan, block, columns), of_rows, labels)
-            out[place] = add_counts([out[place], found])
-    return out
+    of_rows = np.repeat(np.arange(labels), np.diff(block.starts))
+    return count_labels(configuration_numbers(plan, block, columns), of_rows, labels)
 
 
 def count_labels(numbers: IntArray, of_rows: IntArray, labels: int) -> Counted:
@@ -332,23 +344,18 @@ def configuration_numbers(plan: Plan, block: Block, columns: Columns) -> IntArra
 MomentsByConfiguration = Mapping[int, Sequence[Moments]]
 
 
-def moments_by_configuration(
-    plan: Plan, parts: Sequence[int], asked: Sequence[Columns]
-) -> list[MomentsByConfiguration]:
-    """Return the moments of all columns, for every configuration of sets of discrete columns."""
-    every = list(range(len(plan.names)))
-    none = Moments.of(np.empty((len(every), 0)))
-    out: list[dict[int, list[Moments]]] = [{} for _ in asked]
-    for block in blocks(plan, parts, [every]):
-        for found, columns in zip(out, asked, strict=True):
-            numbers = configuration_numbers(plan, block, columns)
-            for label, (start, end) in enumerate(pairwise(block.starts.tolist())):
-                order = start + np.argsort(numbers[start:end], kind="stable")
-                distinct, first = np.unique(numbers[order], return_index=True)
-                for number, mine in zip(distinct.tolist(), np.split(order, first[1:]), strict=False):
-                    moments = found.setdefault(number, [none] * (plan.assignment.folds + 1))
-                    moments[label] = moments[label] + Moments.of(block.columns[:, mine])
-    return list(out)
+def moments_by_configuration(plan: Plan, block: Block, columns: Columns) -> MomentsByConfiguration:
+    """Return the moments of all columns, for every configuration of a set of discrete columns."""
+    none = Moments.of(np.empty((len(plan.names), 0)))
+    found: dict[int, list[Moments]] = {}
+    numbers = configuration_numbers(plan, block, columns)
+    for label, (start, end) in enumerate(pairwise(block.starts.tolist())):
+        order = start + np.argsort(numbers[start:end], kind="stable")
+        distinct, first = np.unique(numbers[order], return_index=True)
+        for number, mine in zip(distinct.tolist(), np.split(order, first[1:]), strict=False):
+            moments = found.setdefault(number, [none] * (plan.assignment.folds + 1))
+            moments[label] = Moments.of(block.columns[:, mine])
+    return found
 
 
 def add_moments(parts: Sequence[MomentsByConfiguration]) -> MomentsByConfiguration:

@@ -12,19 +12,21 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, final
+from typing import TypeVar, final
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.dask.densities import PAIRWISE, GridDensities
+from spbn.dask.densities import PAIRWISE, GridDensities, Groups
 from spbn.dask.kernel_passes import (
     Gaps,
     Key,
     Line,
+    LostError,
     MixtureRequest,
     PairwiseRequest,
     cache_pairwise,
+    evict,
     fill_gaps,
     mixture_sums,
     rows_at_a_time,
@@ -47,18 +49,6 @@ MOST_PAIRS = 2e11  # that are added up for wider kernels if no grid fits: some m
 Result = TypeVar("Result")
 
 
-class Groups(NamedTuple):
-    """Groups of rows: those of `queries` with each of some labels, under densities of `training` rows."""
-
-    training: Shards
-    queries: Shards
-    labels: tuple[int, ...]
-
-
-class _LostError(Exception):
-    """A worker does not have what it should have cached."""
-
-
 @final
 class CachedDensities:
     """The log-densities that workers have cached for the same plan, and those that cannot be had."""
@@ -70,7 +60,7 @@ class CachedDensities:
 
     def keys(self, groups: Groups, members: Columns) -> list[tuple[Key, Key | None]]:
         """Return, for every scale, what is needed of a family: all columns, and the parents."""
-        d, parents, within = len(members), members[:-1], (groups.training.where, groups.queries.where)
+        d, parents, within = len(members), members[:-1], groups.within
         return [
             (
                 Key(tuple(sorted(members)), d, scale, groups.labels, within),
@@ -105,7 +95,7 @@ class CachedDensities:
         for _ in range(TIMES):
             try:
                 return function(*arguments)
-            except _LostError:
+            except LostError:
                 self._bytes.clear()
         raise ClusterError(
             f"workers lost the densities that they should keep {TIMES} times: look at their logs. They may "
@@ -128,11 +118,12 @@ class CachedDensities:
                 excess -= self._bytes.pop(key)
         if not missing:
             return
-        densities = GridDensities(groups.training, self._rule, groups.queries)
+        groups.queries.map(evict, frozenset([*self._bytes, *missing]), pinned=True)
+        densities = GridDensities(groups, self._rule)
         found: dict[Key, list[Estimate]] = {}
         for number, key in enumerate(missing):
             variables = VariableSet(key.columns, key.dimension)
-            estimates = densities.estimates(number, variables, groups.labels, key.scale)
+            estimates = densities.estimates(number, variables, key.scale)
             if len(estimates) == len(groups.labels):
                 found[key] = estimates
             else:
@@ -141,22 +132,21 @@ class CachedDensities:
         by_columns: dict[Columns, list[Estimate]] = {}
         for key in [key for key in found if key not in pairwise]:
             by_columns.setdefault(key.columns, []).extend(found[key])
-        jobs = densities.jobs(by_columns, SHARED_GRID)
-        refused = {missing[e.number] for job in jobs if job.lattice is None for e in job.estimates}
+        jobs, without_grid = densities.jobs(by_columns, SHARED_GRID)
+        refused = {missing[estimate.number] for _, estimates in without_grid for estimate in estimates}
         pairwise += [key for key in found if key in refused and self._has_few_pairs(groups, key)]
-        current = frozenset([*self._bytes, *missing])
-        for units in densities.units([job for job in jobs if job.lattice is not None]):
+        for units in densities.units(jobs):
             gaps = []
-            for _, one, read, isolated in densities.read(units, missing, current):
+            for _, one, read, isolated in densities.read(units, missing):
                 assert one.key is not None
                 if isolated is None:
                     self._impossible.add(one.key)
                 elif len(isolated):
                     gaps.append(Gaps(one.key, read.places, isolated))
-            if gaps and not all(groups.queries.map(fill_gaps, gaps, pinned=True)):
-                raise _LostError
+            if gaps:
+                groups.queries.map(fill_gaps, gaps, pinned=True)
         for asked in _pairwise_requests(groups, {key: found[key] for key in pairwise}):
-            groups.queries.map(cache_pairwise, asked, current, pinned=True)
+            groups.queries.map(cache_pairwise, asked, pinned=True)
         self._bytes.update({key: size for key in missing if key not in self._impossible})
 
     def _needed(self, groups: Groups, members: Columns) -> list[Key]:
@@ -278,12 +268,7 @@ class DaskMixtures:
 
 def _sums(queries: Shards, asked: Sequence[MixtureRequest]) -> list[MixtureSums]:
     """Have sums over all rows added up."""
-    if not asked:
-        return []
-    found = queries.map(mixture_sums, asked, pinned=True)
-    if any(one is None for one in found):
-        raise _LostError
-    return [MixtureSums.add(parts) for parts in zip(*found, strict=True)]
+    return queries.gather(mixture_sums, asked, MixtureSums.add, pinned=True) if asked else []
 
 
 def _line(groups: Groups, members: Columns) -> Line | None:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, final
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.dask.densities import SetTotals, compact_kernels
+from spbn.dask.densities import Groups, SetTotals, compact_kernels
 from spbn.dask.mapreduce import (
     Counted,
     FoldAssignment,
@@ -23,7 +23,7 @@ from spbn.dask.mapreduce import (
     count,
     moments_by_configuration,
 )
-from spbn.dask.mixtures import CachedDensities, DaskMixtures, Groups
+from spbn.dask.mixtures import CachedDensities, DaskMixtures
 from spbn.dask.shards import Shards
 from spbn.errors import quoted
 from spbn.kernels.compressed import CompactKernels
@@ -119,18 +119,11 @@ class Session:
     def __init__(self, shards: Shards, rule: str) -> None:
         self.shards = shards
         self.rule = rule
+        self.totals = SetTotals(rule)
         self.cached = CachedDensities(rule)
         self.counts = PassCache(shards, self._bytes_of_counts, self._counted)
         self.divisions = PassCache(shards, self._bytes_of_moments, self._divided)
-        self._totals: dict[tuple[Where, Where], SetTotals] = {}
         self._refolded: dict[int, Session] = {}
-
-    def totals(self, groups: Groups) -> SetTotals:
-        """Return the log-densities of sets of columns in some groups, summed over rows."""
-        key = (groups.training.where, groups.queries.where)
-        if key not in self._totals:
-            self._totals[key] = SetTotals(groups.training, self.rule, groups.queries)
-        return self._totals[key]
 
     def refolded(self, folds: int) -> Session:
         """Return the same rows, all of them in one of so many folds."""
@@ -145,7 +138,7 @@ class Session:
         return 8 * (self.shards.folds + 1) * occurring * len(node.levels)
 
     def _counted(self, families: Sequence[Columns]) -> Iterable[Counted]:
-        return self.shards.gather(count, families, add_counts)
+        return self.shards.gather(count, families, add_counts, families)
 
     def _bytes_of_moments(self, columns: Columns) -> int:
         possible = number_possible([self.shards.variables[column] for column in columns])
@@ -153,7 +146,8 @@ class Session:
         return 8 * min(possible, self.shards.every.count) * labels * width * (width + 1)
 
     def _divided(self, sets: Sequence[Columns]) -> Iterable[dict[int, Shards]]:
-        found = self.shards.gather(moments_by_configuration, sets, add_moments)
+        every = tuple(range(len(self.shards.names)))
+        found = self.shards.gather(moments_by_configuration, sets, add_moments, [every])
         return [self._parts(columns, moments) for columns, moments in zip(sets, found, strict=True)]
 
     def _parts(self, columns: Columns, found: MomentsByConfiguration) -> dict[int, Shards]:
@@ -409,7 +403,7 @@ class DaskDensities:
         """Yield log-densities of all members and of parents alone, 2 × families × groups."""
         joints, parents = families.sets
         for groups in self._parts:
-            found = self._session.totals(groups).by_label([*joints, *parents], groups.labels)
+            found = self._session.totals.by_label(groups, [*joints, *parents])
             yield found.reshape(2, len(families), len(groups.labels))
 
 

@@ -21,12 +21,13 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.dask.client import Executor, require_workers
 from spbn.dask.mapreduce import (
+    Block,
     FoldAssignment,
     Plan,
     Survey,
     Where,
-    blocks,
     collect,
+    fold_blocks,
     only_where,
     require_finite,
     survey,
@@ -168,14 +169,22 @@ class Shards:
 
     def gather(
         self,
-        function: Callable[..., Any],
+        answer: Callable[..., Any],
         asked: Sequence[Any],
         join: Callable[[Sequence[Any]], Any],
-        *arguments: Any,
+        needed: Sequence[Columns] | None = None,
+        *,
         pinned: bool = False,
     ) -> list[Any]:
-        """Make a pass that answers several requests, and join what was found for each in all batches."""
-        found = self.map(function, asked, *arguments, pinned=pinned)
+        """Have blocks of rows answer several requests in one pass, and join the answers to each.
+
+        Parameters
+        ----------
+        needed
+            The columns to read; by default those of the requests.
+        """
+        columns = [one.columns for one in asked] if needed is None else needed
+        found = self.map(partial(fold_blocks, answer, join, columns), asked, pinned=pinned)
         return [join(parts) for parts in zip(*found, strict=True)]
 
     @property
@@ -319,20 +328,13 @@ class Spread(NamedTuple):
 TransformRequest = tuple[int, Sequence[YeoJohnson]]
 
 
-def spreads(plan: Plan, parts: Sequence[int], asked: Sequence[TransformRequest]) -> list[Spread]:
-    """Return the sums of columns under some transforms, over the rows of some parts."""
-    out = [Spread(0, np.zeros(len(tried)), np.zeros(len(tried)), 0.0) for _, tried in asked]
-    everything = tuple(range(plan.assignment.folds + 1))
-    for block in blocks(plan, parts, [[number] for number, _ in asked]):
-        for place, (number, transforms) in enumerate(asked):
-            column = block.rows([number], everything)[0]
-            if len(column):
-                out[place] = out[place].add(_spread(column, transforms))
-    return out
-
-
-def _spread(column: FloatArray, transforms: Sequence[YeoJohnson]) -> Spread:
-    means, squares = np.empty(len(transforms)), np.empty(len(transforms))
+def spreads(plan: Plan, block: Block, asked: TransformRequest) -> Spread:
+    """Return the sums of a column under some transforms."""
+    number, transforms = asked
+    column = block.rows([number], tuple(range(plan.assignment.folds + 1)))[0]
+    means, squares = np.zeros(len(transforms)), np.zeros(len(transforms))
+    if not len(column):
+        return Spread(0, means, squares, 0.0)
     for k, transform in enumerate(transforms):
         moved = transform.forward(column)
         means[k] = moved.mean()
@@ -357,7 +359,8 @@ def fit_margins(shards: Shards) -> Margins:
             (c, [YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]])
             for i, c in enumerate(places.tolist())
         ]
-        for i, spread in enumerate(shards.gather(spreads, asked, partial(reduce, Spread.add))):
+        found = shards.gather(spreads, asked, partial(reduce, Spread.add), [(c,) for c, _ in asked])
+        for i, spread in enumerate(found):
             losses = spread.losses(exponents[i])
             if number == 0:  # both ends and the middle, which changes nothing, are tried exactly
                 special.append(losses[[0, EXPONENTS // 2, -1]])
