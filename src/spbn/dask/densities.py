@@ -34,7 +34,7 @@ from spbn.dask.kernel_passes import (
     tails,
 )
 from spbn.dask.mapreduce import Where
-from spbn.dask.shards import Shards
+from spbn.dask.shards import Shards, batched
 from spbn.errors import ArgumentError, quoted
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
@@ -91,6 +91,16 @@ class Job(NamedTuple):
     columns: Columns
     estimates: list[Estimate]
     lattice: Lattice
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """Those of the rows to read the densities at."""
+        return _labels(self.estimates)
+
+    @property
+    def size(self) -> float:
+        """How many bytes the tables take."""
+        return 8.0 * float(np.prod(self.lattice.grid.shape)) * max(len(self.labels), len(self.estimates))
 
 
 class Unit(NamedTuple):
@@ -172,28 +182,15 @@ class GridDensities:
 
     def units(self, jobs: Sequence[Job]) -> Iterator[list[Unit]]:
         """Put together what is done in one pass, so that its tables fit into the memory of a worker."""
-        limit, room, together = self.shards.table_bytes, 0, list[Unit]()
-        for job in jobs:
-            labels = _labels(job.estimates)
-            sets = len(job.estimates) / len(labels)
-            size = 8.0 * float(np.prod(job.lattice.grid.shape)) * max(1.0, sets)
-            if size * len(labels) <= limit:
-                if together and room + size * len(labels) > limit:
-                    yield together
-                    room, together = 0, []
-                together.append(Unit(job, labels, None))
-                room += int(size * len(labels))
-                continue
-            if together:
-                yield together
-                room, together = 0, []
-            folds = tuple(range(self.shards.folds))
+        limit = self.shards.table_bytes
+        for some in batched([job for job in jobs if job.size <= limit], lambda job: job.size, limit):
+            yield [Unit(job, job.labels, None) for job in some]
+        folds = tuple(range(self.shards.folds))
+        for job in [job for job in jobs if job.size > limit]:
             ((total,),) = _tables(self.shards, [TableRequest(job.columns, job.lattice, (folds,))])
-            step = max(1, int(limit / size))
-            for start in range(0, len(labels), step):
-                yield [Unit(job, labels[start : start + step], total)]
-        if together:
-            yield together
+            step = max(1, int(limit / (job.size / len(job.labels))))
+            for start in range(0, len(job.labels), step):
+                yield [Unit(job, job.labels[start : start + step], total)]
 
     def read(
         self, units: Sequence[Unit], keys: Sequence[Key] = ()

@@ -322,8 +322,7 @@ class MixtureRequest(NamedTuple):
     columns
         The parents and, last, the node.
     kernels
-        For every kernel component, the keys of all columns and of the parents: None without parents, and
-        in place of both if there is no such component.
+        For every kernel component that there is, the keys of all columns and of the parents, if any.
     line
         The last component; None if there is none.
     weights
@@ -333,7 +332,7 @@ class MixtureRequest(NamedTuple):
     """
 
     columns: Columns
-    kernels: tuple[tuple[Key, Key | None] | None, ...]
+    kernels: Sequence[tuple[Key, ...]]
     line: Line | None
     weights: FloatArray
     labels: tuple[int, ...]
@@ -343,12 +342,9 @@ def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums
     """Return the log-likelihood of a mixture and its derivatives."""
     mine = block.span(asked.labels, block.cached(asked.labels).start)
     found = []
-    for pair in asked.kernels:
-        if pair is not None:
-            whole, *below = [
-                CACHE.known(plan, block.part, key, block.number)[mine] for key in pair if key is not None
-            ]
-            found.append(whole - below[0] if below else whole)
+    for keys in asked.kernels:
+        whole, *below = [CACHE.known(plan, block.part, key, block.number)[mine] for key in keys]
+        found.append(whole - below[0] if below else whole)
     if asked.line is not None:
         values = [
             asked.line.log_density(block.rows(asked.columns, (label,)), label) for label in asked.labels

@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TypeVar, final
 
 import numpy as np
@@ -58,14 +59,11 @@ class CachedDensities:
         self._bytes: dict[Key, int] = {}  # of one worker, at most; those asked for last are at the end
         self._impossible: set[Key] = set()
 
-    def keys(self, groups: Groups, members: Columns) -> list[tuple[Key, Key | None]]:
-        """Return, for every scale, what is needed of a family: all columns, and the parents."""
-        d, parents, within = len(members), members[:-1], groups.within
+    def keys(self, groups: Groups, members: Columns) -> list[tuple[Key, ...]]:
+        """Return, for every scale, what is needed of a family: all columns, and the parents if it has any."""
+        sets = [tuple(sorted(members)), *([members[:-1]] if len(members) > 1 else [])]
         return [
-            (
-                Key(tuple(sorted(members)), d, scale, groups.labels, within),
-                Key(parents, d, scale, groups.labels, within) if parents else None,
-            )
+            tuple(Key(columns, len(members), scale, groups.labels, groups.within) for columns in sets)
             for scale in SCALES
         ]
 
@@ -104,8 +102,7 @@ class CachedDensities:
 
     def usable(self, groups: Groups, members: Columns) -> BoolArray:
         """Tell which kernels of a family can be fitted, by scale."""
-        pairs = self.keys(groups, members)
-        return np.array([all(key is None or key not in self._impossible for key in pair) for pair in pairs])
+        return np.array([self._impossible.isdisjoint(keys) for keys in self.keys(groups, members)])
 
     def require(self, groups: Groups, families: Sequence[Columns]) -> None:
         """Have the workers cache what some families need."""
@@ -150,7 +147,7 @@ class CachedDensities:
         self._bytes.update({key: size for key in missing if key not in self._impossible})
 
     def _needed(self, groups: Groups, members: Columns) -> list[Key]:
-        return [key for pair in self.keys(groups, members) for key in pair if key is not None]
+        return [key for keys in self.keys(groups, members) for key in keys]
 
     def _has_few_pairs(self, groups: Groups, key: Key) -> bool:
         """Tell whether a density that no grid fits can be added up pair by pair; else it is impossible."""
@@ -260,8 +257,7 @@ class DaskMixtures:
         labels: tuple[int, ...],
     ) -> MixtureRequest:
         """Describe a mixture of the usable components, with their weights, at the rows with some labels."""
-        pairs = self.cached.keys(groups, members)
-        kernels = tuple(pair if kept else None for pair, kept in zip(pairs, usable[:-1], strict=True))
+        kernels = list(compress(self.cached.keys(groups, members), usable[:-1]))
         line = _line(groups, members) if usable[-1] else None
         return MixtureRequest(members, kernels, line, weights, labels)
 

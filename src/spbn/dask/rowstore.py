@@ -24,7 +24,7 @@ from spbn.dask.mapreduce import (
     moments_by_configuration,
 )
 from spbn.dask.mixtures import CachedDensities, DaskMixtures
-from spbn.dask.shards import Shards
+from spbn.dask.shards import Shards, batched
 from spbn.errors import quoted
 from spbn.kernels.compressed import CompactKernels
 from spbn.numerics.moments import Moments, MomentStack, log_likelihoods
@@ -65,7 +65,7 @@ class PassCache(Generic[Value]):
         self._shards = shards
         self._size = size
         self._find = find
-        self._known: OrderedDict[Columns, tuple[int, Value]] = OrderedDict()
+        self._known: OrderedDict[Columns, Value] = OrderedDict()
 
     def of(self, columns: Columns) -> Value:
         """Return the value of a set."""
@@ -91,25 +91,16 @@ class PassCache(Generic[Value]):
         return self._each(possible)
 
     def _each(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Value]]:
-        known = [(columns, self._known.get(columns)) for columns in sets]
-        yield from ((columns, found[1]) for columns, found in known if found is not None)
-        together: dict[Columns, int] = {}
-        for columns in [columns for columns, found in known if found is None]:
-            size = self._size(columns)
-            if together and sum(together.values()) + size > self._shards.table_bytes:
-                yield from self._found(together)
-                together = {}
-            together[columns] = size
-        if together:
-            yield from self._found(together)
-
-    def _found(self, sizes: dict[Columns, int]) -> Iterator[tuple[Columns, Value]]:
-        found = list(zip(sizes, self._find(list(sizes)), strict=True))
-        self._known.update((columns, (sizes[columns], value)) for columns, value in found)
-        total = sum(size for size, _ in self._known.values())
-        while total > self._shards.table_bytes and len(self._known) > 1:
-            total -= self._known.popitem(last=False)[1][0]
-        yield from found
+        known = [(columns, self._known[columns]) for columns in sets if columns in self._known]
+        yield from known
+        unknown = [columns for columns in sets if columns not in self._known]
+        for together in batched(unknown, self._size, self._shards.table_bytes):
+            found = list(zip(together, self._find(together), strict=True))
+            self._known.update(found)
+            total = sum(map(self._size, self._known))
+            while total > self._shards.table_bytes and len(self._known) > 1:
+                total -= self._size(self._known.popitem(last=False)[0])
+            yield from found
 
 
 @final

@@ -9,11 +9,11 @@ at last a polynomial through them has its minimum there, to far more digits than
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -40,6 +40,8 @@ from spbn.rows.store import Columns
 from spbn.tables.columns import how_to_drop
 from spbn.tables.table import Variable, correlated_pairs, require_spread
 from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson
+
+T = TypeVar("T")
 
 #: What a worker needs to run at all, and what it may have on top of that if it has no limit.
 BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
@@ -248,6 +250,20 @@ class Shards:
     def queried(self) -> MomentStack:
         """By label, the moments of its rows."""
         return MomentStack.of(self.by_label)
+
+
+def batched(items: Iterable[T], size: Callable[[T], float], limit: float) -> Iterator[list[T]]:
+    """Yield items together, as many at a time as fit within a limit; one that does not fit is alone."""
+    together: list[T] = []
+    room = limit
+    for item in items:
+        if together and size(item) > room:
+            yield together
+            together, room = [], limit
+        together.append(item)
+        room -= size(item)
+    if together:
+        yield together
 
 
 def _centred(moments: Moments, centre: FloatArray) -> Moments:
