@@ -224,10 +224,10 @@ def test_weights_from_sums_are_the_best(seed):
 def test_every_row_is_kept_once(folder):
     shards = shards_of(folder)
     score_of(shards).local("B", ["A"], "blend")
-    entries = [key for key in kernel_passes.CACHE._arrays if key[0] == shards.plan.number]
+    entries = [key for key in kernel_passes._ARRAYS if key[0] == shards.plan.number]
     rows = {}
     for number, part, key in entries:
-        arrays = kernel_passes.CACHE._arrays[number, part, key].values()
+        arrays = kernel_passes._ARRAYS[number, part, key].values()
         assert all(np.isfinite(array).all() for array in arrays)
         rows[key] = rows.get(key, 0) + sum(map(len, arrays))
     training = ROWS - int((labels_of(FoldAssignment(0, 5, 0.2)) == 5).sum())

@@ -123,10 +123,7 @@ class GridDensities:
     def estimates(self, number: int, variables: VariableSet, scale: float = 1.0) -> list[Estimate]:
         """Return the densities of a set at those of the labels where its bandwidth is not singular.
 
-        Parameters
-        ----------
-        scale
-            Multiplies the bandwidth matrix.
+        The bandwidth matrix is multiplied by a scale.
         """
         training, columns, found = self.shards.training, list(variables.columns), []
         for label in self.groups.labels:
@@ -145,12 +142,8 @@ class GridDensities:
     ) -> tuple[list[Job], list[tuple[Columns, list[Estimate]]]]:
         """Choose grids for densities, given by columns, by where the rows are.
 
-        Also return those whose grids do not fit into memory.
-
-        Parameters
-        ----------
-        alike
-            By dimension, how much wider than the narrowest others on its grid may be.
+        `alike` has, by dimension, how much wider than the narrowest others on its grid may be. Those whose
+        grids do not fit into memory are returned, too.
         """
         jobs, refused = [], []
         groups = [

@@ -91,61 +91,51 @@ def spread(plan: Plan, parts: Sequence[int], asked: Sequence[TableRequest]) -> l
 
 
 class Key(NamedTuple):
-    """What is cached: the log-density of a set of columns.
-
-    Attributes
-    ----------
-    columns, dimension
-        The set, as a `VariableSet`.
-    scale
-        What its bandwidth matrix is multiplied by.
-    labels
-        Those of the rows that it is read at: the one of the validation rows, or some of the folds.
-    within
-        The levels that the rows have which it is made of, and those of the rows that it is read at.
-    """
+    """What is cached: the log-density of a set of columns, as a `VariableSet` has them."""
 
     columns: Columns
     dimension: int
-    scale: float
-    labels: tuple[int, ...]
+    scale: float  # what its bandwidth matrix is multiplied by
+    labels: tuple[int, ...]  # of the rows that it is read at: that of the validation rows, or some folds
+    #: The levels that the rows have which it is made of, and those of the rows that it is read at.
     within: tuple[Where, Where] = ((), ())
 
 
-class _DensityCache:
-    """What this process has cached, by plan, part and key: an array for every block of rows."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[tuple[str, int, Key], dict[int, FloatArray]] = {}
-        self._lock = Lock()
-
-    def evict(self, plan: Plan, parts: Sequence[int], keys: frozenset[Key]) -> None:
-        """Evict what other plans had, and of these parts everything but some keys."""
-        with self._lock:
-            for entry in list(self._arrays):
-                number, part, key = entry
-                if number != plan.number or (part in parts and key not in keys):
-                    del self._arrays[entry]
-
-    def array(self, plan: Plan, block: Block, key: Key) -> FloatArray:
-        """Return the array of a block, to be written to."""
-        with self._lock:
-            found = self._arrays.setdefault((plan.number, block.part, key), {})
-            rows = len(block.cached(key.labels))
-            if block.number not in found or len(found[block.number]) != rows:
-                found[block.number] = np.full(rows, np.nan)
-            return found[block.number]
-
-    def known(self, plan: Plan, part: int, key: Key, block: int) -> FloatArray:
-        """Return the array of a block; a `LostError` if it is not there."""
-        with self._lock:
-            found = self._arrays.get((plan.number, part, key), {}).get(block)
-        if found is None:
-            raise LostError
-        return found
+#: What this process has cached, by plan, part and key: an array for every block of rows.
+_ARRAYS: dict[tuple[str, int, Key], dict[int, FloatArray]] = {}
+_LOCK = Lock()
 
 
-CACHE = _DensityCache()
+class LostError(Exception):
+    """A worker does not have what it should have cached."""
+
+
+def evict(plan: Plan, parts: Sequence[int], keys: frozenset[Key]) -> None:
+    """Evict what other plans had, and of these parts everything but some keys."""
+    with _LOCK:
+        for entry in list(_ARRAYS):
+            number, part, key = entry
+            if number != plan.number or (part in parts and key not in keys):
+                del _ARRAYS[entry]
+
+
+def _writable(plan: Plan, block: Block, key: Key) -> FloatArray:
+    """Return the array of a block, to be written to."""
+    with _LOCK:
+        found = _ARRAYS.setdefault((plan.number, block.part, key), {})
+        rows = len(block.cached(key.labels))
+        if block.number not in found or len(found[block.number]) != rows:
+            found[block.number] = np.full(rows, np.nan)
+        return found[block.number]
+
+
+def _cached(plan: Plan, part: int, block: int, key: Key) -> FloatArray:
+    """Return the array of a block, which should be there."""
+    with _LOCK:
+        found = _ARRAYS.get((plan.number, part, key), {}).get(block)
+    if found is None:
+        raise LostError
+    return found
 
 
 class DensityRequest(NamedTuple):
@@ -159,24 +149,16 @@ class DensityRequest(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a table answers: the sum of the log-heights of rows, how many they are, and what is left.
-
-    Attributes
-    ----------
-    isolated
-        The rows that it cannot answer, variables × rows: a handful, and the only rows that leave a worker.
-    places
-        Where they are: part, block, and place among the rows that are cached of that block, 3 × rows.
-    checks, heights
-        Some rows that it can answer, to check them, and what it answers.
-    """
+    """What a table answers: the sum of the log-heights of rows, how many they are, and what is left."""
 
     total: float
     rows: int
+    #: The rows that it cannot answer, variables × rows: a handful, and the only rows that leave a worker.
     isolated: FloatArray
+    #: Where they are: part, block, and place among the rows that are cached of that block, 3 × rows.
     places: IntArray
-    checks: FloatArray
-    heights: FloatArray
+    checks: FloatArray  # some rows that it can answer, to check them
+    heights: FloatArray  # what it answers there
 
     @classmethod
     def join(cls, parts: Sequence[Reading]) -> Reading:
@@ -204,7 +186,7 @@ def read_table(plan: Plan, block: Block, asked: DensityRequest) -> Reading:
         values = np.full(len(heights), np.nan)
         values[good] = logarithms + asked.density.log_peak
         first = int(block.starts[asked.label]) - block.cached(asked.key.labels).start
-        CACHE.array(plan, block, asked.key)[first : first + len(values)] = values
+        _writable(plan, block, asked.key)[first : first + len(values)] = values
     places = np.stack([np.full_like(isolated, where) for where in (block.part, block.number)])
     chosen = _rows_to_check(heights, good)
     return Reading(
@@ -274,15 +256,6 @@ def outposts(plan: Plan, block: Block, asked: OutpostRequest) -> FloatArray:
     return coordinates if asked.outskirts is None else coordinates[:, asked.outskirts.holds(coordinates)]
 
 
-class LostError(Exception):
-    """A worker does not have what it should have cached."""
-
-
-def evict(plan: Plan, parts: Sequence[int], keys: frozenset[Key]) -> None:
-    """Evict the densities at the rows of some parts, except those with some keys."""
-    CACHE.evict(plan, parts, keys)
-
-
 class Gaps(NamedTuple):
     """Log-densities that no table has, and their places (see `Reading`)."""
 
@@ -297,7 +270,7 @@ def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> None:
         for part, number in sorted(set(zip(*one.places[:2].tolist(), strict=True))):
             if part in parts:
                 mine = (one.places[0] == part) & (one.places[1] == number)
-                CACHE.known(plan, part, one.key, number)[one.places[2, mine]] = one.values[mine]
+                _cached(plan, part, number, one.key)[one.places[2, mine]] = one.values[mine]
 
 
 class Line(NamedTuple):
@@ -315,27 +288,14 @@ class Line(NamedTuple):
 
 
 class MixtureRequest(NamedTuple):
-    """A mixture of densities of a node given its parents.
+    """A mixture of densities of a node given its parents."""
 
-    Attributes
-    ----------
-    columns
-        The parents and, last, the node.
-    kernels
-        For every kernel component that there is, the keys of all columns and of the parents, if any.
-    line
-        The last component; None if there is none.
-    weights
-        Of the components that there are, in order.
-    labels
-        Those of the rows that count: the one of the validation rows, or some of the others.
-    """
-
-    columns: Columns
+    columns: Columns  # the parents and, last, the node
+    #: For every kernel component that there is, the keys of all columns and of the parents, if any.
     kernels: Sequence[tuple[Key, ...]]
-    line: Line | None
-    weights: FloatArray
-    labels: tuple[int, ...]
+    line: Line | None  # the last component, if there is one
+    weights: FloatArray  # of the components that there are, in order
+    labels: tuple[int, ...]  # of the rows that count: that of the validation rows, or some of the others
 
 
 def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums:
@@ -343,7 +303,7 @@ def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums
     mine = block.span(asked.labels, block.cached(asked.labels).start)
     found = []
     for keys in asked.kernels:
-        whole, *below = [CACHE.known(plan, block.part, key, block.number)[mine] for key in keys]
+        whole, *below = [_cached(plan, block.part, block.number, key)[mine] for key in keys]
         found.append(whole - below[0] if below else whole)
     if asked.line is not None:
         values = [
@@ -354,36 +314,18 @@ def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums
 
 
 class PairwiseRequest(NamedTuple):
-    """Densities of one set of columns, to be added up pair by pair.
-
-    Attributes
-    ----------
-    centre
-        What is subtracted from the columns.
-    keys
-        The keys under which the densities are cached.
-    whiteners, offsets
-        Keys × labels: the inverse Cholesky factor of the bandwidth matrix, and what makes a log-density of
-        the logarithm of a sum.
-    rows
-        How many training rows are read at a time.
-    cached
-        Whether the rows of others may take the place of a worker's own in memory: if there is room for all.
-    labels
-        Those of the rows that densities are asked for.
-    within
-        The levels that training rows have, if not all rows are.
-    """
+    """Densities of one set of columns, to be added up pair by pair."""
 
     columns: Columns
-    centre: FloatArray
-    keys: tuple[Key, ...]
-    whiteners: FloatArray
-    offsets: FloatArray
-    rows: int
+    centre: FloatArray  # what is subtracted from the columns
+    keys: tuple[Key, ...]  # under which the densities are cached
+    whiteners: FloatArray  # keys × labels: the inverse Cholesky factors of bandwidth matrices
+    offsets: FloatArray  # keys × labels: what makes a log-density of the logarithm of a sum
+    rows: int  # how many training rows are read at a time
+    #: Whether the rows of others may take the place of a worker's own in memory: if there is room for all.
     cached: bool
-    labels: tuple[int, ...]
-    within: Where
+    labels: tuple[int, ...]  # of the rows that densities are asked for
+    within: Where  # the levels that training rows have, if not all rows are
 
 
 def rows_at_a_time(table_bytes: int) -> int:
@@ -417,7 +359,7 @@ def cache_pairwise(plan: Plan, parts: Sequence[int], asked: PairwiseRequest) -> 
             sizes = [int(block.starts[label + 1] - block.starts[label]) for block in mine]
             for block, (start, end) in zip(mine, pairwise(np.cumsum([0, *sizes]).tolist()), strict=True):
                 first = int(block.starts[label]) - block.cached(labels).start
-                CACHE.array(plan, block, key)[first : first + end - start] = values[start:end]
+                _writable(plan, block, key)[first : first + end - start] = values[start:end]
 
 
 def _training(plan: Plan, asked: PairwiseRequest) -> Iterator[tuple[FloatArray, IntArray]]:

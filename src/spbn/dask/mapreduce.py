@@ -54,33 +54,19 @@ class FoldAssignment:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What all workers know.
+    """What all workers know."""
 
-    Attributes
-    ----------
-    number
-        Tells plans apart.
-    dropped
-        By part, the rows that are left out because a value is missing in them.
-    cache_bytes
-        How much of the columns a worker may keep in memory.
-    margins
-        By column, the transforms that all that is computed goes through.
-    levels
-        Those of the discrete columns, which are read as level codes.
-    where
-        Columns and level codes: only rows that have all of these count; all rows if there are none.
-    """
-
-    number: str
+    number: str  # tells plans apart
     names: tuple[str, ...]
     chunks: tuple[Chunk, ...]
     assignment: FoldAssignment
-    dropped: Mapping[int, IntArray]
-    cache_bytes: int
+    dropped: Mapping[int, IntArray]  # by part, the rows that are left out because a value is missing in them
+    cache_bytes: int  # how much of the columns a worker may keep in memory
+    #: By column, the transforms that all that is computed goes through.
     margins: Mapping[str, YeoJohnson] = field(default_factory=dict)
+    #: Those of the discrete columns, which are read as level codes.
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    where: Where = ()
+    where: Where = ()  # only rows that have all of these levels count
 
     def transformed(self, block: FloatArray, columns: Sequence[int]) -> FloatArray:
         """Return columns in the units that everything is computed in."""
@@ -95,10 +81,7 @@ class Plan:
     ) -> Iterator[tuple[FloatArray, IntArray]]:
         """Yield columns of some rows of a part at a time, and the labels of these rows.
 
-        Parameters
-        ----------
-        cached
-            Whether they are to be kept in memory for the next time, instead of others.
+        If they are to be `cached`, they are kept in memory for the next time, instead of others.
         """
         first, labels = 0, np.empty(0, dtype=np.int64)
         needed = list(dict.fromkeys([*columns, *(column for column, _ in self.where)]))
@@ -233,27 +216,15 @@ def only_where(
 
 
 class Survey(NamedTuple):
-    """What one look at a part of the rows tells.
-
-    Attributes
-    ----------
-    moments
-        Of the rows with each label.
-    low, high, median
-        Of every column; the medians are those of the first rows.
-    bad
-        How many values of every column are missing or infinite.
-    dropped
-        The rows with such values.
-    """
+    """What one look at a part of the rows tells."""
 
     rows: int
-    moments: list[Moments]
+    moments: list[Moments]  # of the rows with each label
     low: FloatArray
     high: FloatArray
-    median: FloatArray
-    bad: IntArray
-    dropped: IntArray
+    median: FloatArray  # of the first rows
+    bad: IntArray  # how many values of every column are missing or infinite
+    dropped: IntArray  # the rows with such values
 
 
 def survey(plan: Plan, parts: Sequence[int]) -> dict[int, Survey]:

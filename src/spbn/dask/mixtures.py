@@ -167,30 +167,14 @@ class CachedDensities:
 
 @dataclass(frozen=True, eq=False)
 class DaskMixtures:
-    """The mixtures of some families, in groups of rows that workers hold.
-
-    Attributes
-    ----------
-    cached
-        What workers have cached.
-    parts
-        The groups; their values follow each other.
-    families
-        The columns of each family, the node last.
-    """
+    """The mixtures of some families, in groups of rows that workers hold; see `rows.store.Mixtures`."""
 
     cached: CachedDensities
-    parts: tuple[Groups, ...]
-    families: tuple[Columns, ...]
+    parts: tuple[Groups, ...]  # whose values follow each other
+    families: tuple[Columns, ...]  # the columns of each, the node last
 
     def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
-        """Return the weights that make the rows of all groups most likely, and their log-likelihood.
-
-        Parameters
-        ----------
-        usable
-            The components that may have a weight; all by default.
-        """
+        """Return the weights that make the rows of all groups most likely, and their log-likelihood."""
         (groups,) = self.parts
         wanted = np.ones(COMPONENTS, dtype=np.bool_) if usable is None else usable
         return self.cached.retry(self._search, groups, wanted)

@@ -48,12 +48,7 @@ Value = TypeVar("Value")
 class PassCache(Generic[Value]):
     """Values that belong to sets of columns, found many in one pass; those found last are remembered.
 
-    Parameters
-    ----------
-    size
-        Returns how many bytes the value of a set takes, at most.
-    find
-        Makes one pass over the rows, and returns the values of some sets.
+    `size` returns how many bytes the value of a set takes, at most, and `find` the values of some sets.
     """
 
     def __init__(

@@ -54,42 +54,21 @@ SHARE = 5  # of what a worker may use, this part is for columns that it keeps, a
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Rows over workers.
-
-    Attributes
-    ----------
-    executor
-        The workers, who know the plan.
-    batches, addresses
-        The parts of the rows that one task takes, and where it is done. They are the same from the beginning
-        to the end, whichever workers come and go, so that sums have the same rounding.
-    centre
-        What is subtracted from columns, so that large offsets cost no digits.
-    by_label
-        Moments of the rows of every fold, and last of the validation rows.
-    table_bytes
-        How much the tables of one pass may take.
-    most_rows
-        In any of the batches.
-    rows
-        How many there are, whether they count or not.
-    again
-        Makes the same rows with another assignment to folds, or other margins.
-    where
-        Discrete columns and level codes: only rows that have all of these count.
-    """
+    """Rows over workers."""
 
     plan: Plan
-    executor: Executor
+    executor: Executor  # the workers, who know the plan
+    #: The parts of the rows that one task takes, and where it is done. They are the same from the beginning
+    #: to the end, whichever workers come and go, so that sums have the same rounding.
     batches: tuple[tuple[int, ...], ...]
     addresses: tuple[str, ...]
-    centre: FloatArray
-    by_label: tuple[Moments, ...]
-    table_bytes: int
-    most_rows: int
-    rows: int
-    again: Callable[..., Shards]
-    where: Where = ()
+    centre: FloatArray  # what is subtracted from columns, so that large offsets cost no digits
+    by_label: tuple[Moments, ...]  # moments of the rows of every fold, and last of the validation rows
+    table_bytes: int  # how much the tables of one pass may take
+    most_rows: int  # in any of the batches
+    rows: int  # how many there are, whether they count or not
+    again: Callable[..., Shards]  # makes the same rows with another assignment to folds, or other margins
+    where: Where = ()  # discrete columns and level codes: only rows that have all of these count
 
     @classmethod
     def of(
@@ -101,13 +80,7 @@ class Shards:
         missing: str = "error",
         margins: Margins | None = None,
     ) -> Shards:
-        """Look at all rows once, and refuse what cannot be learned from.
-
-        Parameters
-        ----------
-        margins
-            What rows go through before anything else.
-        """
+        """Look at all rows once, transformed by `margins`, and refuse what cannot be learned from."""
 
         def again(assignment: FoldAssignment, *, margins: Margins | None = margins) -> Shards:
             return cls.of(source, assignment, client, missing=missing, margins=margins)
@@ -158,10 +131,7 @@ class Shards:
     def map(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
         """Make a pass over all rows, and return what was found in every batch of parts, in their order.
 
-        Parameters
-        ----------
-        pinned
-            Whether every batch must be done by the worker that did it before, if that is still there.
+        If it is `pinned`, every batch is done by the worker that did it before, if that is still there.
         """
         if self.where:
             function = partial(only_where, self.where, function)
@@ -180,10 +150,7 @@ class Shards:
     ) -> list[Any]:
         """Have blocks of rows answer several requests in one pass, and join the answers to each.
 
-        Parameters
-        ----------
-        needed
-            The columns to read; by default those of the requests.
+        The columns that are `needed` are those of the requests by default.
         """
         columns = [one.columns for one in asked] if needed is None else needed
         found = self.map(partial(fold_blocks, answer, join, columns), asked, pinned=pinned)

@@ -107,17 +107,10 @@ class FrameChunk(_Partition):
 @final
 @dataclass(frozen=True, eq=False)
 class HeldChunk(_Partition):
-    """A partition that some workers hold already: it is fetched wherever it is needed.
+    """A partition that some workers hold already: it is fetched wherever it is needed."""
 
-    Attributes
-    ----------
-    future
-        Keeps the partition where it is, and lives in the process that asks for rows alone: workers know the
-        partition by its key.
-    """
-
-    key: Any
-    future: Any = None
+    key: Any  # by which workers know the partition
+    future: Any = None  # keeps it where it is, and lives in the process that asks for rows alone
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HeldChunk, (self.number, self.key)
@@ -151,10 +144,7 @@ Chunk = ParquetChunk | FrameChunk | HeldChunk
 def blocks(chunk: Chunk, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> Iterator[FloatArray]:
     """Yield the named columns of some rows at a time: variables × rows, NaN for what is missing.
 
-    Parameters
-    ----------
-    levels
-        Those of the discrete columns: the places of their values among these are what is returned.
+    Of columns that have `levels`, it is the places of their values among these.
     """
     for frame in chunk.batches(names):
         yield np.stack(
@@ -169,19 +159,13 @@ def blocks(chunk: Chunk, names: Sequence[str], levels: Mapping[str, Sequence[str
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """All rows: the names of their columns, and the parts that they come in.
-
-    Attributes
-    ----------
-    discrete
-        The columns of text, truth values and categories, and those that somebody says to be discrete.
-    levels
-        Those of the discrete columns, once they have been found (see `levels`).
-    """
+    """All rows: the names of their columns, and the parts that they come in."""
 
     names: tuple[str, ...]
     chunks: tuple[Chunk, ...]
+    #: The columns of text, truth values and categories, and those that somebody says to be discrete.
     discrete: tuple[str, ...] = ()
+    #: Those of the discrete columns, once they have been found (see `with_levels`).
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -431,10 +415,7 @@ def distinct(source: Source, part: int) -> tuple[int, list[Found]]:
 def with_levels(source: Source, named: Sequence[str], client: Any = None) -> Source:
     """Find the levels of all discrete columns, as `spbn.learn` does, and refuse text that names the rows.
 
-    Parameters
-    ----------
-    named
-        The columns that are discrete because somebody said so.
+    Columns that are `named` are discrete because somebody said so.
     """
     if not source.discrete:
         return source

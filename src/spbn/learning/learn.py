@@ -148,33 +148,17 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
 
 @dataclass(frozen=True)
 class Task:
-    """What a search needs to know: settings, and rows that have been read and transformed.
-
-    Attributes
-    ----------
-    began
-        When learning began, by the clock of `time.perf_counter`.
-    original, rows
-        All rows in the units of the data, if they are in memory, and transformed by the margins.
-    completions
-        Other fillings of the holes that the table had, transformed too.
-    start
-        Where the search starts.
-    scored
-        The rows that the search scores: all, or those of a split that are not for validation.
-    scoring
-        The settings of the score, with the folds and validation rows of the split.
-    """
+    """What a search needs to know: settings, and rows that have been read and transformed."""
 
     settings: LearnSettings
-    began: float
-    original: Table | None
+    began: float  # when learning began, by the clock of `time.perf_counter`
+    original: Table | None  # all rows in the units of the data, if they are in memory
     margins: Margins | None
-    rows: Table | RemoteRows
-    completions: tuple[Table, ...]
-    start: Structure
-    scored: Table | RemoteRows
-    scoring: LearnSettings
+    rows: Table | RemoteRows  # all rows, transformed by the margins
+    completions: tuple[Table, ...]  # other fillings of the holes that the table had, transformed too
+    start: Structure  # where the search starts
+    scored: Table | RemoteRows  # the rows that the search scores: all, or those of a split for training
+    scoring: LearnSettings  # of the score, with the folds and validation rows of the split
 
 
 def prepare_task(

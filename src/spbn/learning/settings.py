@@ -80,44 +80,21 @@ _KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Option:
-    """What is known about an argument of `learn`.
-
-    Attributes
-    ----------
-    name, default, annotation
-        As in Python.
-    help
-        What it means, for those who read Python.
-    flag, flag_help
-        What it is called on the command line, by default the name with dashes, and what it means there, by
-        default `help`; the flag is None if it is for Python alone.
-    kind, choices
-        What kind of value it takes, and what there is to choose from; the choices of a `Literal`.
-    is_shared
-        Whether every command that learns has this flag; otherwise commands that need it declare it.
-    only_for
-        The algorithm that uses it; None if all do.
-    is_recorded
-        Whether a network's record has it.
-    affects_result
-        Whether another value may lead to another network, given the time.
-    in_estimators
-        Whether the estimators for scikit-learn have it as a parameter.
-    """
+    """What is known about an argument of `learn`."""
 
     name: str
     default: object
     annotation: str
-    help: str
-    flag: str | None
-    flag_help: str
-    kind: Kind
-    choices: tuple[str, ...]
-    is_shared: bool = True
-    only_for: Algorithm | None = None
-    is_recorded: bool = True
-    affects_result: bool = True
-    in_estimators: bool = True
+    help: str  # what it means, for those who read Python
+    flag: str | None  # on the command line, by default the name with dashes; None if it is for Python alone
+    flag_help: str  # what it means there, by default `help`
+    kind: Kind  # of the values that it takes
+    choices: tuple[str, ...]  # those of a `Literal`
+    is_shared: bool = True  # whether every command that learns has this flag, or those that declare it
+    only_for: Algorithm | None = None  # the algorithm that uses it; None if all do
+    is_recorded: bool = True  # whether a network's record has it
+    affects_result: bool = True  # whether another value may lead to another network, given the time
+    in_estimators: bool = True  # whether the estimators for scikit-learn have it as a parameter
 
     @property
     def parameter(self) -> inspect.Parameter:

@@ -46,12 +46,8 @@ Filler = Callable[[Table, np.random.Generator, int, int], tuple[list[Table], lis
 def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], margins: str) -> Filler:
     """Return what fills holes with draws from networks, while these are being learned.
 
-    Parameters
-    ----------
-    learn_lines
-        Learns a Gaussian network from a complete table.
-    margins
-        Of the normal distribution to begin with.
+    It begins with Gaussian networks, which `learn_lines` learns, and with a normal distribution that has
+    these margins.
     """
 
     def filler(

@@ -242,21 +242,11 @@ LEAST_ERROR = 1e-9  # of an estimate, as a share of it: none is as good as the s
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """Estimates of the changes of a cross-validated score.
+    """Estimates of the changes of a cross-validated score."""
 
-    Attributes
-    ----------
-    some
-        Where some rows of the first fold are scored.
-    outstanding
-        Where those rows are scored that stand out, in all folds.
-    standing_for
-        How many rows each of the first stands for.
-    """
-
-    some: FamilyScorer
-    outstanding: FamilyScorer
-    standing_for: float
+    some: FamilyScorer  # where some rows of the first fold are scored
+    outstanding: FamilyScorer  # where those rows are scored that stand out, in all folds
+    standing_for: float  # how many rows each of the first stands for
 
     @classmethod
     def of(cls, rows: RowStore) -> Preview | None:
