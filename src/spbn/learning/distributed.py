@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from spbn.dask.client import connected, local_workers
 from spbn.dask.sources import require_remote
 from spbn.errors import ArgumentError, argument, setting
-from spbn.learning.learn import learn_network, most_parents
+from spbn.learning.learn import Extras, learn_network, most_parents
 from spbn.learning.settings import LearnSettings, shows_options
 
 if TYPE_CHECKING:
@@ -78,4 +78,4 @@ def learn(
             f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
             f"kernels: {setting('max_parents', most)}. Got None instead."
         )
-    return learn_network(data, settings, columns=columns)
+    return learn_network(data, settings, Extras(columns=columns))
