@@ -227,12 +227,8 @@ class Survey(NamedTuple):
     dropped: IntArray  # the rows with such values
 
 
-def survey(plan: Plan, parts: Sequence[int]) -> dict[int, Survey]:
-    """Look at all columns of some parts; what is empty is left out."""
-    return {part: found for part in parts if (found := _surveyed(plan, part)) is not None}
-
-
-def _surveyed(plan: Plan, part: int) -> Survey | None:
+def survey(plan: Plan, part: int) -> Survey | None:
+    """Look at all columns of a part; None if it is empty."""
     columns = list(range(len(plan.names)))
     labels_ = range(plan.assignment.folds + 1)
     moments = [Moments.of(np.empty((len(columns), 0))) for _ in labels_]
@@ -262,7 +258,7 @@ def _surveyed(plan: Plan, part: int) -> Survey | None:
 
 def require_finite(plan: Plan, found: Mapping[int, Survey]) -> None:
     """Refuse missing and infinite values, and say where the first are."""
-    for part, seen in sorted(found.items()):
+    for part, seen in found.items():
         for name, bad in zip(plan.names, seen.bad.tolist(), strict=True):
             if bad:
                 values = "value is" if bad == 1 else "values are"

@@ -91,9 +91,8 @@ class Shards:
             uuid4().hex, source.names, source.chunks, assignment, {}, cache_bytes, moves, source.levels
         )
         executor = Executor(client, plan)
-        seen: dict[int, Survey] = {}
-        for _, found in executor.map(survey, [([part],) for part in range(len(plan.chunks))]):
-            seen.update(found)
+        looked = dict(executor.map(survey, [(part,) for part in range(len(plan.chunks))]))
+        seen: dict[int, Survey] = {part: looked[part] for part in sorted(looked) if looked[part] is not None}
         if missing == "error":
             require_finite(plan, seen)
         seen = {part: found for part, found in seen.items() if found.rows}
@@ -101,7 +100,7 @@ class Shards:
             raise DataError("there are no rows to learn from.")
         dropped = {part: found.dropped for part, found in seen.items() if len(found.dropped)}
         plan = replace(plan, dropped=dropped)
-        parts = [seen[part] for part in sorted(seen)]
+        parts = list(seen.values())
         centre: FloatArray = np.median([part.median for part in parts], axis=0)
         low, high = (
             np.min([part.low for part in parts], axis=0),
@@ -113,7 +112,8 @@ class Shards:
             for label in range(assignment.folds + 1)
         )
         _require_distinct(plan, reduce(add, moments))
-        batches = _batches({part: seen[part].rows for part in sorted(seen)}, _slots(client))
+        slots = 1 if client is None else sum(require_workers(client).values())
+        batches = _batches({part: found.rows for part, found in seen.items()}, slots)
         addresses = executor.addresses
         return cls(
             plan,
@@ -124,7 +124,7 @@ class Shards:
             moments,
             cache_bytes,
             max(sum(seen[part].rows for part in batch) for batch in batches),
-            sum(found.rows for found in seen.values()),
+            sum(part.rows for part in parts),
             again,
         )
 
@@ -246,10 +246,6 @@ def _batches(rows: dict[int, int], places: int) -> tuple[tuple[int, ...], ...]:
         batches[place].append(part)
         loads[place] += rows[part]
     return tuple(tuple(sorted(batch)) for batch in batches)
-
-
-def _slots(client: Any) -> int:
-    return 1 if client is None else sum(require_workers(client).values())
 
 
 def _bytes_a_worker(client: Any) -> int:
