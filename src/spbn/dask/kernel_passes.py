@@ -18,7 +18,7 @@ memory, and adds their kernels at its own rows (`cache_pairwise`, `kernels.pairw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from threading import Lock
@@ -274,17 +274,16 @@ def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> None:
 
 
 class Line(NamedTuple):
-    """A linear Gaussian for the rows of every label: directions × (row - means) are its residuals."""
+    """A linear Gaussian: direction × (row - means) is its residual."""
 
-    directions: FloatArray
+    direction: FloatArray
     means: FloatArray
-    variances: FloatArray
+    variance: float
 
-    def log_density(self, points: FloatArray, label: int) -> FloatArray:
+    def log_density(self, points: FloatArray) -> FloatArray:
         """Return the log-density of variables × rows, parents first and the node last."""
-        residuals = self.directions[label] @ (points - self.means[label][:, None])
-        variance = self.variances[label]
-        return -0.5 * (residuals * residuals / variance + math.log(2.0 * math.pi * variance))
+        residuals = self.direction @ (points - self.means[:, None])
+        return -0.5 * (residuals * residuals / self.variance + math.log(2.0 * math.pi * self.variance))
 
 
 class MixtureRequest(NamedTuple):
@@ -293,7 +292,7 @@ class MixtureRequest(NamedTuple):
     columns: Columns  # the parents and, last, the node
     #: For every kernel component that there is, the keys of all columns and of the parents, if any.
     kernels: Sequence[tuple[Key, ...]]
-    line: Line | None  # the last component, if there is one
+    lines: Mapping[int, Line] | None  # by label, the last component, if there is one
     weights: FloatArray  # of the components that there are, in order
     labels: tuple[int, ...]  # of the rows that count: that of the validation rows, or some of the others
 
@@ -305,11 +304,9 @@ def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums
     for keys in asked.kernels:
         whole, *below = [_cached(plan, block.part, block.number, key)[mine] for key in keys]
         found.append(whole - below[0] if below else whole)
-    if asked.line is not None:
-        values = [
-            asked.line.log_density(block.rows(asked.columns, (label,)), label) for label in asked.labels
-        ]
-        found.append(np.concatenate(values))
+    if asked.lines is not None:
+        rows = [(label, block.rows(asked.columns, (label,))) for label in asked.labels]
+        found.append(np.concatenate([asked.lines[label].log_density(points) for label, points in rows]))
     return MixtureSums.of(np.stack(found), asked.weights)
 
 

@@ -230,7 +230,7 @@ class DaskMixtures:
 
     def _components(self, groups: Groups, members: Columns) -> BoolArray:
         """Tell which components of a family can be fitted."""
-        return np.array([*self.cached.usable(groups, members), _line(groups, members) is not None])
+        return np.array([*self.cached.usable(groups, members), _lines(groups, members) is not None])
 
     def _request(
         self,
@@ -242,8 +242,8 @@ class DaskMixtures:
     ) -> MixtureRequest:
         """Describe a mixture of the usable components, with their weights, at the rows with some labels."""
         kernels = list(compress(self.cached.keys(groups, members), usable[:-1]))
-        line = _line(groups, members) if usable[-1] else None
-        return MixtureRequest(members, kernels, line, weights, labels)
+        lines = _lines(groups, members) if usable[-1] else None
+        return MixtureRequest(members, kernels, lines, weights, labels)
 
 
 def _sums(queries: Shards, asked: Sequence[MixtureRequest]) -> list[MixtureSums]:
@@ -251,18 +251,15 @@ def _sums(queries: Shards, asked: Sequence[MixtureRequest]) -> list[MixtureSums]
     return queries.gather(mixture_sums, asked, MixtureSums.add, pinned=True) if asked else []
 
 
-def _line(groups: Groups, members: Columns) -> Line | None:
+def _lines(groups: Groups, members: Columns) -> dict[int, Line] | None:
     """Return the linear Gaussian of every label; None if one cannot be fitted."""
-    training, columns = groups.training.training, np.array(members)
-    labels = list(groups.labels)
-    found = training.only(np.array(labels))
-    some, their_variances, share = residual_directions(found.counts, found.scatters, columns)
+    columns = np.array(members)
+    training = groups.training.training.only(np.array(groups.labels))
+    directions, variances, share = residual_directions(training.counts, training.scatters, columns)
     if share == 0.0:
         return None
-    directions = np.full((len(training.counts), len(columns)), np.nan)
-    variances = np.full(len(training.counts), np.nan)
-    directions[labels], variances[labels] = some, their_variances
-    return Line(directions, training.means[:, columns] + groups.training.centre[columns], variances)
+    means = training.means[:, columns] + groups.training.centre[columns]
+    return dict(zip(groups.labels, map(Line, directions, means, variances.tolist()), strict=True))
 
 
 def _pairwise_requests(groups: Groups, found: Mapping[Key, Sequence[Estimate]]) -> Iterator[PairwiseRequest]:

@@ -24,7 +24,6 @@ from spbn._base.arrays import FloatArray, IntArray
 from spbn.dask.client import Executor
 from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
 from spbn.tables.columns import (
-    Categories,
     as_text,
     categories,
     how_to_drop,
@@ -442,17 +441,17 @@ def _levels(name: str, parts: Sequence[Found], rows: int, *, is_named: bool) -> 
         return tuple(dict.fromkeys(as_text(value) for value in every))
     values = np.empty(len(every), dtype=object)
     values[:] = list(every)
+    if not is_named and len(every) and not is_categorical(values):
+        kinds = sorted({type(value).__name__ for value in every})
+        raise DataError(
+            f"column {name!r} holds neither numbers nor categories ({', '.join(kinds)}): "
+            f"{how_to_drop([name])}, or convert it."
+        )
+    found = categories(values)
     if not is_named:
-        if len(every) and not is_categorical(values):
-            kinds = sorted({type(value).__name__ for value in every})
-            raise DataError(
-                f"column {name!r} holds neither numbers nor categories ({', '.join(kinds)}): "
-                f"{how_to_drop([name])}, or convert it."
-            )
-        found = categories(values)
         places = np.broadcast_to(np.int64(0), (rows,))  # of which only the number matters
-        require_categories(name, Categories(found.levels, places, found.is_plain_text))
-    return categories(values).levels
+        require_categories(name, found._replace(places=places))
+    return found.levels
 
 
 class Coded(NamedTuple):

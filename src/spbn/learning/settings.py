@@ -56,10 +56,8 @@ MODELS: dict[Model, tuple[str, ...]] = {
     "kdebn": ("ckde",),
     "blend": ("blend",),
 }
-ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 TESTS: tuple[Test, ...] = get_args(Test)
 SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
-MISSING: tuple[MissingValues, ...] = get_args(MissingValues)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -364,11 +362,9 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
-        checks.choice("missing", self.missing, MISSING)
+        for name in ("missing", "model", "algorithm", "test"):
+            checks.choice(name, getattr(self, name), OPTIONS[name].choices)
         checks.seconds("max_seconds", self.max_seconds)
-        checks.choice("model", self.model, MODELS)
-        checks.choice("algorithm", self.algorithm, ALGORITHMS)
-        checks.choice("test", self.test, TESTS)
         FitSettings(self.bandwidth, self.engine, self.smoothing)
         require_kind(self.margins)
         checks.choice("score", self.score_name, SCORES)
