@@ -74,7 +74,6 @@ class SpreadScore(Score):
 
     @cached_property
     def preview(self) -> Estimates | None:
-        """The estimates of the score, which workers compute too."""
         return None if self._score.preview is None else SpreadEstimates(self._executor)
 
 
@@ -84,7 +83,6 @@ class SpreadEstimates(NamedTuple):
     executor: Executor
 
     def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
-        """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
         gains, errors = np.empty(len(new)), np.empty(len(new))
         for mine, found in _answers(self.executor, _gains, new, (), old):
             gains[mine], errors[mine] = found

@@ -42,7 +42,6 @@ class FoldAssignment:
     validation: float
 
     def labels(self, number: int, rows: int) -> IntArray:
-        """Return the labels of the rows of a part."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
         # Where it begins is random too: parts may be so small that no row would be held out of any.
         fraction, first = rng.random(), int(rng.integers(self.folds))

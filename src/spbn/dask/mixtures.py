@@ -174,13 +174,11 @@ class DaskMixtures:
     families: tuple[Columns, ...]  # the columns of each, the node last
 
     def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
-        """Return the weights that make the rows of all groups most likely, and their log-likelihood."""
         (groups,) = self.parts
         wanted = np.ones(COMPONENTS, dtype=np.bool_) if usable is None else usable
         return self.cached.retry(self._search, groups, wanted)
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Families × groups: log-likelihoods under known weights; -inf where nothing is left of these."""
         found = [self.cached.retry(self._under, groups, weights) for groups in self.parts]
         return np.concatenate(found, axis=1)
 

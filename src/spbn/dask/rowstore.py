@@ -63,7 +63,6 @@ class PassCache(Generic[Value]):
         self._known: OrderedDict[Columns, Value] = OrderedDict()
 
     def of(self, columns: Columns) -> Value:
-        """Return the value of a set."""
         ((_, value),) = self._each([columns])
         return value
 
@@ -179,7 +178,6 @@ class DaskRows(RemoteRows):
 
     @cached_property
     def validation(self) -> DaskRows:
-        """The validation rows, under parameters fitted to all folds."""
         shards = self.shards
         groups = Groups(shards, shards, (shards.folds,))
         return DaskRows(self.session, [groups], self.settings, inner=self)
@@ -191,7 +189,6 @@ class DaskRows(RemoteRows):
 
     @property
     def inner(self) -> DaskRows | None:
-        """The cross-validation of the training rows, if there is one."""
         return self if self.is_crossed else self._inner
 
     @cached_property
@@ -202,7 +199,6 @@ class DaskRows(RemoteRows):
 
     @property
     def densities(self) -> DaskDensities:
-        """Kernels with the bandwidth of the settings."""
         return DaskDensities(self.session, self.parts)
 
     @property
@@ -216,7 +212,6 @@ class DaskRows(RemoteRows):
         return totals, np.zeros(len(totals), dtype=np.bool_)
 
     def linear_values(self, columns: IntArray) -> FloatArray:
-        """Return those of one family in every group."""
         size, values = np.array([len(columns)]), np.empty(self.pieces)
         for number in range(self.pieces):
             group = np.array([number])
@@ -225,7 +220,6 @@ class DaskRows(RemoteRows):
         return values
 
     def counts(self, families: Sequence[Columns]) -> Iterator[tuple[Columns, FamilyCounts]]:
-        """Yield families of discrete columns, the node last, and their counts: one pass for many of them."""
         (groups,), labels = self.parts, np.arange(self.shards.folds + 1)
         test = (labels == np.array(groups.labels)[:, None]).astype(np.int64)
         train = np.array([np.isin(labels, self.shards.training_labels(m)) for m in groups.labels])
@@ -258,7 +252,6 @@ class DaskRows(RemoteRows):
             yield numbers, DaskMixtures(cached, self.parts, tuple(members[number] for number in numbers))
 
     def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Division]]:
-        """Yield sets of discrete columns and the rows by their configurations: one pass for many of them."""
         for columns, parts in self.session.divisions.each(sets):
             yield columns, self._division(columns, parts)
 
@@ -302,7 +295,6 @@ class DaskRows(RemoteRows):
         return self._stores[key]
 
     def fold_tables(self, names: Sequence[str], *, centred: bool = False) -> Iterator[tuple[Table, Table]]:
-        """Yield the training rows and the evaluated rows of every group, brought here from the workers."""
         for groups in self.parts:
             table, labels = self._collected(groups.training, names, centred=centred)
             asked, their_labels = table, labels
@@ -314,41 +306,33 @@ class DaskRows(RemoteRows):
                 yield table.take(np.flatnonzero(training)), asked.take(queries)
 
     def by_piece(self, by_group: Sequence[FloatArray]) -> FloatArray:
-        """Return the sums of groups."""
         return np.array([values.sum() for values in by_group])
 
     def in_data_order(self, pieces: FloatArray) -> FloatArray:
-        """Return values of groups as they are."""
         return pieces
 
     @cached_property
     def moments(self) -> Moments:
-        """The moments of all rows."""
         every = self.shards.every
         return replace(every, mean=every.mean + self.shards.centre)
 
     def total_counts(self, columns: Columns) -> tuple[Configurations, IntArray]:
-        """Return the configurations of a node's parents, and how often its levels occur with each."""
         found, counts = self._table(columns, self.session.counts.of(columns))
         return found, counts.sum(axis=0)
 
     def table(self, names: Sequence[str]) -> Table:
-        """Bring columns of all rows here from the workers."""
         return self._collected(self.shards, names)[0]
 
     def compact_kernels(self, columns: Columns, scale: float) -> CompactKernels | None:
-        """Make compact kernels of all rows; None if their bandwidth is singular."""
         return compact_kernels(self.shards, columns, self.session.rule, scale)
 
     def by_configuration(self, columns: Columns) -> tuple[Configurations, list[DaskRows]]:
-        """Return the configurations of some discrete columns that occur, and the rows of each."""
         parts = self.session.divisions.of(columns)
         variables = tuple(self.variables[column] for column in columns)
         stores = [self._store_of(part, tuple(part.answerable(range(part.folds)))) for part in parts.values()]
         return Configurations(variables, np.array(list(parts), dtype=np.int64)), stores
 
     def refolded(self, folds: int) -> DaskRows:
-        """Return the same rows, all of them in one of so many folds."""
         session, where = self.session.refolded(folds), self.shards.where
         shards = session.shards
         if where:
@@ -377,12 +361,10 @@ class DaskDensities:
         self._parts = parts
 
     def conditional_totals(self, families: FamilyBatch) -> FloatArray:
-        """Families × 1, of all evaluated rows together; -inf where one cannot be fitted."""
         found = sum(whole_and_below.sum(axis=2) for whole_and_below in self._by_group(families))
         return _differences(*found)[:, None]
 
     def conditional_values(self, families: FamilyBatch) -> FloatArray:
-        """Families × 1 × groups; -inf where one cannot be fitted."""
         return _differences(*np.concatenate(list(self._by_group(families)), axis=2))[:, None]
 
     def _by_group(self, families: FamilyBatch) -> Iterator[FloatArray]:

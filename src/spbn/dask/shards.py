@@ -158,17 +158,14 @@ class Shards:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
         return self.plan.names
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """What the columns are."""
         return tuple(Variable(name, self.plan.levels.get(name, ())) for name in self.names)
 
     @cached_property
     def discrete(self) -> BoolArray:
-        """Tell which columns are discrete."""
         return np.array([variable.is_discrete for variable in self.variables])
 
     def within(self, where: Where, by_label: Sequence[Moments]) -> Shards:
@@ -203,7 +200,6 @@ class Shards:
 
     @cached_property
     def every(self) -> Moments:
-        """The moments of all rows."""
         return reduce(add, self.by_label)
 
     @cached_property
@@ -284,7 +280,6 @@ class Spread(NamedTuple):
     slopes: float
 
     def add(self, other: Spread) -> Spread:
-        """Return the sums of both."""
         rows = self.rows + other.rows
         share = other.rows / max(1, rows)
         shift = other.means - self.means

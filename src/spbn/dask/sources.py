@@ -51,7 +51,6 @@ class ParquetChunk:
         return self.path
 
     def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield the named columns of some rows at a time."""
         try:
             from pyarrow.parquet import ParquetFile
 
@@ -78,7 +77,6 @@ class _Partition(ABC):
         return f"partition {self.number}"
 
     def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Yield all rows."""
         frame = self._fetched()
         absent = [name for name in names if name not in frame.columns]
         if absent:

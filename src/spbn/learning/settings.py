@@ -96,7 +96,6 @@ class Option:
 
     @property
     def parameter(self) -> inspect.Parameter:
-        """The parameter of a function that takes it."""
         return inspect.Parameter(
             self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=self.annotation
         )

@@ -47,7 +47,6 @@ class Likelihood(Score):
 
     @cached_property
     def preview(self) -> Preview | None:
-        """Estimates from some of the rows; None if there are too few for that to be worthwhile."""
         return Preview.of(self._scorer.store)
 
     @final
@@ -268,7 +267,6 @@ class Preview:
         return cls(FamilyScorer(some), FamilyScorer(others), float(np.count_nonzero(~outstanding)) / count)
 
     def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
-        """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
         pairs = [
             (scorer.rows(new), old_rows[numbers])
             for scorer in (self.some, self.outstanding)
