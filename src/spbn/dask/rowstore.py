@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Generic, TypeVar, final
+from typing import Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
@@ -199,7 +199,7 @@ class DaskRows(RemoteRows):
 
     @property
     def densities(self) -> DaskDensities:
-        return DaskDensities(self.session, self.parts)
+        return DaskDensities(self.session.totals, self.parts)
 
     @property
     def scaled_densities(self) -> KernelDensities:
@@ -222,18 +222,13 @@ class DaskRows(RemoteRows):
     def counts(self, families: Sequence[Columns]) -> Iterator[tuple[Columns, FamilyCounts]]:
         (groups,), labels = self.parts, np.arange(self.shards.folds + 1)
         test = (labels == np.array(groups.labels)[:, None]).astype(np.int64)
-        train = np.array([np.isin(labels, self.shards.training_labels(m)) for m in groups.labels])
+        train = np.array(
+            [np.isin(labels, self.shards.training_labels(m)) for m in groups.labels], dtype=np.int64
+        )
         for columns, counted in self.session.counts.each(families):
             found, counts = self._table(columns, counted)
-            yield (
-                columns,
-                FamilyCounts(
-                    found,
-                    np.einsum("gl,lcv->gcv", train.astype(np.int64), counts),
-                    np.einsum("gl,lcv->gcv", test, counts),
-                    None,
-                ),
-            )
+            trained, tested = (np.einsum("gl,lcv->gcv", mine, counts) for mine in (train, test))
+            yield columns, FamilyCounts(found, trained, tested, None)
 
     def _table(self, columns: Columns, counted: Counted) -> tuple[Configurations, IntArray]:
         """Return the parents' configurations that occur, and labels × configurations × levels."""
@@ -352,13 +347,11 @@ class DaskRows(RemoteRows):
         return Table(tuple(names), np.ascontiguousarray(rows), levels), labels
 
 
-@final
-class DaskDensities:
+class DaskDensities(NamedTuple):
     """Log-densities of nodes given their parents under kernels, from sums over rows that workers hold."""
 
-    def __init__(self, session: Session, parts: Sequence[Groups]) -> None:
-        self._session = session
-        self._parts = parts
+    totals: SetTotals
+    parts: Sequence[Groups]
 
     def conditional_totals(self, families: FamilyBatch) -> FloatArray:
         found = sum(whole_and_below.sum(axis=2) for whole_and_below in self._by_group(families))
@@ -370,8 +363,8 @@ class DaskDensities:
     def _by_group(self, families: FamilyBatch) -> Iterator[FloatArray]:
         """Yield log-densities of all members and of parents alone, 2 × families × groups."""
         joints, parents = families.sets
-        for groups in self._parts:
-            found = self._session.totals.by_label(groups, [*joints, *parents])
+        for groups in self.parts:
+            found = self.totals.by_label(groups, [*joints, *parents])
             yield found.reshape(2, len(families), len(groups.labels))
 
 
