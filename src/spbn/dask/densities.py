@@ -190,13 +190,8 @@ class GridDensities:
     ) -> Iterator[tuple[Estimate, DensityRequest, Reading, FloatArray | None]]:
         """Have densities read at the rows of their labels, and kernels added up one by one at isolated rows.
 
-        A table that was wrong at a row that was checked is asked again, for rows of greater density only.
-
-        Parameters
-        ----------
-        keys
-            By the number of an estimate, the key under which workers cache its logarithms; by default they
-            do not.
+        A table that was wrong at a row that was checked is asked again, for rows of greater density only. By
+        the number of an estimate, `keys` has what workers cache its logarithms under, if they are to.
 
         Yields
         ------
@@ -333,14 +328,7 @@ class SetTotals:
 def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -> CompactKernels | None:
     """Make compact kernels of all rows: from tables that add up, and the few rows on the outskirts.
 
-    Returns None if the bandwidth is singular.
-
-    Parameters
-    ----------
-    columns
-        The parents and, last, the node.
-    scale
-        Multiplies the bandwidth matrix.
+    See `RemoteRows.compact_kernels`.
     """
     moments, tolerance, join_rows = shards.every, LEAST_TOLERANCE, partial(np.concatenate, axis=1)
     factor = scale * bandwidths.factor(rule, moments.count, len(columns))

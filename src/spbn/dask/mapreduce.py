@@ -203,15 +203,9 @@ def fold_blocks(
     return found
 
 
-def only_where(
-    where: Where,
-    function: Callable[..., Any],
-    plan: Plan,
-    parts: Sequence[int],
-    *arguments: Any,
-) -> Any:
-    """Call a function for only those rows of some parts that have certain levels."""
-    return function(replace(plan, where=where), parts, *arguments)
+def only_where(where: Where, function: Callable[..., Any], plan: Plan, *arguments: Any) -> Any:
+    """Call a function for only those rows that have certain levels."""
+    return function(replace(plan, where=where), *arguments)
 
 
 class Survey(NamedTuple):

@@ -81,10 +81,6 @@ class Shards:
         margins: Margins | None = None,
     ) -> Shards:
         """Look at all rows once, transformed by `margins`, and refuse what cannot be learned from."""
-
-        def again(assignment: FoldAssignment, *, margins: Margins | None = margins) -> Shards:
-            return cls.of(source, assignment, client, missing=missing, margins=margins)
-
         cache_bytes = _bytes_a_worker(client) // SHARE
         moves = {} if margins is None else dict(margins.columns)
         plan = Plan(
@@ -125,7 +121,7 @@ class Shards:
             cache_bytes,
             max(sum(seen[part].rows for part in batch) for batch in batches),
             sum(part.rows for part in parts),
-            again,
+            partial(cls.of, source, client=client, missing=missing, margins=margins),
         )
 
     def map(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:

@@ -176,17 +176,9 @@ def open_source(
 ) -> Source:
     """Find the columns and parts of a Dask DataFrame, or of Parquet files given by name.
 
-    Parameters
-    ----------
-    data
-        A Dask DataFrame; or the path of a Parquet file, a pattern such as ``"data/*.parquet"``, a folder of
-        Parquet files, or a list of these.
-    drop, only
-        Columns to leave out, and those to use; all others by default.
-    discrete
-        Columns of numbers that stand for categories.
-    client
-        Whose workers are going to read the rows, if any.
+    These are the path of a file, a pattern such as ``"data/*.parquet"``, a folder, or a list of these.
+    Columns are left out (`drop`), or chosen (`only`). A client whose workers are going to read the rows must
+    be the one that persisted them, if anybody has.
     """
     if is_dask_frame(data):
         return _of_frame(data, drop, only, discrete, client)

@@ -83,10 +83,7 @@ def learn_replicates(
 def learn_replicate(table: Table, number: int, root: int, settings: LearnSettings) -> dict[str, Any]:
     """Learn from some of the rows, and return the structure as plain data.
 
-    Parameters
-    ----------
-    number, root
-        Which replicate it is, and the seed of all of them: together they decide which rows are drawn.
+    The number of the replicate and the seed of all of them, `root`, decide which rows are drawn.
     """
     rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(number,)))
     rows = draw_rows(table, rng)
