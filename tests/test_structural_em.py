@@ -67,7 +67,7 @@ def test_completions_differ_only_in_the_holes():
     frame = holed(spbn.datasets.synthetic(80, seed=0), 0.2)
     table = as_table(frame, training=True, missing="keep")
     lines = by_networks(fillers()["lines"])
-    tables, scores = lines(table, generator(0), rounds=2, draws=3)
+    tables, scores = lines(table, generator(0), 2, 3)
     holes = np.isnan(table.columns)
     assert len(tables) == 3
     assert len(scores) == 2
@@ -100,7 +100,7 @@ def test_normal_draws_keep_a_line_of_which_no_row_is_whole(margins):
     frame = pd.DataFrame({f"y{k}": (k + 1) * x + rng.normal(0, 0.01, 400) for k in range(6)})
     frame = frame.mask(np.eye(6, dtype=bool)[np.arange(400) % 6])
     table = as_table(frame, training=True, missing="keep")
-    tables, scores = structural_em.by_normal(margins)(table, generator(0), rounds=4, draws=2)
+    tables, scores = structural_em.by_normal(margins)(table, generator(0), 4, 2)
     assert scores == []
     holes = np.isnan(table.columns)
     for one in tables:

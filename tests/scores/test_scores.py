@@ -11,7 +11,6 @@ from spbn import NodeType, Structure
 from spbn.errors import GraphError
 from spbn.nodes import Family
 from spbn.nodes.families import families_of
-from spbn.scores.base import FamilyCache
 
 import reference
 from strategies import arcs_of_dag, nonlinear_frame
@@ -130,19 +129,22 @@ def test_bad_data_is_refused(score, data, message):
 def test_the_cache_computes_once_and_forgets_when_full():
     computed = []
 
-    def compute(batch):
-        computed.extend(families_of(batch))
-        return np.arange(len(batch), dtype=float)
+    class Counting(spbn.scores.Score):
+        cache_limit = 4
 
-    cache = FamilyCache("abcdef", frozenset(NodeType), compute, limit=4)
-    cache.named([Family("a"), Family("b"), Family("c", ("b", "a"))])
+        def _compute(self, batch):
+            computed.extend(families_of(batch))
+            return np.arange(len(batch), dtype=float)
+
+    score = Counting("abcdef", NodeType)
+    score.local_many([Family("a"), Family("b"), Family("c", ("b", "a"))])
     assert computed == [Family("a"), Family("b"), Family("c", ("a", "b"))]
-    cache.named([("a", [], "lg"), Family("c", ("b", "a"))])
+    score.local_many([("a", [], "lg"), Family("c", ("b", "a"))])
     assert len(computed) == 3
-    cache.named([Family("d"), Family("e"), Family("f")])
-    assert cache.named([Family("d"), Family("e"), Family("f")]).tolist() == [0, 1, 2]
+    score.local_many([Family("d"), Family("e"), Family("f")])
+    assert score.local_many([Family("d"), Family("e"), Family("f")]).tolist() == [0, 1, 2]
     assert len(computed) == 6
-    cache.named([Family("a")])
+    score.local_many([Family("a")])
     assert computed[-1] == Family("a")
 
 

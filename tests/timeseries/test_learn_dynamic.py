@@ -41,9 +41,9 @@ def test_folds_are_blocks_of_time(monkeypatch):
     seen = []
     original = learn.learn_network
 
-    def learn_network(rows, settings, *, split, **options):
-        seen.append(split)
-        return original(rows, settings, split=split, **options)
+    def learn_network(rows, settings, extras):
+        seen.append(extras.split)
+        return original(rows, settings, extras)
 
     monkeypatch.setattr(learn, "learn_network", learn_network)
     dynamic = spbn.learn_dynamic(autoregression(200), lags=2, folds=4, validation=0.25, seed=5)

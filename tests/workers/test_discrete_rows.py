@@ -155,7 +155,7 @@ def test_a_blend_that_some_fold_cannot_fit_gives_way_to_that_of_all_rows(tmp_pat
     """In all rows of the configuration; in memory, in the folds in question only."""
     frame, cuts = starving(seed)
     score = score_of(shards_of(written(tmp_path / "data", frame, cuts), discrete=("group",)))
-    memory = in_memory(frame, ("group",), cuts=cuts)._training._scorer.store
+    memory = in_memory(frame, ("group",), cuts=cuts)._scorer.store
     blend = spbn.NodeType.BLEND
     batch = named_batch(tuple(frame.columns), [("y", ["x"], blend)])
     division = memory.division((0,))
@@ -227,7 +227,7 @@ def test_moments_of_many_configurations_come_in_several_passes(folder):
     ]
     for _ in range(2):  # the first ones have been forgotten by then
         np.testing.assert_allclose(small.local_many(families), score.local_many(families), rtol=1e-12)
-        small._cache._numbers.clear()
+        small._numbers.clear()
     with pytest.warns(UserWarning, match="'kind' and 'size' have so many combinations of levels"):
         assert small.local("c", ["kind", "size"], "lg") == -np.inf
 
@@ -241,7 +241,7 @@ def test_counts_of_many_families_come_in_several_passes(folder):
     ]
     for _ in range(2):
         np.testing.assert_allclose(small.local_many(families), score.local_many(families), rtol=1e-12)
-        small._cache._numbers.clear()
+        small._numbers.clear()
     assert np.isfinite(small.local("kind", ["flag", "size"], "discrete"))
     with pytest.warns(UserWarning, match="'flag', 'size', 'number' and 'kind' have so many combinations"):
         assert small.local("kind", ["flag", "size", "number"], "discrete") == -np.inf

@@ -1,7 +1,1 @@
-"""More than one process or machine, through Dask.
-
-Two ways to spread work:
-
-- *families and replicates* over workers, each of which has the whole table (`families`);
-- *rows* over workers, for tables that no machine can hold (`rowstore`).
-"""
+"""More than one process or machine, through Dask: see `spbn.learning.distributed`."""

@@ -220,14 +220,8 @@ class Executor:
     ) -> Iterator[tuple[int, Any]]:
         """Call the function with what is shared and with every task; yield numbers and results as they come.
 
-        Parameters
-        ----------
-        addresses
-            Where every task is done, if possible, because that worker has done similar ones.
-        common
-            Further arguments, the same for all tasks.
-        pinned
-            Whether tasks are done at their addresses only, as long as these are there.
+        Arguments that all tasks have in `common` follow. Each is done at its address if possible, because
+        that worker has done similar ones; if it is `pinned`, only there, as long as the worker is there.
         """
         if self._client is None:
             yield from ((n, function(self._shared, *task, *common)) for n, task in enumerate(tasks))

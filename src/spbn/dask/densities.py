@@ -1,7 +1,7 @@
 """Kernel densities of sets of columns, made of rows that workers hold.
 
 In one pass the workers put their rows on grids; the grids are added up, and those of the folds subtracted.
-What comes of it can be read at any rows in another pass (`kernel_passes.read_tables`). Rows that a table
+What comes of it can be read at any rows in another pass (`kernel_passes.read_table`). Rows that a table
 cannot answer, because they are isolated, are collected, and every worker adds up its kernels at them one by
 one. Some rows that a table can answer are checked, to see that it keeps its promise of 1e-6.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, final
 
 import numpy as np
@@ -29,11 +29,12 @@ from spbn.dask.kernel_passes import (
     add_kernels,
     join_tails,
     outposts,
-    read_tables,
+    read_table,
     spread,
     tails,
 )
-from spbn.dask.shards import Shards
+from spbn.dask.mapreduce import Where
+from spbn.dask.shards import Shards, batched
 from spbn.errors import ArgumentError, quoted
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
@@ -71,19 +72,38 @@ PAIRWISE = DIMENSIONS
 MIDDLE = 28  # times `TAIL`: so few rows that no face of a box is moved beyond the tails
 
 
+class Groups(NamedTuple):
+    """Groups of rows: those of `queries` with each of some labels, under densities of `training` rows."""
+
+    training: Shards
+    queries: Shards
+    labels: tuple[int, ...]
+
+    @property
+    def within(self) -> tuple[Where, Where]:
+        """The levels that the training rows have, and those of the queries."""
+        return self.training.where, self.queries.where
+
+
 class Job(NamedTuple):
-    """Densities of the same columns that share a grid; None if it does not fit into memory.
+    """Densities of the same columns that share a grid. They have the number of a set, and a label as span."""
 
-    `estimates` have the number of a set, and a label as their span.
-    """
-
-    columns: tuple[int, ...]
+    columns: Columns
     estimates: list[Estimate]
-    lattice: Lattice | None
+    lattice: Lattice
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """Those of the rows to read the densities at."""
+        return _labels(self.estimates)
+
+    @property
+    def size(self) -> float:
+        """How many bytes the tables take."""
+        return 8.0 * float(np.prod(self.lattice.grid.shape)) * max(len(self.labels), len(self.estimates))
 
 
-@dataclass(frozen=True, eq=False)
-class Unit:
+class Unit(NamedTuple):
     """Some labels of a job, done at a time; with the table of all training rows if there is one already."""
 
     job: Job
@@ -93,31 +113,20 @@ class Unit:
 
 @final
 class GridDensities:
-    """How densities are made of rows over workers.
+    """How densities are made of rows over workers."""
 
-    Parameters
-    ----------
-    queries
-        The rows that are going to be asked for, if not all: some of the same rows.
-    """
-
-    def __init__(self, shards: Shards, rule: str, queries: Shards | None = None) -> None:
-        self.shards = shards
+    def __init__(self, groups: Groups, rule: str) -> None:
+        self.groups = groups
+        self.shards = groups.training
         self.rule = rule
-        self.queries = shards if queries is None else queries
 
-    def estimates(
-        self, number: int, variables: VariableSet, labels: Sequence[int], scale: float = 1.0
-    ) -> list[Estimate]:
-        """Return the densities of a set at those of some labels where its bandwidth is not singular.
+    def estimates(self, number: int, variables: VariableSet, scale: float = 1.0) -> list[Estimate]:
+        """Return the densities of a set at those of the labels where its bandwidth is not singular.
 
-        Parameters
-        ----------
-        scale
-            Multiplies the bandwidth matrix.
+        The bandwidth matrix is multiplied by a scale.
         """
         training, columns, found = self.shards.training, list(variables.columns), []
-        for label in labels:
+        for label in self.groups.labels:
             count = int(training.counts[label])
             if count < 2:
                 continue
@@ -130,27 +139,24 @@ class GridDensities:
 
     def jobs(
         self, by_columns: Mapping[Columns, list[Estimate]], alike: Mapping[int, float] | None = None
-    ) -> list[Job]:
+    ) -> tuple[list[Job], list[tuple[Columns, list[Estimate]]]]:
         """Choose grids for densities, given by columns, by where the rows are.
 
-        Parameters
-        ----------
-        alike
-            By dimension, how much wider than the narrowest others on its grid may be.
+        `alike` has, by dimension, how much wider than the narrowest others on its grid may be. Those whose
+        grids do not fit into memory are returned, too.
         """
+        jobs, refused = [], []
         groups = [
             (columns, group)
             for columns, found in by_columns.items()
             for group in grouped(found, (alike or {}).get(len(columns), ALIKE))
         ]
-        if not groups:
-            return []
         centre = self.shards.centre
         asked = [
             TailRequest(columns, centre[list(columns)], group.whitener, _labels(group.estimates))
             for columns, group in groups
         ]
-        ends, jobs = self.queries.gather(tails, asked, join_tails), []
+        ends = self.groups.queries.gather(tails, asked, join_tails) if asked else []
         for (columns, group), one, both in zip(groups, asked, ends, strict=True):
             estimates = group.estimates
             train = float(self.shards.training.counts[[e.span for e in estimates]].mean())
@@ -162,51 +168,30 @@ class GridDensities:
             )
             try:
                 lattice = Lattice(one.centre, one.whitener, grid.low, grid.high, group.widest)
+                jobs.append(Job(columns, estimates, lattice))
             except ArgumentError:
-                lattice = None
-            jobs.append(Job(columns, estimates, lattice))
-        return jobs
+                refused.append((columns, estimates))
+        return jobs, refused
 
     def units(self, jobs: Sequence[Job]) -> Iterator[list[Unit]]:
         """Put together what is done in one pass, so that its tables fit into the memory of a worker."""
-        limit, room, together = self.shards.table_bytes, 0, list[Unit]()
-        for job in jobs:
-            assert job.lattice is not None
-            labels = _labels(job.estimates)
-            sets = len(job.estimates) / len(labels)
-            size = 8.0 * float(np.prod(job.lattice.grid.shape)) * max(1.0, sets)
-            if size * len(labels) <= limit:
-                if together and room + size * len(labels) > limit:
-                    yield together
-                    room, together = 0, []
-                together.append(Unit(job, labels, None))
-                room += int(size * len(labels))
-                continue
-            if together:
-                yield together
-                room, together = 0, []
-            folds = tuple(range(self.shards.folds))
-            (total,) = self._tables([TableRequest(job.columns, job.lattice, (folds,))])[0]
-            step = max(1, int(limit / size))
-            for start in range(0, len(labels), step):
-                yield [Unit(job, labels[start : start + step], total)]
-        if together:
-            yield together
+        limit = self.shards.table_bytes
+        for some in batched([job for job in jobs if job.size <= limit], lambda job: job.size, limit):
+            yield [Unit(job, job.labels, None) for job in some]
+        folds = tuple(range(self.shards.folds))
+        for job in [job for job in jobs if job.size > limit]:
+            ((total,),) = _tables(self.shards, [TableRequest(job.columns, job.lattice, (folds,))])
+            step = max(1, int(limit / (job.size / len(job.labels))))
+            for start in range(0, len(job.labels), step):
+                yield [Unit(job, job.labels[start : start + step], total)]
 
     def read(
-        self, units: Sequence[Unit], keys: Sequence[Key] = (), current: frozenset[Key] | None = None
+        self, units: Sequence[Unit], keys: Sequence[Key] = ()
     ) -> Iterator[tuple[Estimate, DensityRequest, Reading, FloatArray | None]]:
         """Have densities read at the rows of their labels, and kernels added up one by one at isolated rows.
 
-        A table that was wrong at a row that was checked is asked again, for rows of greater density only.
-
-        Parameters
-        ----------
-        keys
-            By the number of an estimate, the key under which workers cache its logarithms; by default they
-            do not.
-        current
-            The keys that workers do not evict.
+        A table that was wrong at a row that was checked is asked again, for rows of greater density only. By
+        the number of an estimate, `keys` has what workers cache its logarithms under, if they are to.
 
         Yields
         ------
@@ -217,7 +202,7 @@ class GridDensities:
         left = list(range(len(readings)))
         for attempt in range(ATTEMPTS + 1):
             asked, wrong = [readings[i] for i in left], []
-            found = self.queries.gather(read_tables, asked, Reading.join, current, pinned=bool(keys))
+            found = self.groups.queries.gather(read_table, asked, Reading.join, pinned=bool(keys))
             points = [np.concatenate([read.isolated, read.checks], axis=1) for read in found]
             for i, read, values in zip(left, found, self._exact(asked, points), strict=True):
                 few = read.isolated.shape[1]
@@ -238,7 +223,7 @@ class GridDensities:
         """Make the densities of some units: from tables of the rows with each label."""
         asked = [self._spreading(unit) for unit in units]
         readings, estimates = [], []
-        for unit, one, found in zip(units, asked, self._tables(asked), strict=True):
+        for unit, one, found in zip(units, asked, _tables(self.shards, asked), strict=True):
             total = RowTable.total(found) if unit.total is None else unit.total
             by_label = dict(zip([slot[0] for slot in one.labels], found, strict=True))
             for estimate in unit.job.estimates:
@@ -257,30 +242,25 @@ class GridDensities:
             KernelRequest(one.columns, one.density.lattice.centre, one.density.whitener, one.label, at)
             for one, at in zip(readings, points, strict=True)
         ]
-        needed = [one for one in asked if one.points.shape[1]]
-        sums = iter(self.shards.gather(add_kernels, needed, np.logaddexp.reduce) if needed else ())
-        return [
-            next(sums) - math.log(one.density.rows) if at.shape[1] else np.empty(0)
-            for one, at in zip(readings, points, strict=True)
-        ]
-
-    def _tables(self, asked: Sequence[TableRequest]) -> list[list[RowTable]]:
-        """Have tables made, and add up those of all groups."""
-
-        def total(parts: Sequence[Sequence[RowTable]]) -> list[RowTable]:
-            return [RowTable.total(of_labels) for of_labels in zip(*parts, strict=True)]
-
-        return self.shards.gather(spread, asked, total)
+        sums = self.shards.gather(add_kernels, asked, np.logaddexp.reduce)
+        return [total - math.log(one.density.rows) for total, one in zip(sums, readings, strict=True)]
 
     def _spreading(self, unit: Unit) -> TableRequest:
         """Return the tables to make: of every fold of a unit, and of the others together if needed."""
-        assert unit.job.lattice is not None
         folds = range(self.shards.folds)
         slots = [(label,) for label in unit.labels if label in folds]
         others = tuple(label for label in folds if label not in unit.labels)
         if unit.total is None and others:
             slots.append(others)  # type: ignore[arg-type]
         return TableRequest(unit.job.columns, unit.job.lattice, tuple(slots))
+
+
+def _tables(shards: Shards, asked: Sequence[TableRequest]) -> list[list[RowTable]]:
+    """Have tables made, and add up those of all rows."""
+    return [
+        [RowTable.total(tables) for tables in zip(*by_batch, strict=True)]
+        for by_batch in zip(*shards.map(spread, asked), strict=True)
+    ]
 
 
 def _labels(estimates: Sequence[Estimate]) -> tuple[int, ...]:
@@ -300,43 +280,45 @@ def standing_for(both: FloatArray) -> FloatArray:
 class SetTotals:
     """The log-densities of sets of columns, summed over rows: prepared once, asked many times."""
 
-    def __init__(self, shards: Shards, rule: str, queries: Shards | None = None) -> None:
-        self._densities = GridDensities(shards, rule, queries)
-        self._known: dict[tuple[VariableSet, int], float] = {}
+    def __init__(self, rule: str) -> None:
+        self._rule = rule
+        self._known: dict[tuple[tuple[Where, Where], VariableSet, int], float] = {}
 
-    def by_label(self, sets: Sequence[VariableSet], labels: Sequence[int]) -> FloatArray:
+    def by_label(self, groups: Groups, sets: Sequence[VariableSet]) -> FloatArray:
         """Return the log-densities of the rows of each label together, sets × labels.
 
         Those of a fold are under kernels on the other folds; -inf where a bandwidth is singular.
         """
+        known, within, labels = self._known, groups.within, groups.labels
         unknown = [
-            s for s in dict.fromkeys(sets) if s.columns and any((s, m) not in self._known for m in labels)
+            s
+            for s in dict.fromkeys(sets)
+            if s.columns and any((within, s, label) not in known for label in labels)
         ]
         if unknown:
-            for variables, found in zip(unknown, self._found(unknown, labels), strict=True):
-                self._known.update({(variables, m): v for m, v in zip(labels, found.tolist(), strict=True)})
-        return np.array([[self._known[s, m] if s.columns else 0.0 for m in labels] for s in sets])
+            for variables, found in zip(unknown, self._found(groups, unknown).tolist(), strict=True):
+                known.update({(within, variables, m): v for m, v in zip(labels, found, strict=True)})
+        return np.array([[known[within, s, m] if s.columns else 0.0 for m in labels] for s in sets])
 
-    def _found(self, sets: Sequence[VariableSet], labels: Sequence[int]) -> FloatArray:
+    def _found(self, groups: Groups, sets: Sequence[VariableSet]) -> FloatArray:
         """Return sets × labels."""
-        place = {label: k for k, label in enumerate(labels)}
-        out = np.full((len(sets), len(labels)), -np.inf)
+        densities = GridDensities(groups, self._rule)
+        place = {label: k for k, label in enumerate(groups.labels)}
+        out = np.full((len(sets), len(groups.labels)), -np.inf)
         by_columns: dict[Columns, list[Estimate]] = {}
         for number, variables in enumerate(sets):
-            estimates = self._densities.estimates(number, variables, labels)
+            estimates = densities.estimates(number, variables)
             if estimates:
                 by_columns.setdefault(variables.columns, []).extend(estimates)
-        jobs = self._densities.jobs(by_columns)
-        for job in jobs:
-            if job.lattice is None:
-                names = quoted(self._densities.shards.names[c] for c in job.columns)
-                warnings.warn(
-                    f"the density of {names} needs a grid that does not fit into memory: families with these "
-                    f"columns are left out.",
-                    stacklevel=2,
-                )
-        for units in self._densities.units([job for job in jobs if job.lattice is not None]):
-            for estimate, one, read, isolated in self._densities.read(units):
+        jobs, refused = densities.jobs(by_columns)
+        for columns, _ in refused:
+            warnings.warn(
+                f"the density of {quoted(groups.training.names[c] for c in columns)} needs a grid that does "
+                f"not fit into memory: families with these columns are left out.",
+                stacklevel=2,
+            )
+        for units in densities.units(jobs):
+            for estimate, one, read, isolated in densities.read(units):
                 if isolated is not None:
                     total = read.total + read.rows * one.density.log_peak + float(isolated.sum())
                     out[estimate.number, place[estimate.span]] = total
@@ -346,16 +328,9 @@ class SetTotals:
 def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -> CompactKernels | None:
     """Make compact kernels of all rows: from tables that add up, and the few rows on the outskirts.
 
-    Returns None if the bandwidth is singular.
-
-    Parameters
-    ----------
-    columns
-        The parents and, last, the node.
-    scale
-        Multiplies the bandwidth matrix.
+    See `RemoteRows.compact_kernels`.
     """
-    moments, tolerance = shards.every, LEAST_TOLERANCE
+    moments, tolerance, join_rows = shards.every, LEAST_TOLERANCE, partial(np.concatenate, axis=1)
     factor = scale * bandwidths.factor(rule, moments.count, len(columns))
     whitener = gaussian.whitener(factor * moments.covariance[np.ix_(columns, columns)])
     if whitener is None:
@@ -365,7 +340,7 @@ def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -
     if len(columns) >= PAIRWISE and scale < 1.0 and moments.count <= FEW_ROWS:
         # Nearly all of them would be outposts of a large table: see `CompactKernels`.
         everywhere = OutpostRequest(columns, None, centre, whitener)
-        rows = np.concatenate(shards.map(outposts, everywhere), axis=1)
+        (rows,) = shards.gather(outposts, [everywhere], join_rows)
         return compact_rows(centre[:, None], whitener, rows, tolerance)
     (ends,) = shards.gather(tails, [TailRequest(columns, centre, whitener, everything)], join_tails)
     box = box_around(standing_for(ends), THRESHOLD * moments.count)
@@ -382,13 +357,14 @@ def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -
     below = _table(shards, columns[:-1], lattice.without_last) if len(columns) > 1 else None
     request = OutpostRequest(columns, extent.outskirts, centre, whitener)
     grain = grain_of(tolerance)
-    kept = rounded_outposts(np.concatenate(shards.map(outposts, request), axis=1), grain)
+    (outer,) = shards.gather(outposts, [request], join_rows)
+    kept = rounded_outposts(outer, grain)
     return assemble(centre[:, None], whitener, joint, below, kept, extent.threshold, tolerance, grain)
 
 
 def _table(shards: Shards, columns: Columns, lattice: Lattice) -> RowTable:
     """Return the table of all rows, in coordinates in which kernels are standard normals."""
-    asked = [TableRequest(columns, lattice, (tuple(range(shards.folds + 1)),))]
-    table = RowTable.total([found[0][0] for found in shards.map(spread, asked)])
+    asked = TableRequest(columns, lattice, (tuple(range(shards.folds + 1)),))
+    ((table,),) = _tables(shards, [asked])
     d = len(columns)
     return RowTable(Lattice(np.zeros(d), np.eye(d), lattice.low, lattice.high), table.rows, table.windows)

@@ -12,14 +12,14 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, NamedTuple, final
 from uuid import uuid4
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.arrays import FloatArray, IntArray, remembered
 from spbn.dask.client import Executor, using_threads
 from spbn.errors import ClusterError, quoted
 from spbn.nodes.base import registered
@@ -35,32 +35,16 @@ Recipe = Callable[[Table], Score]
 
 
 class Commission(NamedTuple):
-    """What all workers need.
+    """What all workers need."""
 
-    Attributes
-    ----------
-    number
-        Tells commissions apart.
-    types
-        The names of the node types that are registered here, in order: batches refer to them by place.
-    """
-
-    number: str
+    number: str  # tells commissions apart
     table: Table
     recipe: Recipe
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # the node types that are registered here, in order: batches have their places
 
 
 def spread(client: Any, table: Table, score: Score, recipe: Recipe) -> Score:
-    """Return a score with the same numbers, computed by the workers of a client.
-
-    Parameters
-    ----------
-    score
-        The score of the table.
-    recipe
-        How the workers make it.
-    """
+    """Return a score with the same numbers, computed by the workers of a client: they have the recipe."""
     names = tuple(node_type.name for node_type in registered())
     executor = Executor(client, Commission(uuid4().hex, table, recipe, names))
     return SpreadScore(score, executor)
@@ -90,21 +74,17 @@ class SpreadScore(Score):
 
     @cached_property
     def preview(self) -> Estimates | None:
-        """The estimates of the score, which workers compute too."""
         return None if self._score.preview is None else SpreadEstimates(self._executor)
 
 
-@final
-class SpreadEstimates:
+class SpreadEstimates(NamedTuple):
     """Estimates that workers compute."""
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    executor: Executor
 
     def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
-        """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
         gains, errors = np.empty(len(new)), np.empty(len(new))
-        for mine, found in _answers(self._executor, _gains, new, (), old):
+        for mine, found in _answers(self.executor, _gains, new, (), old):
             gains[mine], errors[mine] = found
         return gains, errors
 
@@ -157,13 +137,8 @@ def _gains(commission: Commission, new: FamilyBatch, old: FamilyBatch) -> tuple[
         return score.preview.gains(new, old)
 
 
-class _Kept(NamedTuple):
-    lock: Lock
-    scores: list[Score]
-
-
-_KEPT: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
-_KEPT_LOCK = Lock()
+#: By the address of a worker, of which several may be threads of this process: its scores, those used last.
+_SCORES: dict[str, tuple[Lock, OrderedDict[str, Score]]] = {}
 
 
 @contextmanager
@@ -178,13 +153,7 @@ def _prepared(commission: Commission) -> Iterator[Score]:
             f"import the module that registers the others on every worker (client.run)."
         )
     worker = get_worker()
-    with _KEPT_LOCK:  # several workers may be threads of one process
-        key = (worker.address, commission.number)
-        kept = _KEPT.setdefault(key, _Kept(Lock(), []))
-        _KEPT.move_to_end(key)
-        for other in [other for other in _KEPT if other[0] == worker.address][:-MOST_SCORES]:
-            del _KEPT[other]
-    with kept.lock, using_threads(worker.state.nthreads):
-        if not kept.scores:
-            kept.scores.append(commission.recipe(commission.table))
-        yield kept.scores[0]
+    lock, scores = _SCORES.setdefault(worker.address, (Lock(), OrderedDict()))
+    with lock, using_threads(worker.state.nthreads):
+        make = partial(commission.recipe, commission.table)
+        yield remembered(scores, commission.number, make, limit=MOST_SCORES)

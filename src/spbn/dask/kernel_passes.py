@@ -1,12 +1,12 @@
-"""Kernel densities on workers: every function here makes one pass over some parts of the rows.
+"""Kernel densities on workers: what blocks of rows answer to requests (see `mapreduce.fold_blocks`).
 
-`spread` puts rows on grids, which add up, and `read_tables` reads the densities that come of them at rows.
-Few rows leave a worker, and these lie far from others: those that a table cannot answer (`read_tables`), the
+`spread` puts rows on grids, which add up, and `read_table` reads the densities that come of them at rows.
+Few rows leave a worker, and these lie far from others: those that a table cannot answer (`read_table`), the
 ends of whitened coordinates (`tails`), and those that a compact density has to keep (`outposts`).
 
 A single density only needs sums of logarithms. A mixture needs the densities of all its components at the
 same row, again and again until its weights are found. So the workers cache them, beside the rows that they
-are of: `read_tables` does if it is given a key, `fill_gaps` adds those that tables cannot answer, and
+are of: `read_table` does if it is given a key, `fill_gaps` adds those that tables cannot answer, and
 `mixture_sums` makes passes over them. Whoever asks says what to cache and what to evict. A worker that has
 taken over from one that died has nothing yet, and says so.
 
@@ -18,7 +18,7 @@ memory, and adds their kernels at its own rows (`cache_pairwise`, `kernels.pairw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from threading import Lock
@@ -51,16 +51,11 @@ class TailRequest(NamedTuple):
     labels: tuple[int, ...]
 
 
-def tails(plan: Plan, parts: Sequence[int], asked: Sequence[TailRequest]) -> list[FloatArray]:
-    """Return, for everything asked, its least and greatest coordinates: 2 × variables × at most `TAIL`."""
-    found = [np.empty((2, len(one.columns), 0)) for one in asked]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for number, one in enumerate(asked):
-            rows = block.rows(one.columns, one.labels)
-            if rows.shape[1]:
-                coordinates = whitened(rows - one.centre[:, None], one.whitener)
-                found[number] = join_tails([found[number], np.stack([coordinates, coordinates])])
-    return found
+def tails(plan: Plan, block: Block, asked: TailRequest) -> FloatArray:
+    """Return the least and the greatest coordinates: 2 × variables × at most `TAIL`."""
+    rows = block.rows(asked.columns, asked.labels)
+    coordinates = whitened(rows - asked.centre[:, None], asked.whitener)
+    return join_tails([np.stack([coordinates, coordinates])])
 
 
 def join_tails(parts: Sequence[FloatArray]) -> FloatArray:
@@ -96,58 +91,51 @@ def spread(plan: Plan, parts: Sequence[int], asked: Sequence[TableRequest]) -> l
 
 
 class Key(NamedTuple):
-    """What is cached: the log-density of a set of columns.
-
-    Attributes
-    ----------
-    columns, dimension
-        The set, as a `VariableSet`.
-    scale
-        What its bandwidth matrix is multiplied by.
-    labels
-        Those of the rows that it is read at: the one of the validation rows, or some of the folds.
-    within
-        The levels that the rows have which it is made of, and those of the rows that it is read at.
-    """
+    """What is cached: the log-density of a set of columns, as a `VariableSet` has them."""
 
     columns: Columns
     dimension: int
-    scale: float
-    labels: tuple[int, ...]
+    scale: float  # what its bandwidth matrix is multiplied by
+    labels: tuple[int, ...]  # of the rows that it is read at: that of the validation rows, or some folds
+    #: The levels that the rows have which it is made of, and those of the rows that it is read at.
     within: tuple[Where, Where] = ((), ())
 
 
-class _DensityCache:
-    """What this process has cached, by plan, part and key: an array for every block of rows."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[tuple[str, int, Key], dict[int, FloatArray]] = {}
-        self._lock = Lock()
-
-    def evict(self, plan: Plan, parts: Sequence[int], keys: frozenset[Key]) -> None:
-        """Evict what other plans had, and of these parts everything but some keys."""
-        with self._lock:
-            for entry in list(self._arrays):
-                number, part, key = entry
-                if number != plan.number or (part in parts and key not in keys):
-                    del self._arrays[entry]
-
-    def array(self, plan: Plan, block: Block, key: Key) -> FloatArray:
-        """Return the array of a block, to be written to."""
-        with self._lock:
-            found = self._arrays.setdefault((plan.number, block.part, key), {})
-            rows = len(block.cached(key.labels))
-            if block.number not in found or len(found[block.number]) != rows:
-                found[block.number] = np.full(rows, np.nan)
-            return found[block.number]
-
-    def known(self, plan: Plan, part: int, key: Key, block: int) -> FloatArray | None:
-        """Return the array of a block, if there is one."""
-        with self._lock:
-            return self._arrays.get((plan.number, part, key), {}).get(block)
+#: What this process has cached, by plan, part and key: an array for every block of rows.
+_ARRAYS: dict[tuple[str, int, Key], dict[int, FloatArray]] = {}
+_LOCK = Lock()
 
 
-CACHE = _DensityCache()
+class LostError(Exception):
+    """A worker does not have what it should have cached."""
+
+
+def evict(plan: Plan, parts: Sequence[int], keys: frozenset[Key]) -> None:
+    """Evict what other plans had, and of these parts everything but some keys."""
+    with _LOCK:
+        for entry in list(_ARRAYS):
+            number, part, key = entry
+            if number != plan.number or (part in parts and key not in keys):
+                del _ARRAYS[entry]
+
+
+def _writable(plan: Plan, block: Block, key: Key) -> FloatArray:
+    """Return the array of a block, to be written to."""
+    with _LOCK:
+        found = _ARRAYS.setdefault((plan.number, block.part, key), {})
+        rows = len(block.cached(key.labels))
+        if block.number not in found or len(found[block.number]) != rows:
+            found[block.number] = np.full(rows, np.nan)
+        return found[block.number]
+
+
+def _cached(plan: Plan, part: int, block: int, key: Key) -> FloatArray:
+    """Return the array of a block, which should be there."""
+    with _LOCK:
+        found = _ARRAYS.get((plan.number, part, key), {}).get(block)
+    if found is None:
+        raise LostError
+    return found
 
 
 class DensityRequest(NamedTuple):
@@ -161,72 +149,54 @@ class DensityRequest(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a table answers: the sum of the log-heights of rows, how many they are, and what is left.
-
-    Attributes
-    ----------
-    isolated
-        The rows that it cannot answer, variables × rows: a handful, and the only rows that leave a worker.
-    places
-        Where they are: part, block, and place among the rows that are cached of that block, 3 × rows.
-    checks, heights
-        Some rows that it can answer, to check them, and what it answers.
-    """
+    """What a table answers: the sum of the log-heights of rows, how many they are, and what is left."""
 
     total: float
     rows: int
+    #: The rows that it cannot answer, variables × rows: a handful, and the only rows that leave a worker.
     isolated: FloatArray
+    #: Where they are: part, block, and place among the rows that are cached of that block, 3 × rows.
     places: IntArray
-    checks: FloatArray
-    heights: FloatArray
+    checks: FloatArray  # some rows that it can answer, to check them
+    heights: FloatArray  # what it answers there
 
     @classmethod
     def join(cls, parts: Sequence[Reading]) -> Reading:
         """Add up readings of one density at different rows; of the checks, as many are kept as of one."""
-        checks = np.concatenate([part.checks for part in parts], axis=1)
-        heights = np.concatenate([part.heights for part in parts])
-        chosen = _rows_to_check(heights, np.ones(len(heights), dtype=np.bool_))
+        totals, rows, isolated, places, checks, heights = zip(*parts, strict=True)
+        every, their_heights = np.concatenate(checks, axis=1), np.concatenate(heights)
+        chosen = _rows_to_check(their_heights, np.ones(len(their_heights), dtype=np.bool_))
         return cls(
-            math.fsum(part.total for part in parts),
-            sum(part.rows for part in parts),
-            np.concatenate([part.isolated for part in parts], axis=1),
-            np.concatenate([part.places for part in parts], axis=1),
-            checks[:, chosen],
-            heights[chosen],
+            math.fsum(totals),
+            sum(rows),
+            np.concatenate(isolated, axis=1),
+            np.concatenate(places, axis=1),
+            every[:, chosen],
+            their_heights[chosen],
         )
 
 
-def read_tables(
-    plan: Plan, parts: Sequence[int], asked: Sequence[DensityRequest], current: frozenset[Key] | None = None
-) -> list[Reading]:
-    """Return what tables answer at the rows of some parts; evict all but current keys, if these are given."""
-    if current is not None:
-        CACHE.evict(plan, parts, current)
-    empty = [np.empty((len(one.columns), 0)) for one in asked]
-    out = [Reading(0.0, 0, none, np.empty((3, 0), dtype=np.int64), none, np.empty(0)) for none in empty]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for number, one in enumerate(asked):
-            points = block.rows(one.columns, (one.label,))
-            heights = one.density.heights(points)
-            good = heights >= one.threshold
-            logarithms, isolated, first = np.log(heights[good]), np.flatnonzero(~good), 0
-            if one.key is not None:
-                values = np.full(len(heights), np.nan)
-                values[good] = logarithms + one.density.log_peak
-                first = int(block.starts[one.label]) - block.cached(one.key.labels).start
-                CACHE.array(plan, block, one.key)[first : first + len(values)] = values
-            places = np.stack([np.full_like(isolated, where) for where in (block.part, block.number)])
-            chosen = _rows_to_check(heights, good)
-            read = Reading(
-                float(logarithms.sum()),
-                len(logarithms),
-                points[:, isolated],
-                np.concatenate([places, first + isolated[None]]),
-                points[:, chosen],
-                heights[chosen],
-            )
-            out[number] = Reading.join([out[number], read])
-    return out
+def read_table(plan: Plan, block: Block, asked: DensityRequest) -> Reading:
+    """Return what a table answers at the rows of a block, and cache that if it has a key."""
+    points = block.rows(asked.columns, (asked.label,))
+    heights = asked.density.heights(points)
+    good = heights >= asked.threshold
+    logarithms, isolated, first = np.log(heights[good]), np.flatnonzero(~good), 0
+    if asked.key is not None:
+        values = np.full(len(heights), np.nan)
+        values[good] = logarithms + asked.density.log_peak
+        first = int(block.starts[asked.label]) - block.cached(asked.key.labels).start
+        _writable(plan, block, asked.key)[first : first + len(values)] = values
+    places = np.stack([np.full_like(isolated, where) for where in (block.part, block.number)])
+    chosen = _rows_to_check(heights, good)
+    return Reading(
+        float(logarithms.sum()),
+        len(logarithms),
+        points[:, isolated],
+        np.concatenate([places, first + isolated[None]]),
+        points[:, chosen],
+        heights[chosen],
+    )
 
 
 def _rows_to_check(heights: FloatArray, good: BoolArray) -> IntArray:
@@ -249,29 +219,25 @@ class KernelRequest(NamedTuple):
     points: FloatArray
 
 
-def add_kernels(plan: Plan, parts: Sequence[int], asked: Sequence[KernelRequest]) -> list[FloatArray]:
-    """Return, for everything asked, the log of the sum of the kernels at its points."""
-    out = [np.full(one.points.shape[1], -np.inf) for one in asked]
-    folds = tuple(range(plan.assignment.folds))
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        starts, training = block.starts, int(block.starts[plan.assignment.folds])
-        for number, one in enumerate(asked):
-            first, end = starts[one.label], min(starts[one.label + 1], training)
-            count = training - max(0, int(end - first))
-            if not count or not one.points.shape[1]:
-                continue
-            rows = block.rows(one.columns, folds)
-            points = np.concatenate([rows, one.points], axis=1) - one.centre[:, None]
-            before = min(first, training)
-            span = [training, points.shape[1], 0, before, max(end, before), training]
-            values = exact.log_density(
-                np.ascontiguousarray(points),
-                np.arange(len(rows))[None],
-                one.whitener[None, None],
-                Spans(np.array([span])),
-            )[0, training:]
-            out[number] = np.logaddexp(out[number], values + math.log(count))
-    return out
+def add_kernels(plan: Plan, block: Block, asked: KernelRequest) -> FloatArray:
+    """Return the log of the sum of the kernels at the points."""
+    folds = plan.assignment.folds
+    starts, training = block.starts, int(block.starts[folds])
+    first, end = starts[asked.label], min(starts[asked.label + 1], training)
+    count = training - max(0, int(end - first))
+    if not count or not asked.points.shape[1]:
+        return np.full(asked.points.shape[1], -np.inf)
+    rows = block.rows(asked.columns, tuple(range(folds)))
+    points = np.concatenate([rows, asked.points], axis=1) - asked.centre[:, None]
+    before = min(first, training)
+    span = [training, points.shape[1], 0, before, max(end, before), training]
+    values = exact.log_density(
+        np.ascontiguousarray(points),
+        np.arange(len(rows))[None],
+        asked.whitener[None, None],
+        Spans(np.array([span])),
+    )[0, training:]
+    return values + math.log(count)
 
 
 class OutpostRequest(NamedTuple):
@@ -283,16 +249,11 @@ class OutpostRequest(NamedTuple):
     whitener: FloatArray
 
 
-def outposts(plan: Plan, parts: Sequence[int], asked: OutpostRequest) -> FloatArray:
+def outposts(plan: Plan, block: Block, asked: OutpostRequest) -> FloatArray:
     """Return the rows to keep, variables × rows, in coordinates in which kernels are standard normals."""
-    found = [np.empty((len(asked.columns), 0))]
-    everything = tuple(range(plan.assignment.folds + 1))
-    for block in blocks(plan, parts, [asked.columns]):
-        points = block.rows(asked.columns, everything)
-        coordinates = whitened(points - asked.centre[:, None], asked.whitener)
-        chosen = slice(None) if asked.outskirts is None else asked.outskirts.holds(coordinates)
-        found.append(coordinates[:, chosen])
-    return np.concatenate(found, axis=1)
+    points = block.rows(asked.columns, tuple(range(plan.assignment.folds + 1)))
+    coordinates = whitened(points - asked.centre[:, None], asked.whitener)
+    return coordinates if asked.outskirts is None else coordinates[:, asked.outskirts.holds(coordinates)]
 
 
 class Gaps(NamedTuple):
@@ -303,123 +264,65 @@ class Gaps(NamedTuple):
     values: FloatArray
 
 
-def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> bool:
-    """Put log-densities into their places; return False if this worker has not cached them."""
+def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> None:
+    """Put log-densities into their places."""
     for one in asked:
         for part, number in sorted(set(zip(*one.places[:2].tolist(), strict=True))):
             if part in parts:
-                array = CACHE.known(plan, part, one.key, number)
-                if array is None:
-                    return False
                 mine = (one.places[0] == part) & (one.places[1] == number)
-                array[one.places[2, mine]] = one.values[mine]
-    return True
+                _cached(plan, part, number, one.key)[one.places[2, mine]] = one.values[mine]
 
 
 class Line(NamedTuple):
-    """A linear Gaussian for the rows of every label: directions × (row - means) are its residuals."""
+    """A linear Gaussian: direction × (row - means) is its residual."""
 
-    directions: FloatArray
+    direction: FloatArray
     means: FloatArray
-    variances: FloatArray
+    variance: float
 
-    def log_density(self, points: FloatArray, label: int) -> FloatArray:
+    def log_density(self, points: FloatArray) -> FloatArray:
         """Return the log-density of variables × rows, parents first and the node last."""
-        residuals = self.directions[label] @ (points - self.means[label][:, None])
-        variance = self.variances[label]
-        return -0.5 * (residuals * residuals / variance + math.log(2.0 * math.pi * variance))
+        residuals = self.direction @ (points - self.means[:, None])
+        return -0.5 * (residuals * residuals / self.variance + math.log(2.0 * math.pi * self.variance))
 
 
 class MixtureRequest(NamedTuple):
-    """A mixture of densities of a node given its parents.
+    """A mixture of densities of a node given its parents."""
 
-    Attributes
-    ----------
-    columns
-        The parents and, last, the node.
-    kernels
-        For every kernel component, the keys of all columns and of the parents: None without parents, and
-        in place of both if there is no such component.
-    line
-        The last component; None if there is none.
-    weights
-        Of the components that there are, in order.
-    labels
-        Those of the rows that count: the one of the validation rows, or some of the others.
-    """
-
-    columns: Columns
-    kernels: tuple[tuple[Key, Key | None] | None, ...]
-    line: Line | None
-    weights: FloatArray
-    labels: tuple[int, ...]
+    columns: Columns  # the parents and, last, the node
+    #: For every kernel component that there is, the keys of all columns and of the parents, if any.
+    kernels: Sequence[tuple[Key, ...]]
+    lines: Mapping[int, Line] | None  # by label, the last component, if there is one
+    weights: FloatArray  # of the components that there are, in order
+    labels: tuple[int, ...]  # of the rows that count: that of the validation rows, or some of the others
 
 
-def mixture_sums(
-    plan: Plan, parts: Sequence[int], asked: Sequence[MixtureRequest]
-) -> list[MixtureSums] | None:
-    """Return the log-likelihoods of mixtures and their derivatives; None if densities are not cached here."""
-    out = [MixtureSums.none(len(one.weights)) for one in asked]
-    for block in blocks(plan, parts, [one.columns for one in asked]):
-        for place, one in enumerate(asked):
-            components = _components(plan, block, one)
-            if components is None:
-                return None
-            out[place] = MixtureSums.add([out[place], MixtureSums.of(components, one.weights)])
-    return out
-
-
-def _components(plan: Plan, block: Block, asked: MixtureRequest) -> FloatArray | None:
-    """Return components × rows of a block; None if they are not cached here."""
+def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums:
+    """Return the log-likelihood of a mixture and its derivatives."""
     mine = block.span(asked.labels, block.cached(asked.labels).start)
     found = []
-    for pair in asked.kernels:
-        if pair is None:
-            continue
-        arrays = [CACHE.known(plan, block.part, key, block.number) for key in pair if key is not None]
-        if any(array is None for array in arrays):
-            return None
-        whole, *below = [array[mine] for array in arrays if array is not None]
+    for keys in asked.kernels:
+        whole, *below = [_cached(plan, block.part, block.number, key)[mine] for key in keys]
         found.append(whole - below[0] if below else whole)
-    if asked.line is not None:
-        values = [
-            asked.line.log_density(block.rows(asked.columns, (label,)), label) for label in asked.labels
-        ]
-        found.append(np.concatenate(values))
-    return np.stack(found)
+    if asked.lines is not None:
+        rows = [(label, block.rows(asked.columns, (label,))) for label in asked.labels]
+        found.append(np.concatenate([asked.lines[label].log_density(points) for label, points in rows]))
+    return MixtureSums.of(np.stack(found), asked.weights)
 
 
 class PairwiseRequest(NamedTuple):
-    """Densities of one set of columns, to be added up pair by pair.
-
-    Attributes
-    ----------
-    centre
-        What is subtracted from the columns.
-    keys
-        The keys under which the densities are cached.
-    whiteners, offsets
-        Keys × labels: the inverse Cholesky factor of the bandwidth matrix, and what makes a log-density of
-        the logarithm of a sum.
-    rows
-        How many training rows are read at a time.
-    cached
-        Whether the rows of others may take the place of a worker's own in memory: if there is room for all.
-    labels
-        Those of the rows that densities are asked for.
-    within
-        The levels that training rows have, if not all rows are.
-    """
+    """Densities of one set of columns, to be added up pair by pair."""
 
     columns: Columns
-    centre: FloatArray
-    keys: tuple[Key, ...]
-    whiteners: FloatArray
-    offsets: FloatArray
-    rows: int
+    centre: FloatArray  # what is subtracted from the columns
+    keys: tuple[Key, ...]  # under which the densities are cached
+    whiteners: FloatArray  # keys × labels: the inverse Cholesky factors of bandwidth matrices
+    offsets: FloatArray  # keys × labels: what makes a log-density of the logarithm of a sum
+    rows: int  # how many training rows are read at a time
+    #: Whether the rows of others may take the place of a worker's own in memory: if there is room for all.
     cached: bool
-    labels: tuple[int, ...]
-    within: Where
+    labels: tuple[int, ...]  # of the rows that densities are asked for
+    within: Where  # the levels that training rows have, if not all rows are
 
 
 def rows_at_a_time(table_bytes: int) -> int:
@@ -427,9 +330,8 @@ def rows_at_a_time(table_bytes: int) -> int:
     return max(FEWEST_AT_A_TIME, table_bytes // BYTES_A_ROW)
 
 
-def cache_pairwise(plan: Plan, parts: Sequence[int], asked: PairwiseRequest, current: frozenset[Key]) -> None:
-    """Add kernels up at the rows of some parts and cache the logarithms; evict all but current ones."""
-    CACHE.evict(plan, parts, current)
+def cache_pairwise(plan: Plan, parts: Sequence[int], asked: PairwiseRequest) -> None:
+    """Add kernels up at the rows of some parts and cache the logarithms."""
     labels, centre = asked.labels, asked.centre[:, None]
     mine = list(blocks(plan, parts, [asked.columns]))
     queries = []  # the rows with each label, in an order in which neighbours follow each other
@@ -454,7 +356,7 @@ def cache_pairwise(plan: Plan, parts: Sequence[int], asked: PairwiseRequest, cur
             sizes = [int(block.starts[label + 1] - block.starts[label]) for block in mine]
             for block, (start, end) in zip(mine, pairwise(np.cumsum([0, *sizes]).tolist()), strict=True):
                 first = int(block.starts[label]) - block.cached(labels).start
-                CACHE.array(plan, block, key)[first : first + end - start] = values[start:end]
+                _writable(plan, block, key)[first : first + end - start] = values[start:end]
 
 
 def _training(plan: Plan, asked: PairwiseRequest) -> Iterator[tuple[FloatArray, IntArray]]:

@@ -1,7 +1,8 @@
 """What all workers know about the rows, how they read them, and passes over some parts of them.
 
-What goes back is sums over rows, whatever their number. Only `collect` sends all rows, for node types that
-need them.
+Most passes are a function of one block of rows and a request, and another one that joins the answers of
+several blocks (`fold_blocks`). What goes back is sums over rows, whatever their number. Only `collect` sends
+all rows, for node types that need them.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ class FoldAssignment:
     validation: float
 
     def labels(self, number: int, rows: int) -> IntArray:
-        """Return the labels of the rows of a part."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(number,)))
         # Where it begins is random too: parts may be so small that no row would be held out of any.
         fraction, first = rng.random(), int(rng.integers(self.folds))
@@ -53,33 +53,19 @@ class FoldAssignment:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What all workers know.
+    """What all workers know."""
 
-    Attributes
-    ----------
-    number
-        Tells plans apart.
-    dropped
-        By part, the rows that are left out because a value is missing in them.
-    cache_bytes
-        How much of the columns a worker may keep in memory.
-    margins
-        By column, the transforms that all that is computed goes through.
-    levels
-        Those of the discrete columns, which are read as level codes.
-    where
-        Columns and level codes: only rows that have all of these count; all rows if there are none.
-    """
-
-    number: str
+    number: str  # tells plans apart
     names: tuple[str, ...]
     chunks: tuple[Chunk, ...]
     assignment: FoldAssignment
-    dropped: Mapping[int, IntArray]
-    cache_bytes: int
+    dropped: Mapping[int, IntArray]  # by part, the rows that are left out because a value is missing in them
+    cache_bytes: int  # how much of the columns a worker may keep in memory
+    #: By column, the transforms that all that is computed goes through.
     margins: Mapping[str, YeoJohnson] = field(default_factory=dict)
+    #: Those of the discrete columns, which are read as level codes.
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    where: Where = ()
+    where: Where = ()  # only rows that have all of these levels count
 
     def transformed(self, block: FloatArray, columns: Sequence[int]) -> FloatArray:
         """Return columns in the units that everything is computed in."""
@@ -94,10 +80,7 @@ class Plan:
     ) -> Iterator[tuple[FloatArray, IntArray]]:
         """Yield columns of some rows of a part at a time, and the labels of these rows.
 
-        Parameters
-        ----------
-        cached
-            Whether they are to be kept in memory for the next time, instead of others.
+        If they are to be `cached`, they are kept in memory for the next time, instead of others.
         """
         first, labels = 0, np.empty(0, dtype=np.int64)
         needed = list(dict.fromkeys([*columns, *(column for column, _ in self.where)]))
@@ -204,47 +187,41 @@ def blocks(plan: Plan, parts: Sequence[int], needed: Sequence[Sequence[int]]) ->
             yield Block(part, number, np.ascontiguousarray(block[:, order]), places, starts)
 
 
-def only_where(
-    where: Where,
-    function: Callable[..., Any],
+def fold_blocks(
+    answer: Callable[[Plan, Block, Any], Any],
+    join: Callable[[Sequence[Any]], Any],
+    needed: Sequence[Columns],
     plan: Plan,
     parts: Sequence[int],
-    *arguments: Any,
-) -> Any:
-    """Call a function for only those rows of some parts that have certain levels."""
-    return function(replace(plan, where=where), parts, *arguments)
+    asked: Sequence[Any],
+) -> list[Any]:
+    """Have every block of some parts answer requests, and return the joined answers to each."""
+    found: list[Any] = []
+    for block in blocks(plan, parts, needed):
+        answers = [answer(plan, block, one) for one in asked]
+        found = [join(both) for both in zip(found, answers, strict=True)] if found else answers
+    return found
+
+
+def only_where(where: Where, function: Callable[..., Any], plan: Plan, *arguments: Any) -> Any:
+    """Call a function for only those rows that have certain levels."""
+    return function(replace(plan, where=where), *arguments)
 
 
 class Survey(NamedTuple):
-    """What one look at a part of the rows tells.
-
-    Attributes
-    ----------
-    moments
-        Of the rows with each label.
-    low, high, median
-        Of every column; the medians are those of the first rows.
-    bad
-        How many values of every column are missing or infinite.
-    dropped
-        The rows with such values.
-    """
+    """What one look at a part of the rows tells."""
 
     rows: int
-    moments: list[Moments]
+    moments: list[Moments]  # of the rows with each label
     low: FloatArray
     high: FloatArray
-    median: FloatArray
-    bad: IntArray
-    dropped: IntArray
+    median: FloatArray  # of the first rows
+    bad: IntArray  # how many values of every column are missing or infinite
+    dropped: IntArray  # the rows with such values
 
 
-def survey(plan: Plan, parts: Sequence[int]) -> dict[int, Survey]:
-    """Look at all columns of some parts; what is empty is left out."""
-    return {part: found for part in parts if (found := _surveyed(plan, part)) is not None}
-
-
-def _surveyed(plan: Plan, part: int) -> Survey | None:
+def survey(plan: Plan, part: int) -> Survey | None:
+    """Look at all columns of a part; None if it is empty."""
     columns = list(range(len(plan.names)))
     labels_ = range(plan.assignment.folds + 1)
     moments = [Moments.of(np.empty((len(columns), 0))) for _ in labels_]
@@ -274,7 +251,7 @@ def _surveyed(plan: Plan, part: int) -> Survey | None:
 
 def require_finite(plan: Plan, found: Mapping[int, Survey]) -> None:
     """Refuse missing and infinite values, and say where the first are."""
-    for part, seen in sorted(found.items()):
+    for part, seen in found.items():
         for name, bad in zip(plan.names, seen.bad.tolist(), strict=True):
             if bad:
                 values = "value is" if bad == 1 else "values are"
@@ -291,16 +268,11 @@ class Counted(NamedTuple):
     counts: IntArray
 
 
-def count(plan: Plan, parts: Sequence[int], asked: Sequence[Columns]) -> list[Counted]:
-    """Count the configurations of sets of discrete columns in some parts."""
+def count(plan: Plan, block: Block, columns: Columns) -> Counted:
+    """Count the configurations of a set of discrete columns in a block."""
     labels = plan.assignment.folds + 1
-    out = [count_labels(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), labels) for _ in asked]
-    for block in blocks(plan, parts, asked):
-        of_rows = np.repeat(np.arange(labels), np.diff(block.starts))
-        for place, columns in enumerate(asked):
-            found = count_labels(configuration_numbers(plan, block, columns), of_rows, labels)
-            out[place] = add_counts([out[place], found])
-    return out
+    of_rows = np.repeat(np.arange(labels), np.diff(block.starts))
+    return count_labels(configuration_numbers(plan, block, columns), of_rows, labels)
 
 
 def count_labels(numbers: IntArray, of_rows: IntArray, labels: int) -> Counted:
@@ -332,23 +304,18 @@ def configuration_numbers(plan: Plan, block: Block, columns: Columns) -> IntArra
 MomentsByConfiguration = Mapping[int, Sequence[Moments]]
 
 
-def moments_by_configuration(
-    plan: Plan, parts: Sequence[int], asked: Sequence[Columns]
-) -> list[MomentsByConfiguration]:
-    """Return the moments of all columns, for every configuration of sets of discrete columns."""
-    every = list(range(len(plan.names)))
-    none = Moments.of(np.empty((len(every), 0)))
-    out: list[dict[int, list[Moments]]] = [{} for _ in asked]
-    for block in blocks(plan, parts, [every]):
-        for found, columns in zip(out, asked, strict=True):
-            numbers = configuration_numbers(plan, block, columns)
-            for label, (start, end) in enumerate(pairwise(block.starts.tolist())):
-                order = start + np.argsort(numbers[start:end], kind="stable")
-                distinct, first = np.unique(numbers[order], return_index=True)
-                for number, mine in zip(distinct.tolist(), np.split(order, first[1:]), strict=False):
-                    moments = found.setdefault(number, [none] * (plan.assignment.folds + 1))
-                    moments[label] = moments[label] + Moments.of(block.columns[:, mine])
-    return list(out)
+def moments_by_configuration(plan: Plan, block: Block, columns: Columns) -> MomentsByConfiguration:
+    """Return the moments of all columns, for every configuration of a set of discrete columns."""
+    none = Moments.of(np.empty((len(plan.names), 0)))
+    found: dict[int, list[Moments]] = {}
+    numbers = configuration_numbers(plan, block, columns)
+    for label, (start, end) in enumerate(pairwise(block.starts.tolist())):
+        order = start + np.argsort(numbers[start:end], kind="stable")
+        distinct, first = np.unique(numbers[order], return_index=True)
+        for number, mine in zip(distinct.tolist(), np.split(order, first[1:]), strict=False):
+            moments = found.setdefault(number, [none] * (plan.assignment.folds + 1))
+            moments[label] = Moments.of(block.columns[:, mine])
+    return found
 
 
 def add_moments(parts: Sequence[MomentsByConfiguration]) -> MomentsByConfiguration:

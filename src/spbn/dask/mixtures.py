@@ -12,19 +12,22 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar, final
+from itertools import compress
+from typing import TypeVar, final
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray
-from spbn.dask.densities import PAIRWISE, GridDensities
+from spbn.dask.densities import PAIRWISE, GridDensities, Groups
 from spbn.dask.kernel_passes import (
     Gaps,
     Key,
     Line,
+    LostError,
     MixtureRequest,
     PairwiseRequest,
     cache_pairwise,
+    evict,
     fill_gaps,
     mixture_sums,
     rows_at_a_time,
@@ -47,18 +50,6 @@ MOST_PAIRS = 2e11  # that are added up for wider kernels if no grid fits: some m
 Result = TypeVar("Result")
 
 
-class Groups(NamedTuple):
-    """Groups of rows: those of `queries` with each of some labels, under densities of `training` rows."""
-
-    training: Shards
-    queries: Shards
-    labels: tuple[int, ...]
-
-
-class _LostError(Exception):
-    """A worker does not have what it should have cached."""
-
-
 @final
 class CachedDensities:
     """The log-densities that workers have cached for the same plan, and those that cannot be had."""
@@ -68,14 +59,11 @@ class CachedDensities:
         self._bytes: dict[Key, int] = {}  # of one worker, at most; those asked for last are at the end
         self._impossible: set[Key] = set()
 
-    def keys(self, groups: Groups, members: Columns) -> list[tuple[Key, Key | None]]:
-        """Return, for every scale, what is needed of a family: all columns, and the parents."""
-        d, parents, within = len(members), members[:-1], (groups.training.where, groups.queries.where)
+    def keys(self, groups: Groups, members: Columns) -> list[tuple[Key, ...]]:
+        """Return, for every scale, what is needed of a family: all columns, and the parents if it has any."""
+        sets = [tuple(sorted(members)), *([members[:-1]] if len(members) > 1 else [])]
         return [
-            (
-                Key(tuple(sorted(members)), d, scale, groups.labels, within),
-                Key(parents, d, scale, groups.labels, within) if parents else None,
-            )
+            tuple(Key(columns, len(members), scale, groups.labels, groups.within) for columns in sets)
             for scale in SCALES
         ]
 
@@ -105,7 +93,7 @@ class CachedDensities:
         for _ in range(TIMES):
             try:
                 return function(*arguments)
-            except _LostError:
+            except LostError:
                 self._bytes.clear()
         raise ClusterError(
             f"workers lost the densities that they should keep {TIMES} times: look at their logs. They may "
@@ -114,8 +102,7 @@ class CachedDensities:
 
     def usable(self, groups: Groups, members: Columns) -> BoolArray:
         """Tell which kernels of a family can be fitted, by scale."""
-        pairs = self.keys(groups, members)
-        return np.array([all(key is None or key not in self._impossible for key in pair) for pair in pairs])
+        return np.array([self._impossible.isdisjoint(keys) for keys in self.keys(groups, members)])
 
     def require(self, groups: Groups, families: Sequence[Columns]) -> None:
         """Have the workers cache what some families need."""
@@ -128,11 +115,12 @@ class CachedDensities:
                 excess -= self._bytes.pop(key)
         if not missing:
             return
-        densities = GridDensities(groups.training, self._rule, groups.queries)
+        groups.queries.map(evict, frozenset([*self._bytes, *missing]), pinned=True)
+        densities = GridDensities(groups, self._rule)
         found: dict[Key, list[Estimate]] = {}
         for number, key in enumerate(missing):
             variables = VariableSet(key.columns, key.dimension)
-            estimates = densities.estimates(number, variables, groups.labels, key.scale)
+            estimates = densities.estimates(number, variables, key.scale)
             if len(estimates) == len(groups.labels):
                 found[key] = estimates
             else:
@@ -141,26 +129,25 @@ class CachedDensities:
         by_columns: dict[Columns, list[Estimate]] = {}
         for key in [key for key in found if key not in pairwise]:
             by_columns.setdefault(key.columns, []).extend(found[key])
-        jobs = densities.jobs(by_columns, SHARED_GRID)
-        refused = {missing[e.number] for job in jobs if job.lattice is None for e in job.estimates}
+        jobs, without_grid = densities.jobs(by_columns, SHARED_GRID)
+        refused = {missing[estimate.number] for _, estimates in without_grid for estimate in estimates}
         pairwise += [key for key in found if key in refused and self._has_few_pairs(groups, key)]
-        current = frozenset([*self._bytes, *missing])
-        for units in densities.units([job for job in jobs if job.lattice is not None]):
+        for units in densities.units(jobs):
             gaps = []
-            for _, one, read, isolated in densities.read(units, missing, current):
+            for _, one, read, isolated in densities.read(units, missing):
                 assert one.key is not None
                 if isolated is None:
                     self._impossible.add(one.key)
                 elif len(isolated):
                     gaps.append(Gaps(one.key, read.places, isolated))
-            if gaps and not all(groups.queries.map(fill_gaps, gaps, pinned=True)):
-                raise _LostError
+            if gaps:
+                groups.queries.map(fill_gaps, gaps, pinned=True)
         for asked in _pairwise_requests(groups, {key: found[key] for key in pairwise}):
-            groups.queries.map(cache_pairwise, asked, current, pinned=True)
+            groups.queries.map(cache_pairwise, asked, pinned=True)
         self._bytes.update({key: size for key in missing if key not in self._impossible})
 
     def _needed(self, groups: Groups, members: Columns) -> list[Key]:
-        return [key for pair in self.keys(groups, members) for key in pair if key is not None]
+        return [key for keys in self.keys(groups, members) for key in keys]
 
     def _has_few_pairs(self, groups: Groups, key: Key) -> bool:
         """Tell whether a density that no grid fits can be added up pair by pair; else it is impossible."""
@@ -180,36 +167,18 @@ class CachedDensities:
 
 @dataclass(frozen=True, eq=False)
 class DaskMixtures:
-    """The mixtures of some families, in groups of rows that workers hold.
-
-    Attributes
-    ----------
-    cached
-        What workers have cached.
-    parts
-        The groups; their values follow each other.
-    families
-        The columns of each family, the node last.
-    """
+    """The mixtures of some families, in groups of rows that workers hold; see `rows.store.Mixtures`."""
 
     cached: CachedDensities
-    parts: tuple[Groups, ...]
-    families: tuple[Columns, ...]
+    parts: tuple[Groups, ...]  # whose values follow each other
+    families: tuple[Columns, ...]  # the columns of each, the node last
 
     def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
-        """Return the weights that make the rows of all groups most likely, and their log-likelihood.
-
-        Parameters
-        ----------
-        usable
-            The components that may have a weight; all by default.
-        """
         (groups,) = self.parts
         wanted = np.ones(COMPONENTS, dtype=np.bool_) if usable is None else usable
         return self.cached.retry(self._search, groups, wanted)
 
     def values(self, weights: FloatArray) -> FloatArray:
-        """Families × groups: log-likelihoods under known weights; -inf where nothing is left of these."""
         found = [self.cached.retry(self._under, groups, weights) for groups in self.parts]
         return np.concatenate(found, axis=1)
 
@@ -259,7 +228,7 @@ class DaskMixtures:
 
     def _components(self, groups: Groups, members: Columns) -> BoolArray:
         """Tell which components of a family can be fitted."""
-        return np.array([*self.cached.usable(groups, members), _line(groups, members) is not None])
+        return np.array([*self.cached.usable(groups, members), _lines(groups, members) is not None])
 
     def _request(
         self,
@@ -270,34 +239,25 @@ class DaskMixtures:
         labels: tuple[int, ...],
     ) -> MixtureRequest:
         """Describe a mixture of the usable components, with their weights, at the rows with some labels."""
-        pairs = self.cached.keys(groups, members)
-        kernels = tuple(pair if kept else None for pair, kept in zip(pairs, usable[:-1], strict=True))
-        line = _line(groups, members) if usable[-1] else None
-        return MixtureRequest(members, kernels, line, weights, labels)
+        kernels = list(compress(self.cached.keys(groups, members), usable[:-1]))
+        lines = _lines(groups, members) if usable[-1] else None
+        return MixtureRequest(members, kernels, lines, weights, labels)
 
 
 def _sums(queries: Shards, asked: Sequence[MixtureRequest]) -> list[MixtureSums]:
     """Have sums over all rows added up."""
-    if not asked:
-        return []
-    found = queries.map(mixture_sums, asked, pinned=True)
-    if any(one is None for one in found):
-        raise _LostError
-    return [MixtureSums.add(parts) for parts in zip(*found, strict=True)]
+    return queries.gather(mixture_sums, asked, MixtureSums.add, pinned=True) if asked else []
 
 
-def _line(groups: Groups, members: Columns) -> Line | None:
+def _lines(groups: Groups, members: Columns) -> dict[int, Line] | None:
     """Return the linear Gaussian of every label; None if one cannot be fitted."""
-    training, columns = groups.training.training, np.array(members)
-    labels = list(groups.labels)
-    found = training.only(np.array(labels))
-    some, their_variances, share = residual_directions(found.counts, found.scatters, columns)
+    columns = np.array(members)
+    training = groups.training.training.only(np.array(groups.labels))
+    directions, variances, share = residual_directions(training.counts, training.scatters, columns)
     if share == 0.0:
         return None
-    directions = np.full((len(training.counts), len(columns)), np.nan)
-    variances = np.full(len(training.counts), np.nan)
-    directions[labels], variances[labels] = some, their_variances
-    return Line(directions, training.means[:, columns] + groups.training.centre[columns], variances)
+    means = training.means[:, columns] + groups.training.centre[columns]
+    return dict(zip(groups.labels, map(Line, directions, means, variances.tolist()), strict=True))
 
 
 def _pairwise_requests(groups: Groups, found: Mapping[Key, Sequence[Estimate]]) -> Iterator[PairwiseRequest]:

@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Generic, TypeVar, final
+from typing import Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.dask.densities import SetTotals, compact_kernels
+from spbn.dask.densities import Groups, SetTotals, compact_kernels
 from spbn.dask.mapreduce import (
     Counted,
     FoldAssignment,
@@ -23,8 +23,8 @@ from spbn.dask.mapreduce import (
     count,
     moments_by_configuration,
 )
-from spbn.dask.mixtures import CachedDensities, DaskMixtures, Groups
-from spbn.dask.shards import Shards
+from spbn.dask.mixtures import CachedDensities, DaskMixtures
+from spbn.dask.shards import Shards, batched
 from spbn.errors import quoted
 from spbn.kernels.compressed import CompactKernels
 from spbn.numerics.moments import Moments, MomentStack, log_likelihoods
@@ -48,12 +48,7 @@ Value = TypeVar("Value")
 class PassCache(Generic[Value]):
     """Values that belong to sets of columns, found many in one pass; those found last are remembered.
 
-    Parameters
-    ----------
-    size
-        Returns how many bytes the value of a set takes, at most.
-    find
-        Makes one pass over the rows, and returns the values of some sets.
+    `size` returns how many bytes the value of a set takes, at most, and `find` the values of some sets.
     """
 
     def __init__(
@@ -65,10 +60,9 @@ class PassCache(Generic[Value]):
         self._shards = shards
         self._size = size
         self._find = find
-        self._known: OrderedDict[Columns, tuple[int, Value]] = OrderedDict()
+        self._known: OrderedDict[Columns, Value] = OrderedDict()
 
     def of(self, columns: Columns) -> Value:
-        """Return the value of a set."""
         ((_, value),) = self._each([columns])
         return value
 
@@ -91,25 +85,16 @@ class PassCache(Generic[Value]):
         return self._each(possible)
 
     def _each(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Value]]:
-        known = [(columns, self._known.get(columns)) for columns in sets]
-        yield from ((columns, found[1]) for columns, found in known if found is not None)
-        together: dict[Columns, int] = {}
-        for columns in [columns for columns, found in known if found is None]:
-            size = self._size(columns)
-            if together and sum(together.values()) + size > self._shards.table_bytes:
-                yield from self._found(together)
-                together = {}
-            together[columns] = size
-        if together:
-            yield from self._found(together)
-
-    def _found(self, sizes: dict[Columns, int]) -> Iterator[tuple[Columns, Value]]:
-        found = list(zip(sizes, self._find(list(sizes)), strict=True))
-        self._known.update((columns, (sizes[columns], value)) for columns, value in found)
-        total = sum(size for size, _ in self._known.values())
-        while total > self._shards.table_bytes and len(self._known) > 1:
-            total -= self._known.popitem(last=False)[1][0]
-        yield from found
+        known = [(columns, self._known[columns]) for columns in sets if columns in self._known]
+        yield from known
+        unknown = [columns for columns in sets if columns not in self._known]
+        for together in batched(unknown, self._size, self._shards.table_bytes):
+            found = list(zip(together, self._find(together), strict=True))
+            self._known.update(found)
+            total = sum(map(self._size, self._known))
+            while total > self._shards.table_bytes and len(self._known) > 1:
+                total -= self._size(self._known.popitem(last=False)[0])
+            yield from found
 
 
 @final
@@ -119,18 +104,11 @@ class Session:
     def __init__(self, shards: Shards, rule: str) -> None:
         self.shards = shards
         self.rule = rule
+        self.totals = SetTotals(rule)
         self.cached = CachedDensities(rule)
         self.counts = PassCache(shards, self._bytes_of_counts, self._counted)
         self.divisions = PassCache(shards, self._bytes_of_moments, self._divided)
-        self._totals: dict[tuple[Where, Where], SetTotals] = {}
         self._refolded: dict[int, Session] = {}
-
-    def totals(self, groups: Groups) -> SetTotals:
-        """Return the log-densities of sets of columns in some groups, summed over rows."""
-        key = (groups.training.where, groups.queries.where)
-        if key not in self._totals:
-            self._totals[key] = SetTotals(groups.training, self.rule, groups.queries)
-        return self._totals[key]
 
     def refolded(self, folds: int) -> Session:
         """Return the same rows, all of them in one of so many folds."""
@@ -145,7 +123,7 @@ class Session:
         return 8 * (self.shards.folds + 1) * occurring * len(node.levels)
 
     def _counted(self, families: Sequence[Columns]) -> Iterable[Counted]:
-        return self.shards.gather(count, families, add_counts)
+        return self.shards.gather(count, families, add_counts, families)
 
     def _bytes_of_moments(self, columns: Columns) -> int:
         possible = number_possible([self.shards.variables[column] for column in columns])
@@ -153,7 +131,8 @@ class Session:
         return 8 * min(possible, self.shards.every.count) * labels * width * (width + 1)
 
     def _divided(self, sets: Sequence[Columns]) -> Iterable[dict[int, Shards]]:
-        found = self.shards.gather(moments_by_configuration, sets, add_moments)
+        every = tuple(range(len(self.shards.names)))
+        found = self.shards.gather(moments_by_configuration, sets, add_moments, [every])
         return [self._parts(columns, moments) for columns, moments in zip(sets, found, strict=True)]
 
     def _parts(self, columns: Columns, found: MomentsByConfiguration) -> dict[int, Shards]:
@@ -199,7 +178,6 @@ class DaskRows(RemoteRows):
 
     @cached_property
     def validation(self) -> DaskRows:
-        """The validation rows, under parameters fitted to all folds."""
         shards = self.shards
         groups = Groups(shards, shards, (shards.folds,))
         return DaskRows(self.session, [groups], self.settings, inner=self)
@@ -211,7 +189,6 @@ class DaskRows(RemoteRows):
 
     @property
     def inner(self) -> DaskRows | None:
-        """The cross-validation of the training rows, if there is one."""
         return self if self.is_crossed else self._inner
 
     @cached_property
@@ -222,8 +199,7 @@ class DaskRows(RemoteRows):
 
     @property
     def densities(self) -> DaskDensities:
-        """Kernels with the bandwidth of the settings."""
-        return DaskDensities(self.session, self.parts)
+        return DaskDensities(self.session.totals, self.parts)
 
     @property
     def scaled_densities(self) -> KernelDensities:
@@ -236,7 +212,6 @@ class DaskRows(RemoteRows):
         return totals, np.zeros(len(totals), dtype=np.bool_)
 
     def linear_values(self, columns: IntArray) -> FloatArray:
-        """Return those of one family in every group."""
         size, values = np.array([len(columns)]), np.empty(self.pieces)
         for number in range(self.pieces):
             group = np.array([number])
@@ -245,21 +220,15 @@ class DaskRows(RemoteRows):
         return values
 
     def counts(self, families: Sequence[Columns]) -> Iterator[tuple[Columns, FamilyCounts]]:
-        """Yield families of discrete columns, the node last, and their counts: one pass for many of them."""
         (groups,), labels = self.parts, np.arange(self.shards.folds + 1)
         test = (labels == np.array(groups.labels)[:, None]).astype(np.int64)
-        train = np.array([np.isin(labels, self.shards.training_labels(m)) for m in groups.labels])
+        train = np.array(
+            [np.isin(labels, self.shards.training_labels(m)) for m in groups.labels], dtype=np.int64
+        )
         for columns, counted in self.session.counts.each(families):
             found, counts = self._table(columns, counted)
-            yield (
-                columns,
-                FamilyCounts(
-                    found,
-                    np.einsum("gl,lcv->gcv", train.astype(np.int64), counts),
-                    np.einsum("gl,lcv->gcv", test, counts),
-                    None,
-                ),
-            )
+            trained, tested = (np.einsum("gl,lcv->gcv", mine, counts) for mine in (train, test))
+            yield columns, FamilyCounts(found, trained, tested, None)
 
     def _table(self, columns: Columns, counted: Counted) -> tuple[Configurations, IntArray]:
         """Return the parents' configurations that occur, and labels × configurations × levels."""
@@ -278,7 +247,6 @@ class DaskRows(RemoteRows):
             yield numbers, DaskMixtures(cached, self.parts, tuple(members[number] for number in numbers))
 
     def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Division]]:
-        """Yield sets of discrete columns and the rows by their configurations: one pass for many of them."""
         for columns, parts in self.session.divisions.each(sets):
             yield columns, self._division(columns, parts)
 
@@ -322,7 +290,6 @@ class DaskRows(RemoteRows):
         return self._stores[key]
 
     def fold_tables(self, names: Sequence[str], *, centred: bool = False) -> Iterator[tuple[Table, Table]]:
-        """Yield the training rows and the evaluated rows of every group, brought here from the workers."""
         for groups in self.parts:
             table, labels = self._collected(groups.training, names, centred=centred)
             asked, their_labels = table, labels
@@ -334,41 +301,33 @@ class DaskRows(RemoteRows):
                 yield table.take(np.flatnonzero(training)), asked.take(queries)
 
     def by_piece(self, by_group: Sequence[FloatArray]) -> FloatArray:
-        """Return the sums of groups."""
         return np.array([values.sum() for values in by_group])
 
     def in_data_order(self, pieces: FloatArray) -> FloatArray:
-        """Return values of groups as they are."""
         return pieces
 
     @cached_property
     def moments(self) -> Moments:
-        """The moments of all rows."""
         every = self.shards.every
         return replace(every, mean=every.mean + self.shards.centre)
 
     def total_counts(self, columns: Columns) -> tuple[Configurations, IntArray]:
-        """Return the configurations of a node's parents, and how often its levels occur with each."""
         found, counts = self._table(columns, self.session.counts.of(columns))
         return found, counts.sum(axis=0)
 
     def table(self, names: Sequence[str]) -> Table:
-        """Bring columns of all rows here from the workers."""
         return self._collected(self.shards, names)[0]
 
     def compact_kernels(self, columns: Columns, scale: float) -> CompactKernels | None:
-        """Make compact kernels of all rows; None if their bandwidth is singular."""
         return compact_kernels(self.shards, columns, self.session.rule, scale)
 
     def by_configuration(self, columns: Columns) -> tuple[Configurations, list[DaskRows]]:
-        """Return the configurations of some discrete columns that occur, and the rows of each."""
         parts = self.session.divisions.of(columns)
         variables = tuple(self.variables[column] for column in columns)
         stores = [self._store_of(part, tuple(part.answerable(range(part.folds)))) for part in parts.values()]
         return Configurations(variables, np.array(list(parts), dtype=np.int64)), stores
 
     def refolded(self, folds: int) -> DaskRows:
-        """Return the same rows, all of them in one of so many folds."""
         session, where = self.session.refolded(folds), self.shards.where
         shards = session.shards
         if where:
@@ -388,28 +347,24 @@ class DaskRows(RemoteRows):
         return Table(tuple(names), np.ascontiguousarray(rows), levels), labels
 
 
-@final
-class DaskDensities:
+class DaskDensities(NamedTuple):
     """Log-densities of nodes given their parents under kernels, from sums over rows that workers hold."""
 
-    def __init__(self, session: Session, parts: Sequence[Groups]) -> None:
-        self._session = session
-        self._parts = parts
+    totals: SetTotals
+    parts: Sequence[Groups]
 
     def conditional_totals(self, families: FamilyBatch) -> FloatArray:
-        """Families × 1, of all evaluated rows together; -inf where one cannot be fitted."""
         found = sum(whole_and_below.sum(axis=2) for whole_and_below in self._by_group(families))
         return _differences(*found)[:, None]
 
     def conditional_values(self, families: FamilyBatch) -> FloatArray:
-        """Families × 1 × groups; -inf where one cannot be fitted."""
         return _differences(*np.concatenate(list(self._by_group(families)), axis=2))[:, None]
 
     def _by_group(self, families: FamilyBatch) -> Iterator[FloatArray]:
         """Yield log-densities of all members and of parents alone, 2 × families × groups."""
         joints, parents = families.sets
-        for groups in self._parts:
-            found = self._session.totals(groups).by_label([*joints, *parents], groups.labels)
+        for groups in self.parts:
+            found = self.totals.by_label(groups, [*joints, *parents])
             yield found.reshape(2, len(families), len(groups.labels))
 
 

@@ -9,11 +9,11 @@ at last a polynomial through them has its minimum there, to far more digits than
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -21,12 +21,13 @@ import numpy as np
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.dask.client import Executor, require_workers
 from spbn.dask.mapreduce import (
+    Block,
     FoldAssignment,
     Plan,
     Survey,
     Where,
-    blocks,
     collect,
+    fold_blocks,
     only_where,
     require_finite,
     survey,
@@ -40,6 +41,8 @@ from spbn.tables.columns import how_to_drop
 from spbn.tables.table import Variable, correlated_pairs, require_spread
 from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson
 
+T = TypeVar("T")
+
 #: What a worker needs to run at all, and what it may have on top of that if it has no limit.
 BYTES_AT_REST, BYTES_WITHOUT_LIMIT = 350 << 20, 2 << 30
 MOST_COLLECTED_BYTES = 4 << 30  # of rows, for node types that cannot do with sums
@@ -51,42 +54,21 @@ SHARE = 5  # of what a worker may use, this part is for columns that it keeps, a
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """Rows over workers.
-
-    Attributes
-    ----------
-    executor
-        The workers, who know the plan.
-    batches, addresses
-        The parts of the rows that one task takes, and where it is done. They are the same from the beginning
-        to the end, whichever workers come and go, so that sums have the same rounding.
-    centre
-        What is subtracted from columns, so that large offsets cost no digits.
-    by_label
-        Moments of the rows of every fold, and last of the validation rows.
-    table_bytes
-        How much the tables of one pass may take.
-    most_rows
-        In any of the batches.
-    rows
-        How many there are, whether they count or not.
-    again
-        Makes the same rows with another assignment to folds, or other margins.
-    where
-        Discrete columns and level codes: only rows that have all of these count.
-    """
+    """Rows over workers."""
 
     plan: Plan
-    executor: Executor
+    executor: Executor  # the workers, who know the plan
+    #: The parts of the rows that one task takes, and where it is done. They are the same from the beginning
+    #: to the end, whichever workers come and go, so that sums have the same rounding.
     batches: tuple[tuple[int, ...], ...]
     addresses: tuple[str, ...]
-    centre: FloatArray
-    by_label: tuple[Moments, ...]
-    table_bytes: int
-    most_rows: int
-    rows: int
-    again: Callable[..., Shards]
-    where: Where = ()
+    centre: FloatArray  # what is subtracted from columns, so that large offsets cost no digits
+    by_label: tuple[Moments, ...]  # moments of the rows of every fold, and last of the validation rows
+    table_bytes: int  # how much the tables of one pass may take
+    most_rows: int  # in any of the batches
+    rows: int  # how many there are, whether they count or not
+    again: Callable[..., Shards]  # makes the same rows with another assignment to folds, or other margins
+    where: Where = ()  # discrete columns and level codes: only rows that have all of these count
 
     @classmethod
     def of(
@@ -98,26 +80,15 @@ class Shards:
         missing: str = "error",
         margins: Margins | None = None,
     ) -> Shards:
-        """Look at all rows once, and refuse what cannot be learned from.
-
-        Parameters
-        ----------
-        margins
-            What rows go through before anything else.
-        """
-
-        def again(assignment: FoldAssignment, *, margins: Margins | None = margins) -> Shards:
-            return cls.of(source, assignment, client, missing=missing, margins=margins)
-
+        """Look at all rows once, transformed by `margins`, and refuse what cannot be learned from."""
         cache_bytes = _bytes_a_worker(client) // SHARE
         moves = {} if margins is None else dict(margins.columns)
         plan = Plan(
             uuid4().hex, source.names, source.chunks, assignment, {}, cache_bytes, moves, source.levels
         )
         executor = Executor(client, plan)
-        seen: dict[int, Survey] = {}
-        for _, found in executor.map(survey, [([part],) for part in range(len(plan.chunks))]):
-            seen.update(found)
+        looked = dict(executor.map(survey, [(part,) for part in range(len(plan.chunks))]))
+        seen: dict[int, Survey] = {part: looked[part] for part in sorted(looked) if looked[part] is not None}
         if missing == "error":
             require_finite(plan, seen)
         seen = {part: found for part, found in seen.items() if found.rows}
@@ -125,7 +96,7 @@ class Shards:
             raise DataError("there are no rows to learn from.")
         dropped = {part: found.dropped for part, found in seen.items() if len(found.dropped)}
         plan = replace(plan, dropped=dropped)
-        parts = [seen[part] for part in sorted(seen)]
+        parts = list(seen.values())
         centre: FloatArray = np.median([part.median for part in parts], axis=0)
         low, high = (
             np.min([part.low for part in parts], axis=0),
@@ -137,7 +108,8 @@ class Shards:
             for label in range(assignment.folds + 1)
         )
         _require_distinct(plan, reduce(add, moments))
-        batches = _batches({part: seen[part].rows for part in sorted(seen)}, _slots(client))
+        slots = 1 if client is None else sum(require_workers(client).values())
+        batches = _batches({part: found.rows for part, found in seen.items()}, slots)
         addresses = executor.addresses
         return cls(
             plan,
@@ -148,17 +120,14 @@ class Shards:
             moments,
             cache_bytes,
             max(sum(seen[part].rows for part in batch) for batch in batches),
-            sum(found.rows for found in seen.values()),
-            again,
+            sum(part.rows for part in parts),
+            partial(cls.of, source, client=client, missing=missing, margins=margins),
         )
 
     def map(self, function: Callable[..., Any], *arguments: Any, pinned: bool = False) -> list[Any]:
         """Make a pass over all rows, and return what was found in every batch of parts, in their order.
 
-        Parameters
-        ----------
-        pinned
-            Whether every batch must be done by the worker that did it before, if that is still there.
+        If it is `pinned`, every batch is done by the worker that did it before, if that is still there.
         """
         if self.where:
             function = partial(only_where, self.where, function)
@@ -168,29 +137,31 @@ class Shards:
 
     def gather(
         self,
-        function: Callable[..., Any],
+        answer: Callable[..., Any],
         asked: Sequence[Any],
         join: Callable[[Sequence[Any]], Any],
-        *arguments: Any,
+        needed: Sequence[Columns] | None = None,
+        *,
         pinned: bool = False,
     ) -> list[Any]:
-        """Make a pass that answers several requests, and join what was found for each in all batches."""
-        found = self.map(function, asked, *arguments, pinned=pinned)
+        """Have blocks of rows answer several requests in one pass, and join the answers to each.
+
+        The columns that are `needed` are those of the requests by default.
+        """
+        columns = [one.columns for one in asked] if needed is None else needed
+        found = self.map(partial(fold_blocks, answer, join, columns), asked, pinned=pinned)
         return [join(parts) for parts in zip(*found, strict=True)]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
         return self.plan.names
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """What the columns are."""
         return tuple(Variable(name, self.plan.levels.get(name, ())) for name in self.names)
 
     @cached_property
     def discrete(self) -> BoolArray:
-        """Tell which columns are discrete."""
         return np.array([variable.is_discrete for variable in self.variables])
 
     def within(self, where: Where, by_label: Sequence[Moments]) -> Shards:
@@ -225,7 +196,6 @@ class Shards:
 
     @cached_property
     def every(self) -> Moments:
-        """The moments of all rows."""
         return reduce(add, self.by_label)
 
     @cached_property
@@ -241,6 +211,20 @@ class Shards:
         return MomentStack.of(self.by_label)
 
 
+def batched(items: Iterable[T], size: Callable[[T], float], limit: float) -> Iterator[list[T]]:
+    """Yield items together, as many at a time as fit within a limit; one that does not fit is alone."""
+    together: list[T] = []
+    room = limit
+    for item in items:
+        if together and size(item) > room:
+            yield together
+            together, room = [], limit
+        together.append(item)
+        room -= size(item)
+    if together:
+        yield together
+
+
 def _centred(moments: Moments, centre: FloatArray) -> Moments:
     return replace(moments, mean=moments.mean - centre if moments.count else moments.mean)
 
@@ -254,10 +238,6 @@ def _batches(rows: dict[int, int], places: int) -> tuple[tuple[int, ...], ...]:
         batches[place].append(part)
         loads[place] += rows[part]
     return tuple(tuple(sorted(batch)) for batch in batches)
-
-
-def _slots(client: Any) -> int:
-    return 1 if client is None else sum(require_workers(client).values())
 
 
 def _bytes_a_worker(client: Any) -> int:
@@ -296,7 +276,6 @@ class Spread(NamedTuple):
     slopes: float
 
     def add(self, other: Spread) -> Spread:
-        """Return the sums of both."""
         rows = self.rows + other.rows
         share = other.rows / max(1, rows)
         shift = other.means - self.means
@@ -319,20 +298,13 @@ class Spread(NamedTuple):
 TransformRequest = tuple[int, Sequence[YeoJohnson]]
 
 
-def spreads(plan: Plan, parts: Sequence[int], asked: Sequence[TransformRequest]) -> list[Spread]:
-    """Return the sums of columns under some transforms, over the rows of some parts."""
-    out = [Spread(0, np.zeros(len(tried)), np.zeros(len(tried)), 0.0) for _, tried in asked]
-    everything = tuple(range(plan.assignment.folds + 1))
-    for block in blocks(plan, parts, [[number] for number, _ in asked]):
-        for place, (number, transforms) in enumerate(asked):
-            column = block.rows([number], everything)[0]
-            if len(column):
-                out[place] = out[place].add(_spread(column, transforms))
-    return out
-
-
-def _spread(column: FloatArray, transforms: Sequence[YeoJohnson]) -> Spread:
-    means, squares = np.empty(len(transforms)), np.empty(len(transforms))
+def spreads(plan: Plan, block: Block, asked: TransformRequest) -> Spread:
+    """Return the sums of a column under some transforms."""
+    number, transforms = asked
+    column = block.rows([number], tuple(range(plan.assignment.folds + 1)))[0]
+    means, squares = np.zeros(len(transforms)), np.zeros(len(transforms))
+    if not len(column):
+        return Spread(0, means, squares, 0.0)
     for k, transform in enumerate(transforms):
         moved = transform.forward(column)
         means[k] = moved.mean()
@@ -357,7 +329,8 @@ def fit_margins(shards: Shards) -> Margins:
             (c, [YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]])
             for i, c in enumerate(places.tolist())
         ]
-        for i, spread in enumerate(shards.gather(spreads, asked, partial(reduce, Spread.add))):
+        found = shards.gather(spreads, asked, partial(reduce, Spread.add), [(c,) for c, _ in asked])
+        for i, spread in enumerate(found):
             losses = spread.losses(exponents[i])
             if number == 0:  # both ends and the middle, which changes nothing, are tried exactly
                 special.append(losses[[0, EXPONENTS // 2, -1]])

@@ -1,8 +1,7 @@
 """Where the rows are: Parquet files, or the partitions of a Dask DataFrame; read a part at a time.
 
 Only the workers read rows. Whoever asks them to opens the files for their column names and sizes alone.
-Columns are arrays of pyarrow or Series of pandas, and are read as numbers, or as codes of the levels that one
-pass over the rows finds.
+Columns are read as numbers, or as codes of the levels that one pass over the rows finds.
 """
 
 from __future__ import annotations
@@ -10,13 +9,14 @@ from __future__ import annotations
 import glob
 import os
 import pickle
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -24,13 +24,15 @@ from spbn._base.arrays import FloatArray, IntArray
 from spbn.dask.client import Executor
 from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
 from spbn.tables.columns import (
-    Categories,
     as_text,
     categories,
     how_to_drop,
     is_categorical,
     require_categories,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
 ROWS_AT_A_TIME = 1 << 17  # that are converted to numbers: 20 MB of twenty columns
@@ -48,8 +50,7 @@ class ParquetChunk:
     def __str__(self) -> str:
         return self.path
 
-    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
-        """Yield the named columns of some rows at a time."""
+    def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
         try:
             from pyarrow.parquet import ParquetFile
 
@@ -57,7 +58,7 @@ class ParquetChunk:
                 for batch in file.iter_batches(
                     ROWS_AT_A_TIME, row_groups=[self.group], columns=list(names), use_threads=False
                 ):
-                    yield [batch.column(batch.schema.get_field_index(name)) for name in names]
+                    yield batch.to_pandas(ignore_metadata=True, split_blocks=True, use_threads=False)
         except (OSError, ValueError) as error:
             raise DataError(
                 f"{self.path} cannot be read where a worker is: {error!s:.200}. Every worker must be able to "
@@ -66,49 +67,50 @@ class ParquetChunk:
 
 
 @dataclass(frozen=True, eq=False)
-class FrameChunk:
-    """A partition of a Dask DataFrame, which is computed wherever it is needed.
+class _Partition(ABC):
+    """A partition of a Dask DataFrame. How many rows it has is known once it is there."""
+
+    number: int
+    rows: ClassVar[int | None] = None
+
+    def __str__(self) -> str:
+        return f"partition {self.number}"
+
+    def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+        frame = self._fetched()
+        absent = [name for name in names if name not in frame.columns]
+        if absent:
+            raise DataError(f"{self} has no columns {quoted(absent)}: all partitions must have the same.")
+        yield frame
+
+    @abstractmethod
+    def _fetched(self) -> Any: ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FrameChunk(_Partition):
+    """A partition that is computed wherever it is needed.
 
     `recipe` is what Dask makes it from, as bytes, so that it does not make it too early.
     """
 
-    number: int
     recipe: bytes
-    rows: int | None = None  # that is known once it is computed
 
-    def __str__(self) -> str:
-        return f"partition {self.number}"
-
-    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
-        """Yield the named columns of all rows."""
-        yield _columns_of(pickle.loads(self.recipe).compute(scheduler="synchronous"), str(self), names)
+    def _fetched(self) -> Any:
+        return pickle.loads(self.recipe).compute(scheduler="synchronous")
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class HeldChunk:
-    """A partition of a Dask DataFrame that some workers hold already: it is fetched wherever it is needed.
+class HeldChunk(_Partition):
+    """A partition that some workers hold already: it is fetched wherever it is needed."""
 
-    Attributes
-    ----------
-    future
-        Keeps the partition where it is, and lives in the process that asks for rows alone: workers know the
-        partition by its key.
-    """
-
-    number: int
-    key: Any
-    future: Any = None
-    rows: int | None = None  # that is known once it is fetched
-
-    def __str__(self) -> str:
-        return f"partition {self.number}"
+    key: Any  # by which workers know the partition
+    future: Any = None  # keeps it where it is, and lives in the process that asks for rows alone
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HeldChunk, (self.number, self.key)
-
-    def batches(self, names: Sequence[str]) -> Iterator[list[Any]]:
-        """Yield the named columns of all rows."""
-        yield _columns_of(self._fetched(), str(self), names)
 
     def _fetched(self) -> Any:
         dask: Any = import_module("distributed")
@@ -139,55 +141,28 @@ Chunk = ParquetChunk | FrameChunk | HeldChunk
 def blocks(chunk: Chunk, names: Sequence[str], levels: Mapping[str, Sequence[str]]) -> Iterator[FloatArray]:
     """Yield the named columns of some rows at a time: variables × rows, NaN for what is missing.
 
-    Parameters
-    ----------
-    levels
-        Those of the discrete columns: the places of their values among these are what is returned.
+    Of columns that have `levels`, it is the places of their values among these.
     """
-    for batch in chunk.batches(names):
+    for frame in chunk.batches(names):
         yield np.stack(
             [
-                codes(column, name, str(chunk), levels[name])
+                codes(frame[name], name, str(chunk), levels[name])
                 if name in levels
-                else numbers(_of_numbers(column, name, str(chunk)))
-                for name, column in zip(names, batch, strict=True)
+                else numbers(frame[name], name, str(chunk))
+                for name in names
             ]
         )
 
 
-def _columns_of(frame: Any, where: str, names: Sequence[str]) -> list[Any]:
-    """Return columns of a pandas frame."""
-    absent = [name for name in names if name not in frame.columns]
-    if absent:
-        raise DataError(f"{where} has no columns {quoted(absent)}: all partitions must have the same.")
-    return [frame[name] for name in names]
-
-
-def _of_numbers(column: Any, name: str, where: str) -> Any:
-    """Refuse a column of a partition that does not hold the numbers that it is said to hold."""
-    if hasattr(column, "dtype") and column.dtype.kind not in "iuf":
-        raise DataError(
-            f"column {name!r} of {where} holds {column.dtype}, although the data frame has numbers there: "
-            f"convert it, or leave it out with {setting('drop', [name])}."
-        )
-    return column
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
-    """All rows: the names of their columns, and the parts that they come in.
-
-    Attributes
-    ----------
-    discrete
-        The columns of text, truth values and categories, and those that somebody says to be discrete.
-    levels
-        Those of the discrete columns, once they have been found (see `levels`).
-    """
+    """All rows: the names of their columns, and the parts that they come in."""
 
     names: tuple[str, ...]
     chunks: tuple[Chunk, ...]
+    #: The columns of text, truth values and categories, and those that somebody says to be discrete.
     discrete: tuple[str, ...] = ()
+    #: Those of the discrete columns, once they have been found (see `with_levels`).
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -201,32 +176,35 @@ def open_source(
 ) -> Source:
     """Find the columns and parts of a Dask DataFrame, or of Parquet files given by name.
 
-    Parameters
-    ----------
-    data
-        A Dask DataFrame; or the path of a Parquet file, a pattern such as ``"data/*.parquet"``, a folder of
-        Parquet files, or a list of these.
-    drop, only
-        Columns to leave out, and those to use; all others by default.
-    discrete
-        Columns of numbers that stand for categories.
-    client
-        Whose workers are going to read the rows, if any.
+    These are the path of a file, a pattern such as ``"data/*.parquet"``, a folder, or a list of these.
+    Columns are left out (`drop`), or chosen (`only`). A client whose workers are going to read the rows must
+    be the one that persisted them, if anybody has.
     """
     if is_dask_frame(data):
         return _of_frame(data, drop, only, discrete, client)
-    given = list(data) if isinstance(data, list | tuple) else [data]
-    if given and all(isinstance(path, str | os.PathLike) for path in given):
-        return _of_files([path for pattern in given for path in _paths(pattern)], drop, only, discrete)
-    raise ArgumentError(
-        f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
-        f"use spbn.learn for a table in memory."
-    )
+    require_remote(data)
+    given = data if isinstance(data, list | tuple) else [data]
+    return _of_files([path for pattern in given for path in _paths(pattern)], drop, only, discrete)
 
 
 def is_dask_frame(data: object) -> bool:
     """Tell whether something is a Dask DataFrame; Dask is not imported for that."""
     return all(hasattr(data, name) for name in ("to_delayed", "npartitions", "divisions", "columns"))
+
+
+def is_remote(data: object) -> bool:
+    """Tell whether rows are elsewhere: a Dask DataFrame, or the names of files."""
+    given = data if isinstance(data, list | tuple) else [data]
+    return is_dask_frame(data) or (bool(given) and all(isinstance(path, str | os.PathLike) for path in given))
+
+
+def require_remote(data: object) -> None:
+    """Refuse tables in memory."""
+    if not is_remote(data):
+        raise ArgumentError(
+            f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
+            f"use spbn.learn for a table in memory."
+        )
 
 
 def _paths(given: str | os.PathLike[str]) -> list[Path]:
@@ -266,28 +244,29 @@ def _of_files(
         except (OSError, pa.ArrowInvalid) as error:
             raise DataError(f"{path} is not a Parquet file: {error!s:.200}.") from None
     every = list(dict.fromkeys(name for schema, _ in found.values() for name in schema.names))
-    dropped = _dropped("The files have", every, drop)  # wherever they are: a file may lack them
+    dropped = _known("drop", drop, every, "The files have")  # wherever they are: a file may lack them
 
-    first: dict[str, Any] = {}
+    first: dict[str, str] = {}
     chunks: list[Chunk] = []
     for path, (schema, sizes) in found.items():
         mine = [name for name in dropped if name in schema.names]
-        kinds = {name: schema.field(name).type for name in _kept(str(path), schema.names, mine, only)}
-        first = first or kinds
+        types = {name: schema.field(name).type for name in _kept(str(path), schema.names, mine, only)}
         where = paths[0]
-        if set(kinds) != set(first):
-            more, fewer = sorted(set(kinds) - set(first)), sorted(set(first) - set(kinds))
+        if first and set(types) != set(first):
+            more, fewer = sorted(set(types) - set(first)), sorted(set(first) - set(types))
             difference = f"has {quoted(more)} too" if more else f"lacks {quoted(fewer)}"
             raise DataError(
                 f"all files must have the same columns, but {path} {difference}, unlike {where}: "
                 f"{how_to_drop([*more, *fewer])}."
             )
-        for name, kind in kinds.items():
-            held, before = _held_by_arrow(pa, kind), _held_by_arrow(pa, first[name])
-            if held is None:
-                raise DataError(_unusable(str(path), name, str(kind)))
-            if held != before:
-                here, there = _in_words(pa, kind), _in_words(pa, first[name])
+        kinds = {
+            name: _require_usable(str(path), name, kind, _held_by_arrow(pa, kind))
+            for name, kind in types.items()
+        }
+        first = first or kinds
+        for name, here in kinds.items():
+            there = first[name]
+            if NUMBERS in (here, there) and here != there:
                 raise DataError(
                     f"column {name!r} holds {there} in {where}, but {here} in {path}: convert it in one of "
                     f"them, or {how_to_drop([name])}."
@@ -296,17 +275,7 @@ def _of_files(
         chunks += [ParquetChunk(absolute, group, rows) for group, rows in enumerate(sizes) if rows]
     if not chunks:
         raise DataError(f"{'the files have' if len(paths) > 1 else f'{paths[0]} has'} no rows.")
-    categorical = [name for name, kind in first.items() if _held_by_arrow(pa, kind) == CATEGORIES]
-    return Source(tuple(first), tuple(chunks), _discrete("The files have", first, categorical, discrete))
-
-
-def _in_words(pa: Any, kind: Any) -> str:
-    """Say what columns of a kind hold, to people."""
-    if pa.types.is_dictionary(kind):
-        return CATEGORIES
-    if pa.types.is_boolean(kind):
-        return "truth values"
-    return NUMBERS if _held_by_arrow(pa, kind) == NUMBERS else "text"
+    return Source(tuple(first), tuple(chunks), _discrete("The files have", first, discrete))
 
 
 def _held_by_arrow(pa: Any, kind: Any) -> str | None:
@@ -314,32 +283,35 @@ def _held_by_arrow(pa: Any, kind: Any) -> str | None:
     types = pa.types
     if types.is_integer(kind) or types.is_floating(kind):
         return NUMBERS
-    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return CATEGORIES if texts or types.is_boolean(kind) or types.is_dictionary(kind) else None
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    return "truth values" if types.is_boolean(kind) else CATEGORIES if types.is_dictionary(kind) else None
 
 
 def _held_by_series(kind: Any) -> str | None:
     """Say what columns of a kind hold; None if they are of no use."""
-    import pandas as pd
+    from pandas.api.types import CategoricalDtype, is_bool_dtype, is_string_dtype
 
     if getattr(kind, "kind", "O") in "iuf":
         return NUMBERS
-    categorical = isinstance(kind, pd.CategoricalDtype)
-    texts = pd.api.types.is_string_dtype(kind) or pd.api.types.is_bool_dtype(kind)
-    return CATEGORIES if categorical or texts else None
+    is_usable = isinstance(kind, CategoricalDtype) or is_string_dtype(kind) or is_bool_dtype(kind)
+    return CATEGORIES if is_usable else None
 
 
-def _discrete(
-    what: str, names: Iterable[str], categorical: Sequence[str], named: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the discrete columns: those that hold categories, and those that are named."""
-    wanted = [named] if isinstance(named, str) else list(named)
-    absent = [name for name in wanted if name not in names]
-    if absent:
+def _require_usable(where: str, name: str, kind: object, held: str | None) -> str:
+    """Refuse a column of a kind that is of no use."""
+    if held is None:
         raise DataError(
-            f"{argument('discrete')} names unknown columns: {quoted(absent)}. {what} {quoted(names)}."
+            f"column {name!r} of {where} holds {kind}, which is neither numbers nor categories: convert it, "
+            f"or leave it out with {setting('drop', [name])}."
         )
-    return tuple(name for name in names if name in wanted or name in categorical)
+    return held
+
+
+def _discrete(what: str, kinds: Mapping[str, str], named: Sequence[str]) -> tuple[str, ...]:
+    """Return the discrete columns: those that hold no numbers, and those that are named."""
+    wanted = _known("discrete", named, kinds, what)
+    return tuple(name for name, kind in kinds.items() if name in wanted or kind != NUMBERS)
 
 
 def _of_frame(
@@ -348,12 +320,11 @@ def _of_frame(
     import cloudpickle
 
     names = _kept("the data frame", [str(name) for name in frame.columns], drop, only)
-    kinds = {name: _held_by_series(frame.dtypes[name]) for name in names}
-    for name, kind in kinds.items():
-        if kind is None:
-            raise DataError(_unusable("the data frame", name, str(frame.dtypes[name])))
-    categorical = [name for name, kind in kinds.items() if kind == CATEGORIES]
-    chosen = _discrete("The data frame has", names, categorical, discrete)
+    dtypes = {name: frame.dtypes[name] for name in names}
+    kinds = {
+        n: _require_usable("the data frame", n, kind, _held_by_series(kind)) for n, kind in dtypes.items()
+    }
+    chosen = _discrete("The data frame has", kinds, discrete)
     parts, futures = frame[names].to_delayed(), _futures(frame)
     if futures:
         return Source(tuple(names), _held(parts, futures[0].client, client), chosen)
@@ -380,20 +351,20 @@ def _held(parts: Sequence[Any], holder: Any, client: Any) -> tuple[HeldChunk, ..
     return tuple(HeldChunk(number, future.key, future) for number, future in enumerate(futures))
 
 
-def _dropped(what: str, names: Sequence[str], drop: Sequence[str]) -> list[str]:
-    """Return the names of columns to leave out; refuse those that there are not."""
-    dropped = [drop] if isinstance(drop, str) else list(drop)
-    absent = [name for name in dropped if name not in names]
+def _known(option: str, given: str | Sequence[str], names: Iterable[str], what: str) -> list[str]:
+    """Return the names of columns that an option has; refuse those that there are not."""
+    wanted = [given] if isinstance(given, str) else list(given)
+    absent = [name for name in wanted if name not in names]
     if absent:
         raise DataError(
-            f"{argument('drop')} names unknown columns: {quoted(absent)}. {what} {quoted(names)}."
+            f"{argument(option)} names unknown columns: {quoted(absent)}. {what} {quoted(names)}."
         )
-    return dropped
+    return wanted
 
 
 def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[str] | None) -> list[str]:
     """Return the names of the columns that are not dropped."""
-    dropped = _dropped(f"{what} has", names, drop)
+    dropped = _known("drop", drop, names, f"{what} has")
     absent = [name for name in only or () if name not in names]
     if absent:
         raise DataError(f"{what} has no columns {quoted(absent)}. Its columns are {quoted(names)}.")
@@ -405,13 +376,6 @@ def _kept(what: str, names: Sequence[str], drop: Sequence[str], only: Sequence[s
     if len(set(kept)) < len(kept):
         raise DataError(f"column names must be distinct. {what} has {quoted(names)}.")
     return kept
-
-
-def _unusable(where: str, name: str, kind: str) -> str:
-    return (
-        f"column {name!r} of {where} holds {kind}, which is neither numbers nor categories: convert it, or "
-        f"leave it out with {setting('drop', [name])}."
-    )
 
 
 class Found(NamedTuple):
@@ -426,11 +390,11 @@ def distinct(source: Source, part: int) -> tuple[int, list[Found]]:
     rows = 0
     values: list[dict[Any, None]] = [{} for _ in source.discrete]
     is_ordered = [True] * len(source.discrete)
-    for batch in source.chunks[part].batches(source.discrete):
-        rows += len(batch[0])
-        for place, column in enumerate(batch):
+    for frame in source.chunks[part].batches(source.discrete):
+        rows += len(frame)
+        for place, name in enumerate(source.discrete):
             if len(values[place]) <= MOST_VALUES:
-                found = coded(column)
+                found = coded(frame[name])
                 values[place].update(dict.fromkeys(found.distinct))
                 is_ordered[place] &= found.is_ordered
     few = [list(found) if len(found) <= MOST_VALUES else None for found in values]
@@ -440,10 +404,7 @@ def distinct(source: Source, part: int) -> tuple[int, list[Found]]:
 def with_levels(source: Source, named: Sequence[str], client: Any = None) -> Source:
     """Find the levels of all discrete columns, as `spbn.learn` does, and refuse text that names the rows.
 
-    Parameters
-    ----------
-    named
-        The columns that are discrete because somebody said so.
+    Columns that are `named` are discrete because somebody said so.
     """
     if not source.discrete:
         return source
@@ -470,17 +431,17 @@ def _levels(name: str, parts: Sequence[Found], rows: int, *, is_named: bool) -> 
         return tuple(dict.fromkeys(as_text(value) for value in every))
     values = np.empty(len(every), dtype=object)
     values[:] = list(every)
+    if not is_named and len(every) and not is_categorical(values):
+        kinds = sorted({type(value).__name__ for value in every})
+        raise DataError(
+            f"column {name!r} holds neither numbers nor categories ({', '.join(kinds)}): "
+            f"{how_to_drop([name])}, or convert it."
+        )
+    found = categories(values)
     if not is_named:
-        if len(every) and not is_categorical(values):
-            kinds = sorted({type(value).__name__ for value in every})
-            raise DataError(
-                f"column {name!r} holds neither numbers nor categories ({', '.join(kinds)}): "
-                f"{how_to_drop([name])}, or convert it."
-            )
-        found = categories(values)
         places = np.broadcast_to(np.int64(0), (rows,))  # of which only the number matters
-        require_categories(name, Categories(found.levels, places, found.is_plain_text))
-    return categories(values).levels
+        require_categories(name, found._replace(places=places))
+    return found.levels
 
 
 class Coded(NamedTuple):
@@ -494,39 +455,17 @@ class Coded(NamedTuple):
     is_ordered: bool
 
 
-def coded(column: Any) -> Coded:
+def coded(column: pd.Series[Any]) -> Coded:
     """Read a column as one of categories."""
-    return _coded_array(column) if hasattr(column, "dictionary_encode") else _coded_series(column)
-
-
-def _coded_array(column: Any) -> Coded:
-    is_ordered = hasattr(column, "dictionary")
-    encoded = column if is_ordered else column.dictionary_encode()
-    places = encoded.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-    return _without_missing(encoded.dictionary.to_pylist(), places, is_ordered)
-
-
-def _coded_series(column: Any) -> Coded:
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return Coded(list(column.cat.categories), column.cat.codes.to_numpy().astype(np.int64), True)
     places, values = pd.factorize(column, use_na_sentinel=True)
-    return _without_missing(list(values), places.astype(np.int64), False)
+    return Coded(list(values), places.astype(np.int64), False)
 
 
-def _without_missing(values: list[Any], places: IntArray, is_ordered: bool) -> Coded:
-    """Leave out what stands for missing values among the distinct ones, such as NaN."""
-    there = [value is not None and value == value for value in values]
-    if all(there):
-        return Coded(values, places, is_ordered)
-    moved = np.array([*np.where(there, np.cumsum(there) - 1, -1), -1], dtype=np.int64)
-    return Coded(
-        [value for value, kept in zip(values, there, strict=True) if kept], moved[places], is_ordered
-    )
-
-
-def codes(column: Any, name: str, where: str, levels: Sequence[str]) -> FloatArray:
+def codes(column: pd.Series[Any], name: str, where: str, levels: Sequence[str]) -> FloatArray:
     """Return the places of a column's values among its levels; NaN is missing."""
     found = coded(column)
     order = {level: float(place) for place, level in enumerate(levels)}
@@ -540,10 +479,12 @@ def codes(column: Any, name: str, where: str, levels: Sequence[str]) -> FloatArr
     return np.array([*(order[text] for text in texts), np.nan])[found.places]
 
 
-def numbers(column: Any) -> FloatArray:
-    """Read a column as one of numbers; NaN is missing."""
-    if hasattr(column, "dictionary_encode"):
-        found: FloatArray = column.to_numpy(zero_copy_only=False)
-        return found
-    series: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return series
+def numbers(column: pd.Series[Any], name: str, where: str) -> FloatArray:
+    """Read a column as one of numbers, and refuse it if it does not hold them; NaN is missing."""
+    if column.dtype.kind not in "iuf":
+        raise DataError(
+            f"column {name!r} of {where} holds {column.dtype}, although the data frame has numbers there: "
+            f"convert it, or leave it out with {setting('drop', [name])}."
+        )
+    found: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return found

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -111,29 +111,26 @@ def compare_models(
     table = as_table(data, training=True, missing=missing, drop=drop, discrete=discrete)
     require_distinct(table)
     labels = fold_labels(table.rows, folds, generator(seed), discrete=table.level_codes)
-    splits = list(_splits(labels))
-    tasks = [(train, test, candidate) for candidate in candidates for train, test in splits]
+    folds_of_rows = [np.flatnonzero(labels == fold) for fold in range(labels.max() + 1)]
+    asked = [(candidate, test) for candidate in candidates for test in folds_of_rows]
     # A generator gives every task one of its own, so that the order in which they are done does not matter.
     numbered = seed is None or isinstance(seed, int | np.integer)
-    seeds = [seed] * len(tasks) if numbered else generator(seed).spawn(len(tasks))
+    seeds = [seed] * len(asked) if numbered else generator(seed).spawn(len(asked))
+    tasks = [(test, candidate.replace(seed=own)) for (candidate, test), own in zip(asked, seeds, strict=True)]
     learned: dict[int, tuple[FloatArray, Structure, float]] = {}
     with counting_progress(progress, "learning", total=len(tasks)) as advance:
-        seeded = [
-            (train, test, candidate.replace(seed=own))
-            for (train, test, candidate), own in zip(tasks, seeds, strict=True)
-        ]
-        for number, found in Executor(client, table).map(_learn_without, seeded):
+        for number, found in Executor(client, table).map(_learn_without, tasks):
             learned[number] = found
             advance()
     trials = []
     for place, candidate in enumerate(candidates):
-        mine = [learned[place * len(splits) + fold] for fold in range(len(splits))]
+        first = place * len(folds_of_rows)
+        values, structures, seconds = zip(
+            *(learned[first + fold] for fold in range(len(folds_of_rows))), strict=True
+        )
         logpdf = np.empty(table.rows)
-        for (_, test), (values, _, _) in zip(splits, mine, strict=True):
-            logpdf[test] = values
-        structures = tuple(structure for _, structure, _ in mine)
-        seconds = sum(seconds for *_, seconds in mine)
-        trials.append(Trial(candidate.model, candidate.margins, logpdf, structures, seconds))
+        logpdf[np.concatenate(folds_of_rows)] = np.concatenate(values)
+        trials.append(Trial(candidate.model, candidate.margins, logpdf, structures, sum(seconds)))
     impossible = ~np.isfinite([trial.logpdf for trial in trials]).all(axis=0)
     if impossible.any():
         warnings.warn(
@@ -146,10 +143,11 @@ def compare_models(
 
 
 def _learn_without(
-    table: Table, train: IntArray, test: IntArray, settings: LearnSettings
+    table: Table, test: IntArray, settings: LearnSettings
 ) -> tuple[FloatArray, Structure, float]:
-    """Learn from some rows and score others: their log-densities, the structure, and how long it took."""
+    """Learn from all rows but some and score these: log-densities, the structure, and how long it took."""
     start = time.perf_counter()
+    train = np.setdiff1d(np.arange(table.rows), test)
     network = learn_network(table.take(train), settings)
     return np.asarray(network.logpdf(table.take(test))), network.structure, time.perf_counter() - start
 
@@ -166,12 +164,6 @@ def _candidates(settings: LearnSettings, margins: MarginsName | None) -> list[Le
         bandwidth = "scott" if has_no_use else settings.bandwidth
         candidates.append(settings.replace(model=model, margins=kind, bandwidth=bandwidth))
     return candidates
-
-
-def _splits(labels: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield the rows to learn from and those to score, fold by fold."""
-    for fold in range(labels.max() + 1):
-        yield np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)
 
 
 @np.errstate(invalid="ignore")

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from spbn.dask.client import connected, local_workers
-from spbn.errors import ArgumentError
-from spbn.learning.learn import is_remote, learn_network, require_limit
+from spbn.dask.sources import require_remote
+from spbn.errors import ArgumentError, argument, setting
+from spbn.learning.learn import Extras, learn_network, most_parents
 from spbn.learning.settings import LearnSettings, shows_options
 
 if TYPE_CHECKING:
@@ -69,11 +70,12 @@ def learn(
     >>> with spbn.distributed.local_workers(2, memory="2GB") as client:  # doctest: +SKIP
     ...     network = spbn.distributed.learn("data/*.parquet", client=client)
     """
-    if not is_remote(data):
-        raise ArgumentError(
-            f"data must be a Dask DataFrame, or the names of Parquet files. Got {type(data).__name__}: "
-            f"use spbn.learn for a table in memory."
-        )
+    require_remote(data)
     settings = LearnSettings.of("learn", {**options, "max_parents": max_parents})
-    require_limit(max_parents, settings)
-    return learn_network(data, settings, columns=columns)
+    most = most_parents(settings)
+    if max_parents is None and most is not None:
+        raise ArgumentError(
+            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
+            f"kernels: {setting('max_parents', most)}. Got None instead."
+        )
+    return learn_network(data, settings, Extras(columns=columns))

@@ -7,7 +7,6 @@ in Parquet files that are given by name.
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,7 +20,8 @@ import numpy as np
 from spbn._base import checks
 from spbn._base.arrays import generator
 from spbn._base.display import search_progress
-from spbn.errors import ArgumentError, DataError, argument, quoted, setting
+from spbn.dask.sources import is_remote
+from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, describe_work, resume
@@ -103,35 +103,28 @@ def learn(data: RowsLike, settings: LearnSettings) -> BayesianNetwork:
     return learn_network(data, settings)
 
 
-def learn_network(
-    data: RowsLike,
-    settings: LearnSettings,
-    *,
-    columns: Sequence[str] | None = None,
-    completions: Sequence[Table] = (),
-    inputs: Sequence[str] = (),
-    split: Split | None = None,
-    notes: Callable[[], Checkpoint] | None = None,
-) -> BayesianNetwork:
-    """Learn a network with settings that have been checked.
+class Extras(NamedTuple):
+    """What learning depends on besides data and settings, for those who know more about the rows."""
 
-    Parameters
-    ----------
-    columns
-        Those to use of rows that are not in memory; all by default.
-    completions
-        Other fillings of the holes that the data had: the search maximises the mean of the scores of all.
-    inputs
-        Columns that get no density, and can only be parents.
-    split
-        Which rows the search validates with, and the folds of the others, where that is not left to chance.
-    notes
-        Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
-    """
+    columns: Sequence[str] | None = None  # those to use of rows that are not in memory; all by default
+    #: Other fillings of the holes that the data had: the search maximises the mean of the scores of all.
+    completions: Sequence[Table] = ()
+    inputs: Sequence[str] = ()  # columns that get no density, and can only be parents
+    #: Which rows the search validates with, and the folds of the others, where that is not left to chance.
+    split: Split | None = None
+    #: Opens what the steps of the search are noted in, where that is not a checkpoint of its own.
+    notes: Callable[[], Checkpoint] | None = None
+
+
+NO_EXTRAS = Extras()
+
+
+def learn_network(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EXTRAS) -> BayesianNetwork:
+    """Learn a network with settings that have been checked."""
     if settings.missing == "impute" and not is_remote(data):
         return _impute_and_learn(cast("TableLike", data), settings)
-    task = prepare_task(data, settings, columns=columns, completions=completions, inputs=inputs, split=split)
-    return fit(task, search(task, notes))
+    task = prepare_task(data, settings, extras)
+    return fit(task, search(task))
 
 
 def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
@@ -148,65 +141,43 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
 
 @dataclass(frozen=True)
 class Task:
-    """What a search needs to know: settings, and rows that have been read and transformed.
-
-    Attributes
-    ----------
-    began
-        When learning began, by the clock of `time.perf_counter`.
-    original, rows
-        All rows in the units of the data, if they are in memory, and transformed by the margins.
-    completions
-        Other fillings of the holes that the table had, transformed too.
-    start
-        Where the search starts.
-    scored
-        The rows that the search scores: all, or those of a split that are not for validation.
-    scoring
-        The settings of the score, with the folds and validation rows of the split.
-    """
+    """What a search needs to know: settings, and rows that have been read and transformed."""
 
     settings: LearnSettings
-    began: float
-    original: Table | None
+    extras: Extras  # with completions that are transformed, too
+    began: float  # when learning began, by the clock of `time.perf_counter`
+    original: Table | None  # all rows in the units of the data, if they are in memory
     margins: Margins | None
-    rows: Table | RemoteRows
-    completions: tuple[Table, ...]
-    start: Structure
-    scored: Table | RemoteRows
-    scoring: LearnSettings
+    rows: Table | RemoteRows  # all rows, transformed by the margins
+    start: Structure  # where the search starts
+    scored: Table | RemoteRows  # the rows that the search scores: all, or those of a split for training
+    scoring: LearnSettings  # of the score, with the folds and validation rows of the split
 
 
-def prepare_task(
-    data: RowsLike,
-    settings: LearnSettings,
-    *,
-    columns: Sequence[str] | None = None,
-    completions: Sequence[Table] = (),
-    inputs: Sequence[str] = (),
-    split: Split | None = None,
-) -> Task:
-    """Read and transform the rows, and refuse those that nothing can be learned from; see `learn_network`."""
+def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EXTRAS) -> Task:
+    """Read and transform the rows, and refuse those that nothing can be learned from."""
     began = time.perf_counter()
     original: Table | None = None
     rows: Table | RemoteRows
+    completions, split = extras.completions, extras.split
     if is_remote(data):
         settings = remote_settings(settings)
-        rows, margins = _open_rows(data, settings, columns)
+        rows, margins = _open_rows(data, settings, extras.columns)
     else:
         rows = original = read_table(cast("TableLike", data), settings)
         margins = fit_margins(settings.margins, original)
         if margins is not None:
             rows = margins.transformed(original)
             completions = [margins.transformed(completion) for completion in completions]
-    start = start_structure(rows.variables, settings, inputs)
+    start = start_structure(rows.variables, settings, extras.inputs)
     refuse_impossible(impossible_arcs(rows.variables), settings.required_arcs)
     scored, scoring = rows, settings
     if split is not None:
         assert isinstance(rows, Table)  # only these are split
         scored = rows.take(split.training)
         scoring = settings.replace(folds=split.folds, validation=rows.take(split.validation))
-    return Task(settings, began, original, margins, rows, tuple(completions), start, scored, scoring)
+    done = extras._replace(completions=tuple(completions))
+    return Task(settings, done, began, original, margins, rows, start, scored, scoring)
 
 
 def read_table(data: TableLike, settings: LearnSettings) -> Table:
@@ -246,14 +217,6 @@ def start_structure(
             f"types."
         )
     return start
-
-
-def is_remote(data: object) -> bool:
-    """Tell whether rows are elsewhere: a Dask DataFrame, or the names of files."""
-    from spbn.dask.sources import is_dask_frame
-
-    given = data if isinstance(data, list | tuple) else [data]
-    return is_dask_frame(data) or (bool(given) and all(isinstance(path, str | os.PathLike) for path in given))
 
 
 def most_parents(settings: LearnSettings) -> int | None:
@@ -330,16 +293,6 @@ def _open_rows(
     return DaskRows.folds(shards, fit_settings), margins
 
 
-def require_limit(max_parents: object, settings: LearnSettings) -> None:
-    """Refuse to have no limit on the number of parents where there has to be one."""
-    most = most_parents(settings)
-    if max_parents is None and most is not None:
-        raise ArgumentError(
-            f"{argument('max_parents')} must be at most {most} where rows are over workers and nodes may be "
-            f"kernels: {setting('max_parents', most)}. Got None instead."
-        )
-
-
 def make_score(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
     """Make the score that hill climbing maximises; whatever is random in it is drawn here."""
     if isinstance(rows, RemoteRows):
@@ -385,20 +338,20 @@ class Found(NamedTuple):
     type_search: SearchResult | None = None
 
 
-def search(task: Task, notes: Callable[[], Checkpoint] | None = None) -> Found:
+def search(task: Task) -> Found:
     """Search for a structure."""
-    return _search_by_score(task, notes) if task.settings.algorithm == "hc" else _search_by_tests(task)
+    return _search_by_score(task) if task.settings.algorithm == "hc" else _search_by_tests(task)
 
 
-def _search_by_score(task: Task, notes: Callable[[], Checkpoint] | None) -> Found:
+def _search_by_score(task: Task) -> Found:
     """Climb to the arcs, and to the node types if there is a choice, that a score prefers."""
     settings = task.settings
-    scores = [_make_score_anywhere(rows, task.scoring) for rows in (task.scored, *task.completions)]
-    criterion = Averaged(scores) if task.completions else scores[0]
+    scores = [_make_score_anywhere(rows, task.scoring) for rows in (task.scored, *task.extras.completions)]
+    criterion = Averaged(scores) if task.extras.completions else scores[0]
     taken: list[Step] = []
     note: Callable[[Step], None] | None = None
-    if notes is not None:
-        taken, note = resume(notes(), task.start)
+    if task.extras.notes is not None:
+        taken, note = resume(task.extras.notes(), task.start)
     elif settings.checkpoint is not None:
         assert task.original is not None  # there are no checkpoints of rows that are elsewhere
         work = describe_work("search", settings.affecting_result(), task.original)
@@ -484,8 +437,8 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
     )
     for (source, target), reason in left_out:
         warnings.warn(f"the arc {source} → {target} is left out: {reason}", stacklevel=5)
-    if task.completions:
-        cpds = pooled_over(task.completions, structure, cpds, fit_settings)
+    if task.extras.completions:
+        cpds = pooled_over(task.extras.completions, structure, cpds, fit_settings)
     original, typical = task.original, dict[str, float]()
     if original is not None:
         typical = typical_logpdf(structure, original, fit_settings, task.margins)
@@ -511,21 +464,14 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     a normal distribution of them. Blends and KDE networks do not fill holes themselves: draws from narrow
     kernels are nearly copies of other rows, for which a cross-validated score would fall.
     """
-    from spbn.learning.structural_em import (
-        COMPLETIONS,
-        ROUNDS,
-        best_filler,
-        by_networks,
-        by_normal,
-        require_values,
-    )
+    from spbn.learning import structural_em
 
     began = time.perf_counter()
     table = read_table(data, settings)
     complete = settings.replace(missing="error", drop=(), discrete=())
     if not np.isnan(table.columns).any():
         return learn_network(table, complete)
-    require_values(table)
+    structural_em.require_values(table)
     smooth = complete
     if settings.model in ("blend", "kdebn"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
@@ -548,15 +494,15 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
         return learn_network(filled, lines)
 
     learners = [learn_smooth] if settings.model == "gbn" else [learn_smooth, learn_lines]
-    fillers = [by_networks(learner, learn_lines, settings.margins) for learner in learners]
+    fillers = [structural_em.by_networks(learner, learn_lines, settings.margins) for learner in learners]
     if not table.discrete.any() and settings.model != "gbn":
-        fillers.append(by_normal(settings.margins))
+        fillers.append(structural_em.by_normal(settings.margins))
     # A generator of its own: the data may have been simulated with the same seed.
     (rng,) = generator(settings.seed).spawn(1)
     try:
-        filler = best_filler(table, fillers, rng)
-        (filled, *others), scores = filler(table, rng, rounds=ROUNDS, draws=COMPLETIONS)
-        network = learn_network(filled, complete, completions=others)
+        filler = structural_em.best_filler(table, fillers, rng)
+        (filled, *others), scores = filler(table, rng, structural_em.ROUNDS, structural_em.COMPLETIONS)
+        network = learn_network(filled, complete, Extras(completions=others))
     except LearningInterrupted:  # of one search among several
         raise KeyboardInterrupt from None
     record = replace(

@@ -15,10 +15,9 @@ import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING as NO_DEFAULT
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_fields
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from spbn.errors import ArgumentError, argument, setting
@@ -57,10 +56,8 @@ MODELS: dict[Model, tuple[str, ...]] = {
     "kdebn": ("ckde",),
     "blend": ("blend",),
 }
-ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 TESTS: tuple[Test, ...] = get_args(Test)
 SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
-MISSING: tuple[MissingValues, ...] = get_args(MissingValues)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -81,85 +78,32 @@ _KINDS: dict[str, Kind] = {
 
 @dataclass(frozen=True)
 class Option:
-    """What is known about an argument of `learn`.
-
-    Attributes
-    ----------
-    name, default, annotation
-        As in Python.
-    help
-        What it means, for those who read Python.
-    flag, flag_help
-        What it is called on the command line, and what it means there; the flag is None if it is for Python
-        alone.
-    is_shared
-        Whether every command that learns has this flag; otherwise commands that need it declare it.
-    kind, choices
-        What kind of value it takes, and what there is to choose from; the choices of a `Literal`.
-    only_for
-        The algorithm that uses it; None if all do.
-    is_recorded
-        Whether a network's record has it.
-    affects_result
-        Whether another value may lead to another network, given the time.
-    in_estimators
-        Whether the estimators for scikit-learn have it as a parameter.
-    """
+    """What is known about an argument of `learn`."""
 
     name: str
     default: object
     annotation: str
-    help: str
-    flag: str | None
-    flag_help: str
-    is_shared: bool
-    kind: Kind
-    choices: tuple[str, ...]
-    only_for: Algorithm | None
-    is_recorded: bool
-    affects_result: bool
-    in_estimators: bool
+    help: str  # what it means, for those who read Python
+    flag: str | None  # on the command line, by default the name with dashes; None if it is for Python alone
+    flag_help: str  # what it means there, by default `help`
+    kind: Kind  # of the values that it takes
+    choices: tuple[str, ...]  # those of a `Literal`
+    is_shared: bool = True  # whether every command that learns has this flag, or those that declare it
+    only_for: Algorithm | None = None  # the algorithm that uses it; None if all do
+    is_recorded: bool = True  # whether a network's record has it
+    affects_result: bool = True  # whether another value may lead to another network, given the time
+    in_estimators: bool = True  # whether the estimators for scikit-learn have it as a parameter
 
     @property
     def parameter(self) -> inspect.Parameter:
-        """The parameter of a function that takes it."""
         return inspect.Parameter(
             self.name, inspect.Parameter.KEYWORD_ONLY, default=self.default, annotation=self.annotation
         )
 
 
-def option(
-    default: T,
-    help: str,
-    flag_help: str = "",
-    *,
-    flag: str | None = "",
-    is_shared: bool = True,
-    only_for: Algorithm | None = None,
-    is_recorded: bool = True,
-    affects_result: bool = True,
-    in_estimators: bool = True,
-) -> T:
-    """Declare a field of `LearnSettings`; see `Option`.
-
-    Parameters
-    ----------
-    flag
-        By default, the name with dashes: ``--max-parents``.
-    flag_help
-        By default, `help`.
-    """
-    metadata = {
-        "help": help,
-        "flag": flag,
-        "flag_help": flag_help or help,
-        "is_shared": is_shared,
-        "only_for": only_for,
-        "is_recorded": is_recorded,
-        "affects_result": affects_result,
-        "in_estimators": in_estimators,
-    }
-    return field(default=default, metadata=metadata)
+def option(default: T, help: str, flag_help: str = "", **further: object) -> T:
+    """Declare a field of `LearnSettings`, and whatever else an `Option` has that is unusual in this one."""
+    return field(default=default, metadata={"help": help, "flag_help": flag_help or help, **further})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,7 +312,8 @@ class LearnSettings:
         """Return the settings as plain data, for the record of a network."""
         from spbn.record import plain_settings
 
-        return plain_settings({known.name: getattr(self, known.name) for known in recorded()})
+        recorded = [name for name, known in OPTIONS.items() if known.is_recorded]
+        return plain_settings({name: getattr(self, name) for name in recorded})
 
     def affecting_result(self) -> dict[str, object]:
         """Return the settings that decide what is found: two searches that share them find the same."""
@@ -416,11 +361,9 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
-        checks.choice("missing", self.missing, MISSING)
+        for name in ("missing", "model", "algorithm", "test"):
+            checks.choice(name, getattr(self, name), OPTIONS[name].choices)
         checks.seconds("max_seconds", self.max_seconds)
-        checks.choice("model", self.model, MODELS)
-        checks.choice("algorithm", self.algorithm, ALGORITHMS)
-        checks.choice("test", self.test, TESTS)
         FitSettings(self.bandwidth, self.engine, self.smoothing)
         require_kind(self.margins)
         checks.choice("score", self.score_name, SCORES)
@@ -491,19 +434,10 @@ class LearnSettings:
 
 def _options() -> Iterator[Option]:
     for known in fields(LearnSettings):
-        metadata = dict(known.metadata)
-        kind, choices = _kind_of(str(known.type))
-        if metadata["flag"] == "":
-            metadata["flag"] = f"--{known.name.replace('_', '-')}"
-        default = None if known.default is NO_DEFAULT else known.default
-        yield Option(
-            name=known.name,
-            default=default,
-            annotation=str(known.type),
-            kind=kind,
-            choices=choices,
-            **metadata,
-        )
+        annotation = str(known.type)
+        kind, choices = _kind_of(annotation)
+        described = {"flag": f"--{known.name.replace('_', '-')}", **known.metadata}
+        yield Option(known.name, known.default, annotation, kind=kind, choices=choices, **described)
 
 
 def _kind_of(annotation: str) -> tuple[Kind, tuple[str, ...]]:
@@ -521,11 +455,6 @@ def _kind_of(annotation: str) -> tuple[Kind, tuple[str, ...]]:
 OPTIONS: Mapping[str, Option] = {known.name: known for known in _options()}
 
 
-def recorded() -> list[Option]:
-    """Return the options that a network's record has."""
-    return [known for known in OPTIONS.values() if known.is_recorded]
-
-
 def require_known(function: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Refuse arguments that a function does not have, as Python does, and say which one is like them."""
     names = list(known)
@@ -539,17 +468,10 @@ def require_known(function: str, given: Iterable[str], known: Iterable[str]) -> 
 
 def write_docstring(thing: object, names: Iterable[str], renamed: Mapping[str, str] | None = None) -> None:
     """Put what options mean, perhaps under other names, in the place of ``{options}`` in a docstring."""
+    fill = partial(textwrap.fill, width=110, break_on_hyphens=False, break_long_words=False)
     lines = []
     for name in names:
-        indent = " " * 8
-        text = textwrap.fill(
-            OPTIONS[name].help,
-            110,
-            initial_indent=indent,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
+        text = fill(OPTIONS[name].help, initial_indent=" " * 8, subsequent_indent=" " * 8)
         lines.append(f"    {(renamed or {}).get(name, name)}\n{text}")
     thing.__doc__ = (thing.__doc__ or "").replace("    {options}", "\n".join(lines))
 
@@ -560,18 +482,15 @@ def takes(
     """Let a function of data and settings take the settings as arguments of its own."""
 
     def decorate(function: Callable[[RowsLike, LearnSettings], R]) -> Callable[Concatenate[RowsLike, P], R]:
-        name = function.__name__
-
         def called(data: RowsLike, *none: P.args, **options: P.kwargs) -> R:
-            require_known(name, options, OPTIONS)
+            require_known(function.__name__, options, OPTIONS)
             return function(data, make(*none, **options))
 
         update_wrapper(called, function)
         write_docstring(called, OPTIONS)
-        first = inspect.signature(function).parameters["data"]
-        result = inspect.signature(function).return_annotation
-        parameters = [first, *(known.parameter for known in OPTIONS.values())]
-        called.__signature__ = inspect.Signature(parameters, return_annotation=result)  # type: ignore[attr-defined]
+        signature = inspect.signature(function)
+        parameters = [signature.parameters["data"], *(known.parameter for known in OPTIONS.values())]
+        called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return called  # type: ignore[return-value]  # data may also be given by name
 
     return decorate

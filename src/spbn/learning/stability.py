@@ -34,6 +34,7 @@ from spbn._base import display
 from spbn._base.arrays import IntArray, Seed, generator
 from spbn._base.checks import is_number, refuse, whole
 from spbn._base.display import counting_progress
+from spbn.dask.client import Executor, is_dask_client
 from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
 from spbn.io.checkpoint import Checkpoint, describe_work
@@ -61,13 +62,7 @@ def learn_replicates(
     client: object, table: Table, tasks: Sequence[tuple[int, int, LearnSettings]]
 ) -> Iterator[dict[str, Any]]:
     """Learn replicates, here or elsewhere."""
-    if client is None:
-        for task in tasks:
-            yield learn_replicate(table, *task)
-        return
-    from spbn.dask.client import Executor, is_dask_client
-
-    if is_dask_client(client):
+    if client is None or is_dask_client(client):
         yield from (record for _, record in Executor(client, table).map(learn_replicate, tasks))
         return
     submit = getattr(client, "submit", None)
@@ -88,10 +83,7 @@ def learn_replicates(
 def learn_replicate(table: Table, number: int, root: int, settings: LearnSettings) -> dict[str, Any]:
     """Learn from some of the rows, and return the structure as plain data.
 
-    Parameters
-    ----------
-    number, root
-        Which replicate it is, and the seed of all of them: together they decide which rows are drawn.
+    The number of the replicate and the seed of all of them, `root`, decide which rows are drawn.
     """
     rng = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(number,)))
     rows = draw_rows(table, rng)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -38,28 +38,20 @@ LARGEST_SHARE = 0.5  # of a column, that may be missing without a warning
 Learn = Callable[[Table, Structure | None], BayesianNetwork]
 
 
-class Filler(Protocol):
-    """Fills the holes of a table, NaN, several times."""
-
-    def __call__(
-        self, table: Table, rng: np.random.Generator, *, rounds: int, draws: int
-    ) -> tuple[list[Table], list[float]]:
-        """Return completed tables, and the score that every search reached."""
+#: Fills the holes of a table, NaN: in that many rounds, and then several times. Returns the completed tables,
+#: and the score that the search of every round reached.
+Filler = Callable[[Table, np.random.Generator, int, int], tuple[list[Table], list[float]]]
 
 
 def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], margins: str) -> Filler:
     """Return what fills holes with draws from networks, while these are being learned.
 
-    Parameters
-    ----------
-    learn_lines
-        Learns a Gaussian network from a complete table.
-    margins
-        Of the normal distribution to begin with.
+    It begins with Gaussian networks, which `learn_lines` learns, and with a normal distribution that has
+    these margins.
     """
 
     def filler(
-        table: Table, rng: np.random.Generator, *, rounds: int, draws: int
+        table: Table, rng: np.random.Generator, rounds: int, draws: int
     ) -> tuple[list[Table], list[float]]:
         holes = np.isnan(table.columns)
         filled, structure = _first(table, holes, learn, learn_lines, margins, rng)
@@ -78,13 +70,7 @@ def by_networks(learn: Learn, learn_lines: Callable[[Table], BayesianNetwork], m
 
 def by_normal(margins: str) -> Filler:
     """Return what fills the holes of continuous columns with draws from a normal distribution of them all."""
-
-    def filler(
-        table: Table, rng: np.random.Generator, *, rounds: int, draws: int
-    ) -> tuple[list[Table], list[float]]:
-        return _from_normal(table, margins, draws, rng), []
-
-    return filler
+    return lambda table, rng, rounds, draws: (_from_normal(table, margins, draws, rng), [])
 
 
 def best_filler(table: Table, fillers: Sequence[Filler], rng: np.random.Generator) -> Filler:
@@ -101,7 +87,7 @@ def best_filler(table: Table, fillers: Sequence[Filler], rng: np.random.Generato
     losses = []
     for filler in fillers:
         try:
-            draws, _ = filler(masked, rng, rounds=TRIAL_ROUNDS, draws=TRIAL_DRAWS)
+            draws, _ = filler(masked, rng, TRIAL_ROUNDS, TRIAL_DRAWS)
         except SpbnError:  # too few values are left: the filler itself may still do
             losses.append(np.inf)
             continue

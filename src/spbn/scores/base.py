@@ -7,7 +7,7 @@ nowhere else; a concrete score only says how families are computed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Protocol, final
 
@@ -29,58 +29,6 @@ class Estimates(Protocol):
         """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
 
 
-class FamilyCache:
-    """Numbers of families, each computed once, many at a time.
-
-    Holds at most `limit` numbers, and then forgets the older half.
-    """
-
-    def __init__(
-        self,
-        columns: Sequence[str],
-        types: frozenset[NodeType],
-        compute: Callable[[FamilyBatch], FloatArray],
-        limit: int = 1 << 20,
-    ) -> None:
-        self._columns = tuple(columns)
-        self._types = types
-        self._compute = compute
-        self._limit = limit
-        self._numbers: dict[bytes, float] = {}
-
-    def named(self, families: Iterable[AnyFamily]) -> FloatArray:
-        """Return the number of every family, given by name."""
-        return self.many(self.checked(families))
-
-    def many(self, batch: FamilyBatch) -> FloatArray:
-        """Return the number of every family; those that are not known yet are computed in one batch."""
-        known = self._numbers.get
-        found = np.array([known(key, np.nan) for key in batch.keys])
-        missing = np.isnan(found)
-        if missing.any():
-            new = batch if missing.all() else batch.only(missing)
-            forget_older_half(self._numbers, limit=self._limit - len(new), keep=set(batch.keys))
-            found[missing] = self._compute(new)
-            self._numbers.update(zip(new.keys, found[missing].tolist(), strict=True))
-        return found
-
-    def known(self, batch: FamilyBatch) -> BoolArray:
-        """Tell which families need not be computed."""
-        return np.array([key in self._numbers for key in batch.keys], dtype=np.bool_)
-
-    def checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
-        """Return the families to compute; refuse those that the score is not defined for."""
-        batch = named_batch(self._columns, list(families))
-        wrong = ~np.isin(batch.types, [place_of(node_type) for node_type in self._types])
-        if wrong.any():
-            allowed = " or ".join(sorted(map(str, self._types)))
-            raise ArgumentError(
-                f"this score is defined for nodes of type {allowed} only. "
-                f"Got {families_of(batch.only(wrong))[0]}."
-            )
-        return batch
-
-
 class Score(ABC):
     """A decomposable score of structures, prepared once for a table and asked many times.
 
@@ -100,6 +48,8 @@ class Score(ABC):
     node_types: frozenset[NodeType]
     #: A score of other rows by which a search decides when to stop; None if there is none.
     validation: Score | None = None
+    #: How many numbers of families are remembered; the older half is forgotten then.
+    cache_limit = 1 << 20
 
     @cached_property
     def preview(self) -> Estimates | None:
@@ -112,7 +62,7 @@ class Score(ABC):
         self.node_types = frozenset(
             node_type for node_type in node_types if any(node_type.admits(v, ()) for v in self.variables)
         )
-        self._cache = FamilyCache(self.nodes, self.node_types, self._compute)
+        self._numbers: dict[bytes, float] = {}
 
     @abstractmethod
     def _compute(self, batch: FamilyBatch) -> FloatArray:
@@ -128,23 +78,44 @@ class Score(ABC):
         self, families: Iterable[Family | tuple[str, Iterable[str], NodeType | str]]
     ) -> FloatArray:
         """Scores of many families, computed in one batch."""
-        return self._cache.named(families)
+        return self.local_batch(self._checked(families))
 
     @final
     def local_batch(self, batch: FamilyBatch) -> FloatArray:
         """Scores of many families of the score's columns and types, which are not checked again."""
-        return self._cache.many(batch)
+        known = self._numbers.get
+        found = np.array([known(key, np.nan) for key in batch.keys])
+        missing = np.isnan(found)
+        if missing.any():
+            new = batch if missing.all() else batch.only(missing)
+            forget_older_half(self._numbers, limit=self.cache_limit - len(new), keep=set(batch.keys))
+            found[missing] = self._compute(new)
+            self._numbers.update(zip(new.keys, found[missing].tolist(), strict=True))
+        return found
 
     @final
     def known(self, batch: FamilyBatch) -> BoolArray:
         """Tell which families have been scored before, or are quick to score."""
         quick = np.array([node_type.is_quick for node_type in registered()])
-        return quick[batch.types] | self._cache.known(batch)
+        return quick[batch.types] | np.array([key in self._numbers for key in batch.keys], dtype=np.bool_)
 
     @final
     def total(self, structure: Structure) -> float:
         """Score of a structure: the sum over its families."""
         return float(self.local_many(structure.families()).sum())
+
+    @final
+    def _checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
+        """Return the families to compute; refuse those that the score is not defined for."""
+        batch = named_batch(self.nodes, list(families))
+        wrong = ~np.isin(batch.types, [place_of(node_type) for node_type in self.node_types])
+        if wrong.any():
+            allowed = " or ".join(sorted(map(str, self.node_types)))
+            raise ArgumentError(
+                f"this score is defined for nodes of type {allowed} only. "
+                f"Got {families_of(batch.only(wrong))[0]}."
+            )
+        return batch
 
 
 @final

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,37 @@ from spbn.tables.splits import fold_labels, holdout_rows
 from spbn.tables.table import Table
 
 
+class Likelihood(Score):
+    """The log-likelihood of the evaluated rows of a store, under parameters fitted to its training rows."""
+
+    @classmethod
+    def of_rows(cls, rows: RowStore, held_out: RowStore | None = None) -> Self:
+        """Make the score of rows that may be anywhere, perhaps along with that of validation rows."""
+        score = cls.__new__(cls)
+        score._prepare(rows, held_out)
+        return score
+
+    def _prepare(self, rows: RowStore, held_out: RowStore | None = None) -> None:
+        self._scorer = FamilyScorer(rows)
+        if held_out is not None:
+            self.validation = HoldoutLikelihood.of_rows(held_out)
+        super().__init__(rows.variables, registered())
+
+    def _compute(self, batch: FamilyBatch) -> FloatArray:
+        return self._scorer.totals(batch)
+
+    @cached_property
+    def preview(self) -> Preview | None:
+        return Preview.of(self._scorer.store)
+
+    @final
+    def rows(self, family: Family) -> FloatArray:
+        """Log-density of every row: under parameters fitted without its fold, or of every held-out row."""
+        return self._scorer.rows(self._checked([family]))[0]
+
+
 @final
-class CVLikelihood(Score):
+class CVLikelihood(Likelihood):
     """The cross-validated log-likelihood: every fold under parameters fitted to the others.
 
     Parameters
@@ -71,32 +100,9 @@ class CVLikelihood(Score):
         settings = FitSettings(bandwidth, engine, smoothing)
         self._prepare(MemoryRows(Partition.folds(table, self.folds), settings))
 
-    @classmethod
-    def of_rows(cls, rows: RowStore) -> CVLikelihood:
-        """Make the score of a cross-validation of rows that may be anywhere."""
-        score = cls.__new__(cls)
-        score._prepare(rows)
-        return score
-
-    def _prepare(self, rows: RowStore) -> None:
-        self._scorer = FamilyScorer(rows)
-        super().__init__(rows.variables, registered())
-
-    def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._scorer.totals(batch)
-
-    @cached_property
-    def preview(self) -> Preview | None:
-        """Estimates from some of the rows; None if there are too few for that to be worthwhile."""
-        return Preview.of(self._scorer.store)
-
-    def rows(self, family: Family) -> FloatArray:
-        """Log-density of every row under parameters fitted without its fold."""
-        return self._scorer.rows(self._cache.checked([family]))[0]
-
 
 @final
-class HoldoutLikelihood(Score):
+class HoldoutLikelihood(Likelihood):
     """The log-likelihood of rows that were held out, under parameters fitted to the rest.
 
     Parameters
@@ -132,27 +138,9 @@ class HoldoutLikelihood(Score):
         settings = FitSettings(bandwidth, engine, smoothing)
         self._prepare(MemoryRows(Partition.holdout(train, test), settings))
 
-    @classmethod
-    def of_rows(cls, rows: RowStore) -> HoldoutLikelihood:
-        """Make the score of held-out rows that may be anywhere."""
-        score = cls.__new__(cls)
-        score._prepare(rows)
-        return score
-
-    def _prepare(self, rows: RowStore) -> None:
-        self._scorer = FamilyScorer(rows)
-        super().__init__(rows.variables, registered())
-
-    def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._scorer.totals(batch)
-
-    def rows(self, family: Family) -> FloatArray:
-        """Log-density of every held-out row."""
-        return self._scorer.rows(self._cache.checked([family]))[0]
-
 
 @final
-class ValidatedLikelihood(Score):
+class ValidatedLikelihood(Likelihood):
     """A cross-validated likelihood on training rows, along with the likelihood of validation rows.
 
     A search climbs the first and stops by the second.
@@ -201,30 +189,6 @@ class ValidatedLikelihood(Score):
         # The validation rows choose nothing that the training rows have not chosen.
         held_out = MemoryRows(Partition.holdout(train, test), settings, inner=lambda: training)
         self._prepare(training, held_out)
-
-    @classmethod
-    def of_rows(cls, training: RowStore, held_out: RowStore) -> ValidatedLikelihood:
-        """Make the score of a cross-validation of rows that may be anywhere, and of validation rows."""
-        score = cls.__new__(cls)
-        score._prepare(training, held_out)
-        return score
-
-    def _prepare(self, training: RowStore, held_out: RowStore) -> None:
-        self._training = CVLikelihood.of_rows(training)
-        self.validation = HoldoutLikelihood.of_rows(held_out)
-        super().__init__(training.variables, registered())
-
-    def _compute(self, batch: FamilyBatch) -> FloatArray:
-        return self._training._compute(batch)  # bypasses its cache: this score has its own
-
-    @cached_property
-    def preview(self) -> Preview | None:
-        """Estimates from some of the training rows; None if there are too few for that to be worthwhile."""
-        return self._training.preview
-
-    def rows(self, family: Family) -> FloatArray:
-        """Log-density of every training row under parameters fitted without its fold."""
-        return self._training.rows(family)
 
     def validation_rows(self, family: Family) -> FloatArray:
         """Log-density of every validation row under parameters fitted to the training rows."""
@@ -277,26 +241,16 @@ LEAST_ERROR = 1e-9  # of an estimate, as a share of it: none is as good as the s
 
 @dataclass(frozen=True, eq=False)
 class Preview:
-    """Estimates of the changes of a cross-validated score.
+    """Estimates of the changes of a cross-validated score."""
 
-    Attributes
-    ----------
-    some
-        Where some rows of the first fold are scored.
-    outstanding
-        Where those rows are scored that stand out, in all folds.
-    standing_for
-        How many rows each of the first stands for.
-    """
-
-    some: FamilyScorer
-    outstanding: FamilyScorer
-    standing_for: float
+    some: FamilyScorer  # where some rows of the first fold are scored
+    outstanding: FamilyScorer  # where those rows are scored that stand out, in all folds
+    standing_for: float  # how many rows each of the first stands for
 
     @classmethod
     def of(cls, rows: RowStore) -> Preview | None:
         """Choose the rows of a cross-validation to estimate from; None if that is not worthwhile."""
-        if not isinstance(rows, MemoryRows):
+        if not isinstance(rows, MemoryRows) or not rows.is_crossed:
             return None
         partition, settings = rows.partition, rows.settings
         chooses_scales = isinstance(settings.bandwidth, str) and settings.bandwidth == "cv"
@@ -313,7 +267,6 @@ class Preview:
         return cls(FamilyScorer(some), FamilyScorer(others), float(np.count_nonzero(~outstanding)) / count)
 
     def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:
-        """Return by how much the score of each family exceeds that of an old one, and how wrong that is."""
         pairs = [
             (scorer.rows(new), old_rows[numbers])
             for scorer in (self.some, self.outstanding)

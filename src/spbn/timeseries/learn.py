@@ -16,7 +16,7 @@ from spbn._base.checks import is_whole, whole
 from spbn.errors import ArgumentError, DataError, KnowledgeError, argument, in_python, quoted, setting
 from spbn.graphs.dag import Arc
 from spbn.io.checkpoint import Checkpoint, describe_work
-from spbn.learning.learn import LearningInterrupted, learn_network
+from spbn.learning.learn import Extras, LearningInterrupted, learn_network
 from spbn.learning.settings import LearnSettings, shows_options
 from spbn.network import BayesianNetwork
 from spbn.structure import Structure
@@ -255,13 +255,9 @@ def _learn(
         split = blocked_split(
             windows, folds=settings.folds, validation=settings.validation, seed=settings.seed
         )
-    network = learn_network(
-        rows,
-        settings.replace(drop=(), discrete=(), missing="error"),
-        inputs=inputs,
-        split=split,
-        notes=None if settings.checkpoint is None else notes,
-    )
+    own = settings.replace(drop=(), discrete=(), missing="error")
+    extras = Extras(inputs=inputs, split=split, notes=None if settings.checkpoint is None else notes)
+    network = learn_network(rows, own, extras)
     recorded = {**network.record.settings, "missing": settings.missing}
     # Data has columns that no node needs: rows are recognised by the others.
     needed = rows.select([variable.name for variable in network.variables])
