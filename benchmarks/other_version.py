@@ -1,4 +1,4 @@
-"""This version beside another: searches, kernels, single rows, rows over workers, and the import.
+"""Two versions side by side: searches, kernels, single rows, rows over workers, and the import.
 
     python benchmarks/other_version.py FOLDER [--data ../shared/paper-data] [--only searches kernels rows ...]
 

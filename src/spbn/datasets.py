@@ -13,18 +13,16 @@ are the values that its data were drawn with, and that its tables are based on.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, Seed, generator, require_count
 from spbn._base.checks import choice
+from spbn._base.lazy import pd
 from spbn.nodes.base import NodeType
 from spbn.structure import Structure
 from spbn.tables.reader import as_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Size and seed of the tables behind the paper's Table 1.
 _PAPER_TABLES = {"200": (200, 0), "2000": (2_000, 1), "10000": (10_000, 2), "test": (1_000, 3)}
@@ -108,8 +106,6 @@ def synthetic_logpdf(data: Any) -> FloatArray:
 def _descendants(
     a: FloatArray, b: FloatArray, noise_c: FloatArray, noise_d: FloatArray, noise_e: FloatArray
 ) -> pd.DataFrame:
-    import pandas as pd
-
     c = a * b + noise_c
     d = 10.0 + 0.8 * c + math.sqrt(0.5) * noise_d
     e = _sigmoid(d) + math.sqrt(0.5) * noise_e

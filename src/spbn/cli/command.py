@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 import click
 
 from spbn._base.display import printable
+from spbn._base.lazy import pd
 from spbn.cli.sources import STANDARD, Source, as_source
 from spbn.errors import ArgumentError, SpbnError
 from spbn.learning.settings import OPTIONS
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import Console, RenderableType
 
 #: Arguments of other functions than `learn` that have another name here, or that not every command has.

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spbn._base.display import working
+from spbn._base.lazy import pd
 from spbn.cli.command import as_option_value, note, say
 from spbn.cli.sources import STANDARD, Source, kind_of
 from spbn.errors import ArgumentError, DataError, ModelFileError, argument, require_plot_packages, setting
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from spbn._base.arrays import FloatArray
     from spbn.network import BayesianNetwork, Network
 
@@ -210,8 +209,6 @@ class Axis(NamedTuple):
 
     def resampled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return rows at equal steps of time, if that is asked for."""
-        import pandas as pd
-
         if self.every is None or self.time is None:
             return frame
         if pd.to_numeric(frame[self.time], errors="coerce").notna().all():
@@ -240,7 +237,6 @@ def resample(frame: pd.DataFrame, *, time: str, every: float, series: str | None
     filled: rows that are missing in the data are missing in the result as well.
     """
     import numpy as np
-    import pandas as pd
 
     from spbn.tables.columns import columns_of
     from spbn.tables.lags import read_times, require_there, runs_of
@@ -264,7 +260,6 @@ def resample(frame: pd.DataFrame, *, time: str, every: float, series: str | None
 
 def _resample_series(rows: pd.DataFrame, at: FloatArray, time: str, every: float) -> pd.DataFrame:
     import numpy as np
-    import pandas as pd
 
     from spbn.tables.lags import GAP
 

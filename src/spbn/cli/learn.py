@@ -15,6 +15,7 @@ import click
 
 import spbn
 from spbn._base.display import counting_progress, printable
+from spbn._base.lazy import pd
 from spbn.cli import inputs, options
 from spbn.cli.command import (
     Answer,
@@ -34,7 +35,6 @@ from spbn.learning.settings import OPTIONS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pandas as pd
 
     from spbn.diagnostics.classification import Predictions
     from spbn.learning.learn import LearningInterrupted
@@ -355,8 +355,6 @@ def compare(answer: Answer, lesson: options.Lesson, workers: int | None, schedul
 
 
 def _show_comparison(table: pd.DataFrame) -> None:
-    import pandas as pd
-
     shares = [name for name in table.columns if name.endswith(" share")]
     shown = pd.DataFrame(
         {
@@ -497,7 +495,6 @@ def cross_validated(
 ) -> Predictions:
     """Predict every row by a model that was learned without its fold."""
     import numpy as np
-    import pandas as pd
     from sklearn.base import clone
     from sklearn.model_selection import StratifiedKFold
 
@@ -557,8 +554,6 @@ def _test_rows(
 
 def _show_predictions(found: Predictions) -> None:
     """Print how good predictions are; if the truth is unknown, how many rows each class gets."""
-    import pandas as pd
-
     assessment = found.assessment
     names = [printable(str(name)) for name in found.classes]
     say(f"{count(found.probabilities, 'row')}, {count(names, 'class', 'classes')}", "")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from spbn._base.lazy import pd
 from spbn.cli.command import FILE, TABLE, argument
 from spbn.cli.inputs import Axis, busy, note_peculiar_columns, require_least, training_frame
 from spbn.cli.sources import Source
@@ -30,8 +31,6 @@ from spbn.errors import ArgumentError, quoted
 from spbn.learning.settings import OPTIONS, Option
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from spbn.tables.table import Variable
 
 #: Whether workers of this machine are processes of their own; tests do with threads.

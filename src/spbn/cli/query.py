@@ -11,14 +11,13 @@ import click
 
 import spbn
 from spbn._base.display import printable
+from spbn._base.lazy import pd
 from spbn.cli import inputs, options
 from spbn.cli.command import FILE, Answer, argument, command, count, note, objects, say, say_lines, shown
 from spbn.cli.sources import STANDARD, Source, ending
 from spbn.errors import ArgumentError, DataError, ModelFileError, quoted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from spbn.inference import Posterior
 
 SHARE = 0.9  # of the interval that is shown and written
@@ -382,8 +381,6 @@ def _only(network: spbn.DynamicNetwork, rows: pd.DataFrame, only: str | None) ->
 
 def _summary(ahead: spbn.Forecast) -> dict[str, pd.DataFrame]:
     """Return mean and quantiles of every number at every step, and probabilities of levels."""
-    import pandas as pd
-
     ends = {"low": 0.5 - SHARE / 2, "median": 0.5, "high": 0.5 + SHARE / 2}
     means, quantiles = ahead.mean(), ahead.quantile(list(ends.values()))
     found: dict[str, pd.DataFrame] = {}

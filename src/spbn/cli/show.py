@@ -13,14 +13,13 @@ import click
 
 import spbn
 from spbn._base.display import printable
+from spbn._base.lazy import pd
 from spbn.cli import inputs, options
 from spbn.cli.command import Answer, command, count, say, say_lines
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from spbn._base.arrays import FloatArray
     from spbn.diagnostics.model import Strengths
     from spbn.diagnostics.rows import UnusualRows
@@ -355,7 +354,6 @@ def score(
     [dim]spbn score wine.spbn new.csv --top 5 --out scores.csv[/]
     """
     import numpy as np
-    import pandas as pd
 
     from spbn.diagnostics.rows import unusual_in_time, unusual_rows
 
@@ -397,8 +395,6 @@ def score(
 
 def _show_scores(found: Mapping[str, Any], nodes: list[str], left_out: bool) -> None:
     """Print the least likely rows: what some nodes contribute, or else what is to blame or missing."""
-    import pandas as pd
-
     rows, is_complete = found["unusual"], "incomplete" not in found
     incomplete = "" if is_complete else f"of which {found['incomplete']} with missing values; "
     say(f"{count(range(found['rows']), 'row')}, {incomplete}mean log-density {_fixed(found['mean'], 4)}", "")

@@ -21,12 +21,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import IO, Any, BinaryIO, TextIO
 
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, DataError, argument, quoted, setting
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET, EXCEL, GZIP = ".parquet", ".xlsx", ".gz"

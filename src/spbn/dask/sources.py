@@ -16,11 +16,12 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
+from spbn._base.lazy import pd
 from spbn.dask.client import Executor
 from spbn.errors import ArgumentError, DataError, PackageError, argument, quoted, setting
 from spbn.tables.columns import (
@@ -30,9 +31,6 @@ from spbn.tables.columns import (
     is_categorical,
     require_categories,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NUMBERS, CATEGORIES = "numbers", "categories"  # what columns hold
 ROWS_AT_A_TIME = 1 << 17  # that are converted to numbers: 20 MB of twenty columns
@@ -457,8 +455,6 @@ class Coded(NamedTuple):
 
 def coded(column: pd.Series[Any]) -> Coded:
     """Read a column as one of categories."""
-    import pandas as pd
-
     if isinstance(column.dtype, pd.CategoricalDtype):
         return Coded(list(column.cat.categories), column.cat.codes.to_numpy().astype(np.int64), True)
     places, values = pd.factorize(column, use_na_sentinel=True)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    import pandas as pd
+from spbn._base.lazy import pd
 
 #: Smaller probabilities count as this much, so that one row cannot make the log loss infinite.
 LEAST_PROBABILITY = 1e-15
@@ -102,8 +100,6 @@ class Predictions:
     @property
     def frame(self) -> pd.DataFrame:
         """The predictions as a table: the class if it is known, the prediction, and all probabilities."""
-        import pandas as pd
-
         columns: dict[str, Any] = {} if self.truth is None else {"truth": self.truth}
         columns |= {name: self.explanation[name].to_numpy() for name in ("predicted", "probability")}
         columns |= {f"P({name})": p for name, p in zip(self.classes, self.probabilities.T, strict=True)}

@@ -17,11 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import FloatArray, same_uniforms
+from spbn._base.lazy import pd
 from spbn.diagnostics.rows import Evidence, reasons, settings_of
 from spbn.errors import ArgumentError, DataError, Naming, SpbnError, in_python, quoted, render, setting
 from spbn.graphs.dag import Arc
@@ -35,9 +36,6 @@ from spbn.scores import CVLikelihood
 from spbn.search import SearchResult
 from spbn.search.hill_climbing import NO_IMPROVEMENT, OUT_OF_PATIENCE
 from spbn.tables.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SCORED_ROWS = 5_000
 FEWEST_ROWS = 20  # for a score
@@ -224,8 +222,6 @@ class Strengths:
     @classmethod
     def from_table(cls, table: Any, nodes: Sequence[str]) -> Strengths:
         """Read the table that `Confidence.arcs` is, about a network with these nodes."""
-        import pandas as pd
-
         frame = pd.DataFrame(table)
         absent = [name for name in COLUMNS if name not in frame.columns]
         if absent:

@@ -34,6 +34,7 @@ from spbn._base import display
 from spbn._base.arrays import IntArray, Seed, generator
 from spbn._base.checks import is_number, refuse, whole
 from spbn._base.display import counting_progress
+from spbn._base.lazy import pd
 from spbn.dask.client import Executor, is_dask_client
 from spbn.errors import ArgumentError, SpbnError, argument
 from spbn.graphs.dag import DAG, Arc
@@ -46,7 +47,6 @@ from spbn.tables.reader import TableLike
 from spbn.tables.table import Table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -157,16 +157,12 @@ class Confidence:
         of these in which the arc leads from "source" to "target": at least a half, since every
         pair is listed in the direction that more replicates have.
         """
-        import pandas as pd
-
         columns = ["source", "target", "strength", "direction"]
         return pd.DataFrame([(*arc, *shares) for arc, shares in self._arcs.items()], columns=columns)
 
     @property
     def types(self) -> pd.DataFrame:
         """The share of replicates in which a node has a type, for every type that occurs, largest first."""
-        import pandas as pd
-
         found = [
             (node, node_type.name, share)
             for node, shares in self._types.items()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from spbn import kernels
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator, require_count
 from spbn._base.files import ArrayWriter
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, FitError, quoted, setting
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.conditional import WhitenedKernels
@@ -21,9 +22,6 @@ from spbn.numerics import gaussian
 from spbn.numerics.gaussian import draw_between
 from spbn.numerics.moments import centre_of
 from spbn.tables.reader import Missing, as_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @final
@@ -118,8 +116,6 @@ class KDE(WhitenedKernels):
 
     def sample(self, n: int, *, seed: Seed = None) -> pd.DataFrame:
         """Draw n rows."""
-        import pandas as pd
-
         require_count(n)
         rng = generator(seed)
         centres = self.points[:, rng.integers(self.rows, size=n)]

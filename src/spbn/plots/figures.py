@@ -11,6 +11,7 @@ import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, GraphError, quoted, require_plot_packages
 from spbn.inference.query import Posterior
 from spbn.network import BayesianNetwork
@@ -34,7 +35,6 @@ from spbn.tables.table import Table, Variable
 from spbn.timeseries.forecast import Forecast
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -439,8 +439,6 @@ def plot_contributions(
     >>> network = spbn.BayesianNetwork.fit(structure, data)
     >>> ax = spbn.plots.plot_contributions(network.logpdf_by_node(data), nodes=["C", "D"])
     """
-    import pandas as pd
-
     if not isinstance(contributions, pd.DataFrame):
         raise ArgumentError(
             f"contributions must be the data frame that network.logpdf_by_node(data) returns. "
@@ -567,8 +565,6 @@ def plot_verdicts(
     >>> above, below = plot_verdicts(monitor.update(data), alarm=monitor.alarm)
     """
     require_plot_packages()
-    import pandas as pd
-
     found = found.rename(columns={"share": "p_value"})  # as the command line writes them
     absent = [name for name in ALARM_COLUMNS if name not in found]
     if absent:

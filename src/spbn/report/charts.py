@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.lazy import pd
 from spbn.diagnostics.classification import BINS as RANGES
 from spbn.diagnostics.classification import Assessment
 from spbn.diagnostics.model import FitCheck
@@ -21,9 +22,6 @@ from spbn.plots.graphs import layered, node_width, on_ellipse
 from spbn.plots.pictures import short_labels
 from spbn.report.html import MINUS, Html, number, percentage, round_width, tag, type_class
 from spbn.structure import Structure
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BINS, SMALL_BINS = 48, 32  # of histograms on pages, and in notebooks
 FAN_WIDTH, FAN_HEIGHT = 240.0, 44.0

@@ -16,22 +16,20 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.checks import is_whole, refuse
+from spbn._base.lazy import pd
 from spbn._deprecated import renamed
 from spbn.network import Network
 from spbn.report import html as h
 from spbn.tables.lags import lag_name
 from spbn.tables.table import Variable
 from spbn.timeseries.network import DynamicNetwork
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_SAMPLES, FEWEST_SAMPLES = 20_000, 1_000  # by default
 BUDGET = 480_000  # values by default: a byte each
@@ -119,8 +117,6 @@ def rows_in_time(network: DynamicNetwork, rows: int, seed: Seed) -> pd.DataFrame
     The static network is that of rows wherever a series may begin, so the rows before are as they are at any
     time.
     """
-    import pandas as pd
-
     width = network.lags + 1
     drawn = network.sample(width, n=rows, seed=seed)
     columns = {

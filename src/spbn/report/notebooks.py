@@ -7,12 +7,13 @@ that it follows the theme of the notebook, light or dark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spbn._base import display
 from spbn._base.arrays import FloatArray
+from spbn._base.lazy import pd
 from spbn.diagnostics.rows import Reason, UnusualRows
 from spbn.errors import can_place_graphs
 from spbn.graphs.dag import Arc
@@ -26,10 +27,6 @@ from spbn.report.charts import fan_chart, graph_svg, small_histogram, verdict_st
 from spbn.structure import Structure
 from spbn.timeseries.forecast import Forecast
 from spbn.timeseries.network import DynamicNetwork
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 MOST_NODES = 80  # of a graph that is drawn
 MOST_ROWS = 60  # of a table

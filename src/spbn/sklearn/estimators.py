@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 
 from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.checks import either
+from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.learning.learn import learn_network
 from spbn.learning.settings import OPTIONS, LearnSettings, require_known, write_docstring
@@ -28,9 +29,6 @@ from spbn.network import BayesianNetwork
 from spbn.sklearn.class_densities import STRUCTURES, Calibration, ClassDensities, informative, settings_for
 from spbn.tables.reader import as_table, frame_index, has_categories
 from spbn.tables.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Arguments of `learn` whose names are methods here.
 RENAMED = {"score": "score_function"}
@@ -274,8 +272,6 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         log-densities, given its parents, under the two classes. Their sum is the log-odds before calibration:
         positive numbers speak for the predicted class, and negative ones for the runner-up.
         """
-        import pandas as pd
-
         contributions = self._contributions(X)
         log_probabilities = self._log_probabilities(contributions)
         rows = np.arange(log_probabilities.shape[1])
