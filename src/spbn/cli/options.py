@@ -149,25 +149,15 @@ def learning_options(
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What to learn from and how; tables are read only when asked for, after other options were checked.
+    """What to learn from and how; tables are read only when asked for, after other options were checked."""
 
-    Attributes
-    ----------
-    files
-        What was given as the table.
-    columns, drop
-        The columns to use, None being all, and those to leave out.
-    chosen
-        The other options. Arcs are as they were given, until the names of the columns are known.
-    can_impute
-        Whether the command can learn from a table with holes.
-    """
-
-    files: tuple[Source, ...]
+    files: tuple[Source, ...]  # what was given as the table
+    #: The columns to use, None being all, and those to leave out.
     columns: list[str] | None
     drop: list[str]
+    #: The other options. Arcs are as they were given, until the names of the columns are known.
     chosen: Mapping[str, Any]
-    can_impute: bool
+    can_impute: bool  # whether the command can learn from a table with holes
 
     @property
     def data(self) -> Source:

@@ -66,23 +66,12 @@ _GZIP_MAGIC, _ZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A file with a table, or standard input; what is None is recognised.
+    """A file with a table, or standard input; what is None is recognised."""
 
-    Attributes
-    ----------
-    path
-        The file; ``-`` is standard input, which must be text.
-    sep
-        What separates the fields of a text file.
-    decimal
-        What separates the digits of a number: ``.`` or ``,``.
-    encoding
-        The encoding of a text file. UTF-8, unless the file begins with the mark of UTF-16.
-    """
-
-    path: Path
-    sep: str | None = None
-    decimal: str | None = None
+    path: Path  # the file; ``-`` is standard input, which must be text
+    sep: str | None = None  # what separates the fields of a text file
+    decimal: str | None = None  # what separates the digits of a number: ``.`` or ``,``
+    #: The encoding of a text file. UTF-8, unless the file begins with the mark of UTF-16.
     encoding: str | None = None
 
     def __post_init__(self) -> None:

@@ -45,26 +45,14 @@ class ParameterTable:
 
 @dataclass(frozen=True)
 class Description:
-    """A density in words and numbers, for terminal, report and notebook.
+    """A density in words and numbers, for terminal, report and notebook."""
 
-    Attributes
-    ----------
-    formula
-        The density in one line.
-    legend
-        What the signs of the formula mean; empty if they need no explanation.
-    tables
-        Parameters that do not fit into the line.
-    shares
-        Names and shares of what it is a mixture of, which sum to one; empty if it is not a mixture.
-    cases
-        The density in each of several cases, by its name: one for every configuration of discrete parents.
-    """
-
-    formula: str
-    legend: str = ""
-    tables: tuple[ParameterTable, ...] = ()
+    formula: str  # the density in one line
+    legend: str = ""  # what the signs of the formula mean; empty if they need no explanation
+    tables: tuple[ParameterTable, ...] = ()  # parameters that do not fit into the line
+    #: Names and shares of what it is a mixture of, which sum to one; empty if it is not a mixture.
     shares: Mapping[str, float] = field(default_factory=dict)
+    #: The density in each of several cases, by its name: one for every configuration of discrete parents.
     cases: Mapping[str, Description] = field(default_factory=dict)
 
 
@@ -299,21 +287,13 @@ class CPD(ABC):
 
 @dataclass(frozen=True)
 class Appearance:
-    """What people read and see of a node type.
+    """What people read and see of a node type."""
 
-    Attributes
-    ----------
-    label, short_label
-        What it is called in running text, and where there is little room.
-    sentence
-        One sentence for people who have never heard of it.
-    colour, dark_colour
-        The fill of its nodes in pictures, on a light and on a dark background.
-    """
-
+    #: What it is called in running text, and where there is little room.
     label: str
     short_label: str
-    sentence: str
+    sentence: str  # one sentence for people who have never heard of it
+    #: The fill of its nodes in pictures, on a light and on a dark background.
     colour: str
     dark_colour: str
 

@@ -25,24 +25,12 @@ class VariableSet(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FamilyBatch:
-    """Families of the columns of a table.
+    """Families of the columns of a table."""
 
-    Attributes
-    ----------
-    columns
-        Names of the columns.
-    nodes
-        Column number of every family's node.
-    parents
-        Families × columns: which columns are its parents.
-    types
-        Type of every node, as a place among the registered types.
-    """
-
-    columns: tuple[str, ...]
-    nodes: IntArray
-    parents: BoolArray
-    types: npt.NDArray[np.int8]
+    columns: tuple[str, ...]  # names of the columns
+    nodes: IntArray  # column number of every family's node
+    parents: BoolArray  # families × columns: which columns are its parents
+    types: npt.NDArray[np.int8]  # type of every node, as a place among the registered types
 
     @classmethod
     def single(cls, columns: tuple[str, ...]) -> FamilyBatch:
@@ -122,17 +110,10 @@ MOST_BITS = 61.9  # the same, in bits, and a little less for rounding
 
 @dataclass(frozen=True, eq=False)
 class Configurations:
-    """Some combinations of the levels of discrete variables, in ascending order.
+    """Some combinations of the levels of discrete variables, in ascending order."""
 
-    Attributes
-    ----------
-    variables
-        The discrete variables.
-    numbers
-        The configurations as numbers in mixed radix, the first variable being the most significant.
-    """
-
-    variables: tuple[Variable, ...]
+    variables: tuple[Variable, ...]  # the discrete variables
+    #: The configurations as numbers in mixed radix, the first variable being the most significant.
     numbers: IntArray
 
     @classmethod

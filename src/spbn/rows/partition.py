@@ -24,30 +24,16 @@ Number = TypeVar("Number", bound=np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Groups of rows: the folds of a cross-validation, or one group that is held out.
+    """Groups of rows: the folds of a cross-validation, or one group that is held out."""
 
-    Attributes
-    ----------
-    table
-        The rows, reordered so that a group is contiguous, and centred.
-    spans
-        Query rows and training rows of every group.
-    evaluated
-        For every queried row of `table`, in their order there, its place in results by row.
-    train, test
-        Moments of the training rows and of the evaluated rows of every group.
-    uncentred
-        Returns the rows of `table` as they were given.
-    is_crossed
-        Whether it is a cross-validation, so that what predicts its rows best is chosen fairly.
-    """
-
-    table: Table
-    spans: Spans
-    evaluated: IntArray
+    table: Table  # the rows, reordered so that a group is contiguous, and centred
+    spans: Spans  # query rows and training rows of every group
+    evaluated: IntArray  # for every queried row of `table`, in their order there, its place in results by row
+    #: Moments of the training rows and of the evaluated rows of every group.
     train: MomentStack
     test: MomentStack
-    uncentred: Callable[[], Table]
+    uncentred: Callable[[], Table]  # returns the rows of `table` as they were given
+    #: Whether it is a cross-validation, so that what predicts its rows best is chosen fairly.
     is_crossed: bool = False
 
     @classmethod

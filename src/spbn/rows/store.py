@@ -36,21 +36,12 @@ Columns = tuple[int, ...]
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What a fit depends on besides the data.
+    """What a fit depends on besides the data."""
 
-    Attributes
-    ----------
-    bandwidth
-        "scott", "silverman", or a function (see `spbn.kernels.estimates`).
-    engine
-        How Gaussian sums are computed (see `spbn.kernels`).
-    smoothing
-        How many rows every configuration of a discrete node's parents gets on top of those that it has,
-        spread evenly over the levels of the node; 0 gives the frequencies themselves.
-    """
-
-    bandwidth: BandwidthRule = "scott"
-    engine: str = "auto"
+    bandwidth: BandwidthRule = "scott"  # "scott", "silverman", or a function (see `spbn.kernels.estimates`)
+    engine: str = "auto"  # how Gaussian sums are computed (see `spbn.kernels`)
+    #: How many rows every configuration of a discrete node's parents gets on top of those that it has, spread
+    #: evenly over the levels of the node; 0 gives the frequencies themselves.
     smoothing: float = 1.0
 
     def __post_init__(self) -> None:
@@ -109,21 +100,13 @@ class Mixtures(Protocol):
 
 
 class FamilyCounts(NamedTuple):
-    """How often the levels of a discrete node occur with the configurations of its parents.
+    """How often the levels of a discrete node occur with the configurations of its parents."""
 
-    Attributes
-    ----------
-    configurations
-        Those of the parents that occur.
-    train, test
-        Groups × configurations × levels, of training rows and of evaluated rows.
-    cells
-        For every evaluated row, its place among configurations × levels; None where rows are elsewhere.
-    """
-
-    configurations: Configurations
+    configurations: Configurations  # those of the parents that occur
+    #: Groups × configurations × levels, of training rows and of evaluated rows.
     train: IntArray
     test: IntArray
+    #: For every evaluated row, its place among configurations × levels; None where rows are elsewhere.
     cells: IntArray | None
 
 
@@ -136,23 +119,13 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """The rows of a store by the configuration of some discrete columns.
+    """The rows of a store by the configuration of some discrete columns."""
 
-    Attributes
-    ----------
-    parts
-        By the number of a configuration, its rows, if there are enough to fit something to.
-    starved
-        Which pieces none of these answers.
-    columns
-        Which columns of the store the parts have.
-    rest
-        Makes a store in which some of the pieces are evaluated, fitted to the rows of all parts.
-    """
-
+    #: By the number of a configuration, its rows, if there are enough to fit something to.
     parts: Mapping[int, Part]
-    starved: BoolArray
-    columns: BoolArray
+    starved: BoolArray  # which pieces none of these answers
+    columns: BoolArray  # which columns of the store the parts have
+    #: Makes a store in which some of the pieces are evaluated, fitted to the rows of all parts.
     rest: Callable[[BoolArray], RowStore]
 
     def families(self, batch: FamilyBatch) -> FamilyBatch:
@@ -161,26 +134,13 @@ class Division:
 
 
 class RowStore(ABC):
-    """Rows in groups, each to be evaluated under parameters that are fitted to other rows.
+    """Rows in groups, each to be evaluated under parameters that are fitted to other rows."""
 
-    Attributes
-    ----------
-    variables
-        What the columns are.
-    settings
-        What fits depend on besides the rows.
-    is_crossed
-        Whether it is a cross-validation, so that what predicts its rows best is chosen fairly.
-    pieces
-        How many values by piece there are.
-    train, test
-        Moments of the training rows and of the evaluated rows of every group.
-    """
-
-    variables: tuple[Variable, ...]
-    settings: FitSettings
-    is_crossed: bool
-    pieces: int
+    variables: tuple[Variable, ...]  # what the columns are
+    settings: FitSettings  # what fits depend on besides the rows
+    is_crossed: bool  # whether it is a cross-validation, so that what predicts its rows best is chosen fairly
+    pieces: int  # how many values by piece there are
+    #: Moments of the training rows and of the evaluated rows of every group.
     train: MomentStack
     test: MomentStack
 
