@@ -65,12 +65,8 @@ def argument(name: str) -> str:
 def setting(name: str, value: object, *, shown: str | None = None) -> str:
     """Mark an argument with a value, ``name=value``, in a message.
 
-    Parameters
-    ----------
-    value
-        What `repr` shows of it is what stands in the message. `...` stands for any value.
-    shown
-        Stands in the message instead.
+    `value`: what `repr` shows of it is what stands in the message. `...` stands for any value.
+    `shown`: stands in the message instead.
     """
     shown = ("..." if value is ... else repr(value)) if shown is None else shown
     return f"{_BEGIN}setting{_NEXT}{name}{_NEXT}{shown}{_END}"

@@ -41,12 +41,8 @@ def is_number(value: object) -> TypeGuard[float]:
 def whole(name: str, value: object, least: int = 0, *, or_none: bool = False, requirement: str = "") -> int:
     """Return a whole number that is not too small.
 
-    Parameters
-    ----------
-    or_none
-        Whether None would have been right too. That is for the error alone: nobody who has None asks.
-    requirement
-        What it must be, instead of "a whole number, 0 or more".
+    `or_none`: whether None would have been right too. That is for the error alone: nobody who has None asks.
+    `requirement`: what it must be, instead of "a whole number, 0 or more".
     """
     if not is_whole(value, least):
         alternative = in_python(", or None") if or_none else ""

@@ -42,12 +42,8 @@ def require_targets(
 ) -> None:
     """Refuse files that cannot be written, that the command also reads, or that it would write twice.
 
-    Parameters
-    ----------
-    tables
-        Files that are tables: their names say of which kind, and one may go to standard output.
-    report, plot
-        Files with pictures: the packages that draw have to be there.
+    `tables`: files that are tables: their names say of which kind, and one may go to standard output.
+    `report`, `plot`: files with pictures: the packages that draw have to be there.
     """
     if list(tables).count(STANDARD) > 1:
         raise ArgumentError("only one table can go to standard output (-): give a file for the other.")

@@ -319,10 +319,8 @@ def condition_in(option: str, text: str, variables: Sequence[Variable]) -> tuple
 def event_in(texts: Sequence[str], variables: Sequence[Variable], example: str) -> dict[str, Any]:
     """Read the conditions of an event; none of an empty interval or of one number, which cannot happen.
 
-    Parameters
-    ----------
-    example
-        An event that has one, with ``{name}`` in it, and ``{value}``, or ``{low}`` and ``{high}`` around it.
+    `example`: an event that has one, with ``{name}`` in it, and ``{value}``, or ``{low}`` and ``{high}``
+    around it.
     """
     from spbn.inference.problem import read_region
 

@@ -367,12 +367,8 @@ def comma_columns(
 ) -> list[str]:
     """Return the columns of numbers with decimal commas; refuse a table if that cannot be told.
 
-    Parameters
-    ----------
-    but
-        Columns that hold categories, whatever they look like.
-    tolerant
-        Refuse nothing, because the columns that matter were accepted before.
+    `but`: columns that hold categories, whatever they look like.
+    `tolerant`: refuse nothing, because the columns that matter were accepted before.
     """
     if source.decimal == "." or source.kind == PARQUET:
         return []

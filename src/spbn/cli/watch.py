@@ -285,10 +285,7 @@ class Row(NamedTuple):
 def lines_of(stream: BinaryIO, *, encoding: str | None = None) -> Iterator[list[Line]]:
     """Yield lines as they come: all that are there already, or else the next one when it is there.
 
-    Parameters
-    ----------
-    encoding
-        UTF-8 if nothing is said. What cannot be decoded makes a line that is not a row.
+    `encoding`: UTF-8 if nothing is said. What cannot be decoded makes a line that is not a row.
     """
     # Bytes that are not UTF-8 become half characters, which show in which lines they were.
     is_utf8 = encoding is None or codecs.lookup(encoding).name == "utf-8"

@@ -88,11 +88,8 @@ def meek(
 
     An edge that would close a cycle is left as it is; that happens only where arcs contradict each other.
 
-    Parameters
-    ----------
-    ambiguous
-        Triples (x, z, y), x < y, for which it is not known whether z is a
-        collider: rule 1 concludes nothing from them.
+    `ambiguous`: triples (x, z, y), x < y, for which it is not known whether z is a collider: rule 1 concludes
+    nothing from them.
     """
     directed, undirected = directed.copy(), undirected.copy()
     changed = True

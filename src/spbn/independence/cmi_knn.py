@@ -238,12 +238,8 @@ def _radius(
     x only adds to a distance: rows are visited in order of the distance without x, and only as
     far as a radius goes. The search begins at a guess, the radius of a similar x.
 
-    Parameters
-    ----------
-    order, sorted_yz
-        The rows by their distance in the other variables, and that distance.
-    to_xyz
-        Room for the distances of the rows that are visited.
+    `order`, `sorted_yz`: the rows by their distance in the other variables, and that distance.
+    `to_xyz`: room for the distances of the rows that are visited.
     """
     low, high, visited = sorted_yz[neighbours], max(guess, sorted_yz[neighbours]), 0
     while True:

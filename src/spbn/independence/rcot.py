@@ -238,12 +238,8 @@ def _tasks(sets: IntArray) -> Iterator[tuple[Key, slice]]:
 def upper_tail(statistics: FloatArray, power_sums: FloatArray) -> FloatArray:
     """Return P(Σ λ_i χ²_1 > statistic).
 
-    Parameters
-    ----------
-    statistics
-        One for each question.
-    power_sums
-        Questions × 8: Σ λ_i, Σ λ_i², ..., of non-negative weights λ_i, not all 0.
+    `statistics`: one for each question.
+    `power_sums`: questions × 8: Σ λ_i, Σ λ_i², ..., of non-negative weights λ_i, not all 0.
     """
     scale = power_sums[:, 0]
     relative = power_sums / scale[:, None] ** np.arange(1, POWERS + 1)

@@ -221,12 +221,9 @@ def answer_questions(
     y. If these are independent it is a weighted sum of chi-square variables, and
     the weights are the eigenvalues of the second moments of products of residuals.
 
-    Parameters
-    ----------
-    variables
-        The features of every variable.
-    condition, factor
-        The features of the condition, the only set there, and the factor of their correlations.
+    `variables`: the features of every variable.
+    `condition`, `factor`: the features of the condition, the only set there, and the factor of their
+    correlations.
     """
     asked = np.unique(np.concatenate((x, y)))
     place = np.empty(len(columns), dtype=np.int64)

@@ -322,13 +322,9 @@ def _read_tables(
 
     A log-density is infinite where the tables have no answer; tells whether they have all answers.
 
-    Parameters
-    ----------
-    frame
-        Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
-    limits
-        The least sums that are precise enough, of all variables and of the parents; how many rows there are,
-        which is the sum of no parents; and the spacing of the grids.
+    `frame`: variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
+    `limits`: the least sums that are precise enough, of all variables and of the parents; how many rows there
+    are, which is the sum of no parents; and the spacing of the grids.
     """
     d = len(queries)
     places, below = np.zeros((3, end - first)), np.zeros((3, end - first))

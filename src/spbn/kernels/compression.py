@@ -63,10 +63,7 @@ def least_around(sums: FloatArray, lattice: Lattice, threshold: float) -> FloatA
     functions. So it lies above its tangent at the node, whose slope along an axis is between those of the
     chords to the two neighbours.
 
-    Parameters
-    ----------
-    threshold
-        Sums that are much smaller do not matter, and are only said to be small.
+    `threshold`: sums that are much smaller do not matter, and are only said to be small.
     """
     logs = np.log(np.maximum(sums, 1e-3 * threshold)).astype(np.float32)
     bend = np.float32(0.5 * gridding.SPACING**2)
@@ -172,14 +169,11 @@ class Extent:
     ) -> Extent:
         """Choose how far a table reaches.
 
-        Parameters
-        ----------
-        table
-            Of all rows, in coordinates in which kernels are standard normals.
-        tolerance
-            How far sums may be off, because coefficients are rounded and because rows are no outposts.
-        outposts
-            Says how many outposts there would be in all; if it is None, that is estimated from the table.
+        `table`: of all rows, in coordinates in which kernels are standard normals.
+        `tolerance`: how far sums may be off, because coefficients are rounded and because rows are no
+        outposts.
+        `outposts`: says how many outposts there would be in all; if it is None, that is estimated from the
+        table.
         """
         lattice, rows = table.lattice, table.rows
         sums, threshold = table.sums(lattice.whitener), spectral.THRESHOLD * rows

@@ -490,14 +490,9 @@ def _quotients(
 ) -> bool:
     """Put the logarithms of quotients, scales × queries; or stop and say so if a sum is too small.
 
-    Parameters
-    ----------
-    unit
-        What coordinates are multiplied by.
-    least, checked
-        What a sum must exceed, and at which of the scales.
-    work, below
-        Workspaces of all variables and of the parents, with zeros.
+    `unit`: what coordinates are multiplied by.
+    `least`, `checked`: what a sum must exceed, and at which of the scales.
+    `work`, `below`: workspaces of all variables and of the parents, with zeros.
     """
     d, asked = queries.shape
     for i in range(asked):

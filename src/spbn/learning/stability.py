@@ -358,10 +358,7 @@ def l1_threshold(joined: IntArray, replicates: int) -> float:
     integral is least where t is the median of F(x), which is F(½) because F rises: the threshold is the
     greatest strength that is not above ½, and 0 if there is none.
 
-    Parameters
-    ----------
-    joined
-        How many of the replicates join the two nodes, for every pair of nodes.
+    `joined`: how many of the replicates join the two nodes, for every pair of nodes.
     """
     return float(joined[2 * joined <= replicates].max(initial=0) / replicates)
 

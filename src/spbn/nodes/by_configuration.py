@@ -334,10 +334,7 @@ class ConfigurationScorer:
 
         The families have the same discrete parents, which have been left out of the batch.
 
-        Parameters
-        ----------
-        by_piece
-            Families × pieces; otherwise, where a configuration's scorer has totals, these.
+        `by_piece`: families × pieces; otherwise, where a configuration's scorer has totals, these.
         """
         narrow, every = division.families(batch), np.arange(len(batch))
         lacking = np.tile(division.starved, (len(batch), 1))  # families × pieces that all rows have to answer

@@ -355,10 +355,7 @@ def compact_kernels_of(
 ) -> CompactKernels:
     """Make the compact kernels of a node from rows that are elsewhere.
 
-    Parameters
-    ----------
-    scale
-        Multiplies the bandwidth matrix.
+    `scale`: multiplies the bandwidth matrix.
     """
     made = rows.compact_kernels(rows.columns((*parents, node)), scale)
     if made is None:

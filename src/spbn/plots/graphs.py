@@ -361,11 +361,8 @@ def _legend_lines(
 def plot_slices(network: DynamicNetwork, ax: Axes | None = None, *, slices: int | None = None) -> Axes:
     """Draw slices of time from left to right, with a line for every variable.
 
-    Parameters
-    ----------
-    slices
-        How many: by default one more than the network has lags, so that every arc is drawn once. With more
-        of them the network is unrolled: every slice with a past has the arcs into it.
+    `slices`: how many: by default one more than the network has lags, so that every arc is drawn once. With
+    more of them the network is unrolled: every slice with a past has the arcs into it.
     """
     number = network.lags + 1 if slices is None else slices
     if not is_whole(number, network.lags + 1):

@@ -100,14 +100,9 @@ class Partition:
     ) -> Iterator[tuple[int, Partition, IntArray]]:
         """Yield the partition of the rows with each place, and where its queries are among all.
 
-        Parameters
-        ----------
-        places
-            The place of every row of the table, from 0 on.
-        names
-            The columns to keep.
-        fewest
-            Groups with fewer training rows than this are left out. If none is left, so is the place.
+        `places`: the place of every row of the table, from 0 on.
+        `names`: the columns to keep.
+        `fewest`: groups with fewer training rows than this are left out. If none is left, so is the place.
         """
         kept_columns = self.table.select(names)
         order = np.argsort(places, kind="stable")
@@ -212,12 +207,8 @@ class Partition:
     def counted(self, kinds: IntArray, number: int) -> tuple[IntArray, IntArray]:
         """Return how many training rows and queries of every group are of each of some kinds.
 
-        Parameters
-        ----------
-        kinds
-            The kind of every row of the table, from 0 on.
-        number
-            How many kinds there are.
+        `kinds`: the kind of every row of the table, from 0 on.
+        `number`: how many kinds there are.
         """
         edges = np.unique(np.concatenate([[0, len(kinds)], self.spans.array.ravel()]))
         pieces = np.repeat(np.arange(len(edges) - 1), np.diff(edges))

@@ -89,10 +89,7 @@ class Mixtures(Protocol):
 
         A component that cannot be fitted has the weight 0; without any the likelihood is -inf.
 
-        Parameters
-        ----------
-        usable
-            The components that may have a weight; all by default.
+        `usable`: the components that may have a weight; all by default.
         """
 
     def values(self, weights: FloatArray) -> FloatArray:
@@ -213,10 +210,7 @@ class RowStore(ABC):
     def fold_tables(self, names: Sequence[str], *, centred: bool = False) -> Iterator[tuple[Table, Table]]:
         """Yield the training rows and the evaluated rows of every group, with some of the columns.
 
-        Parameters
-        ----------
-        centred
-            Subtract a centre from the columns, which saves digits if it makes no difference.
+        `centred`: subtract a centre from the columns, which saves digits if it makes no difference.
         """
 
     @abstractmethod
@@ -260,10 +254,7 @@ class RemoteRows(RowStore):
 
         Raises a `TooLargeError` if their table does not fit into memory.
 
-        Parameters
-        ----------
-        scale
-            Multiplies the bandwidth matrix.
+        `scale`: multiplies the bandwidth matrix.
         """
 
     @abstractmethod

@@ -76,15 +76,10 @@ def lagged_table(table: Table, windows: IntArray, lags: Sequence[int]) -> Table:
 def runs_of(data: Any, *, series: str | None, time: str | None, step: float | None = None) -> Runs:
     """Find the runs of some data.
 
-    Parameters
-    ----------
-    series
-        The column that tells series apart; None: all rows are one series.
-    time
-        The column with times: numbers, dates, or text that can be read as dates. Within a series they
-        ascend, in equal steps. A longer step starts a new run. None: rows follow each other.
-    step
-        The step to expect; by default the median of those that there are.
+    `series`: the column that tells series apart; None: all rows are one series.
+    `time`: the column with times: numbers, dates, or text that can be read as dates. Within a series they
+    ascend, in equal steps. A longer step starts a new run. None: rows follow each other.
+    `step`: the step to expect; by default the median of those that there are.
     """
     columns = columns_of(data)
     require_there(columns, data, series=series, time=time)

@@ -36,16 +36,11 @@ def fold_labels(
 ) -> IntArray:
     """Return the fold of every row, 0 to k - 1.
 
-    Parameters
-    ----------
-    folds
-        A count k: the rows are shuffled into folds whose sizes differ by one
-        at most. Or a label for every row, taken as it is.
-    held_out
-        How many further rows were set aside before, for the wording of errors.
-    discrete
-        The level codes of discrete columns, columns × rows. Levels that occur twice or more often are in at
-        least two folds, where that is possible, so that they never miss from the rows outside a fold.
+    `folds`: a count k: the rows are shuffled into folds whose sizes differ by one at most. Or a label for
+    every row, taken as it is.
+    `held_out`: how many further rows were set aside before, for the wording of errors.
+    `discrete`: the level codes of discrete columns, columns × rows. Levels that occur twice or more often are
+    in at least two folds, where that is possible, so that they never miss from the rows outside a fold.
     """
     if is_whole(folds):
         if not 2 <= folds <= rows:

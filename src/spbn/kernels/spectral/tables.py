@@ -215,10 +215,7 @@ class TabledDensity:
 def integrals(density: TabledDensity, given: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the integrals of the sums over the last variable, from low to high, inside the box.
 
-    Parameters
-    ----------
-    given
-        The other variables × queries, in the box.
+    `given`: the other variables × queries, in the box.
     """
     out, _ = _along_lines(_integrate, density, given, low, high)
     out *= gridding.SPACING
