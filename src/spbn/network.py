@@ -113,8 +113,7 @@ class Network(ABC):
             raise ModelFileError(f"{os.fspath(path)} holds {what}: read it with spbn.{name}.load.")
         return network
 
-    def _repr_html_(self) -> str:
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook, if the packages for that are installed."""

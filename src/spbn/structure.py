@@ -179,9 +179,7 @@ class Structure:
         inputs = f", inputs={list(self.inputs)}" if self.inputs else ""
         return f"Structure({list(self.nodes)}, {list(self.arcs)}, {types}{inputs})"
 
-    def _repr_html_(self) -> str:
-        """Show the graph in a notebook."""
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
     def __str__(self) -> str:
         nodes = [f"{node} ({node_type})" for node, node_type in self.types.items()]

@@ -65,6 +65,12 @@ svg: View[str] = View()
 #: Axes or figures of matplotlib.
 plot: View[Any] = View()
 
+
+def repr_html(self: object) -> str:
+    """Show an object in a notebook: the method ``_repr_html_`` of classes that have such a view."""
+    return html(self)
+
+
 # Control characters (C0, DEL, C1), marks that turn the direction of text, line separators, and half
 # characters that cannot be encoded. Names in a file may hold any of these, and a terminal obeys them.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

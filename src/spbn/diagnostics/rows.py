@@ -320,8 +320,7 @@ class UnusualRows:
         place = int(rate * (len(self.logpdf) + 1) + 1e-9)
         return float(np.sort(self.logpdf)[place - 1]) if place >= 1 else None
 
-    def _repr_html_(self) -> str:
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
     def __repr__(self) -> str:
         return f"UnusualRows({len(self.rows)} of {len(self.logpdf)} rows, scored {self.scoring.value})"

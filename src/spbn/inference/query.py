@@ -204,8 +204,7 @@ class Posterior:
         figure: Figure = display.plot(self, variables)
         return figure
 
-    def _repr_html_(self) -> str:
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.evidence.items())

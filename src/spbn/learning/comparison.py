@@ -199,6 +199,4 @@ class Comparison(pd.DataFrame):
     def _constructor(self) -> type[pd.DataFrame]:
         return pd.DataFrame
 
-    def _repr_html_(self) -> str:
-        """Show the models in a notebook."""
-        return display.html(self)
+    _repr_html_ = display.repr_html

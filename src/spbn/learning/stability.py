@@ -232,9 +232,7 @@ class Confidence:
         )
         return drawn
 
-    def _repr_html_(self) -> str:
-        """Show the arcs that are believed in a notebook."""
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
     def __repr__(self) -> str:
         believed = len(self.strengths())

@@ -373,8 +373,7 @@ class Monitor:
                 self._buffer = before
             raise
 
-    def _repr_html_(self) -> str:
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
     def __repr__(self) -> str:
         return (
@@ -421,8 +420,7 @@ class AlarmFrame(pd.DataFrame):
             key = "p_value"
         return super().__getitem__(key)
 
-    def _repr_html_(self) -> str:
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
 
 def _read_document(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -172,8 +172,7 @@ class Forecast:
         """Return the values of a variable, paths × steps; levels as codes."""
         return self.draws[self._place(variable), self._series_place(series)]
 
-    def _repr_html_(self) -> str:
-        return display.html(self)
+    _repr_html_ = display.repr_html
 
     def __repr__(self) -> str:
         series = f", {len(self.series)} series" if len(self.series) > 1 else ""
