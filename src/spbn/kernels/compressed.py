@@ -35,6 +35,11 @@ FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
+#: Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener); the least
+#: sums that are precise enough, of all variables and of the parents, how many rows there are, which is the
+#: sum of no parents, and the spacing of the grids; the polynomials of the window; the fields of both tables.
+Tables = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
 class CompactKernels:
@@ -86,7 +91,7 @@ class CompactKernels:
         """Do the same for so few queries that sorting them, or one array operation more, takes too long."""
         d, asked = queries.shape
         points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
-        arrays = (frozen(queries), *self._tables, points, sums, out)
+        arrays = (frozen(queries), self._tables, points, sums, out)
         if asked * WIDTH**d < FEWEST_CELLS:
             answered = _read_tables(0, asked, *arrays)
         else:
@@ -106,8 +111,7 @@ class CompactKernels:
         return out
 
     @cached_property
-    def _tables(self) -> tuple[FloatArray, ...]:
-        """What `_read_tables` needs to know: the coordinates, the least sums, and the tables."""
+    def _tables(self) -> Tables:
         assert self.joint is not None  # or there would be nothing to read
         grid, d = self.joint.lattice.grid, len(self.centre)
         frame = np.empty((d, 4 + d))
@@ -117,7 +121,7 @@ class CompactKernels:
         below = self.joint if self.parents is None else self.parents
         limits = np.array([self.joint.threshold, below.threshold, float(self.rows), gridding.SPACING])
         fields = (self.joint.density.field, below.density.field)
-        return tuple(map(frozen, (frame, limits, gridding.coefficients(), *fields)))
+        return tuple(map(frozen, (frame, limits, gridding.coefficients(), *fields)))  # type: ignore[return-value]
 
     def conditional_cdf(self, queries: FloatArray) -> FloatArray:
         """Return P(last variable ≤ x | those before it)."""
@@ -309,11 +313,7 @@ def _read_tables(
     first: int,
     end: int,
     queries: FloatArray,
-    frame: FloatArray,
-    limits: FloatArray,
-    pieces: FloatArray,
-    joint: FloatArray,
-    parents: FloatArray,
+    tables: Tables,
     points: FloatArray,
     sums: FloatArray,
     out: FloatArray,
@@ -321,16 +321,8 @@ def _read_tables(
     """Put whitened queries, the sums of all variables and of the parents, and log-densities.
 
     A log-density is infinite where the tables have no answer; tells whether they have all answers.
-
-    Parameters
-    ----------
-    frame
-        Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
-    limits
-        The least sums that are precise enough, of all variables and of the parents; how many rows there are,
-        which is the sum of no parents; and the spacing of the grids.
     """
-    d = len(queries)
+    d, (frame, limits, pieces, joint, parents) = len(queries), tables
     places, below = np.zeros((3, end - first)), np.zeros((3, end - first))
     inside = np.zeros((2, end - first), dtype=np.bool_)
     for i in range(first, end):

@@ -123,16 +123,9 @@ def _unrolled(dimensions: tuple[int, ...]) -> Callable[..., None]:
 
 
 def _any_dimension(work: Any, d: int, width: int, count: int) -> None:
-    """Use a buffer of squared distances."""
     sums, squares = 2 * d * WIDTH, (2 * d + 1) * WIDTH
     for i in range(count):
-        for j in range(width):
-            work[squares + j] = 0.0
-        for k in range(d):
-            x, block = work[k * WIDTH + i], (d + k) * WIDTH
-            for j in range(width):
-                z = x - work[block + j]
-                work[squares + j] += z * z
+        _square_distances(work, d, width, i, squares)
         total = 0.0
         for j in range(width):
             total += exp2_negative(work[squares + j])
@@ -183,16 +176,9 @@ def _unrolled_scales(dimensions: tuple[int, ...]) -> Callable[..., None]:
 
 
 def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
-    """Use a buffer of squared distances."""
     sums, squares = 2 * d * WIDTH, (2 * d + 4) * WIDTH
     for i in range(count):
-        for j in range(width):
-            work[squares + j] = 0.0
-        for k in range(d):
-            x, block = work[k * WIDTH + i], (d + k) * WIDTH
-            for j in range(width):
-                z = x - work[block + j]
-                work[squares + j] += z * z
+        _square_distances(work, d, width, i, squares)
         s0 = s1 = s2 = s3 = 0.0
         for j in range(width):
             t = exp2_negative(work[squares + j])
@@ -210,6 +196,18 @@ def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
         work[sums + WIDTH + i] += s1
         work[sums + 2 * WIDTH + i] += s2
         work[sums + 3 * WIDTH + i] += s3
+
+
+@compiled(fastmath=REORDER)
+def _square_distances(work: Any, d: int, width: int, i: int, squares: int) -> None:
+    """Put the squared distances of query i from all training rows into scratch, from `squares` on."""
+    for j in range(width):
+        work[squares + j] = 0.0
+    for k in range(d):
+        x, block = work[k * WIDTH + i], (d + k) * WIDTH
+        for j in range(width):
+            z = x - work[block + j]
+            work[squares + j] += z * z
 
 
 @intrinsic

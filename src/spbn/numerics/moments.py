@@ -26,6 +26,8 @@ from spbn.numerics import gaussian
 #: lost too many digits, and the rows themselves have to be used.
 ILL_CONDITIONED = 1e-7
 
+Stack = tuple[IntArray, FloatArray, FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -104,36 +106,29 @@ def moments_of_spans(
     Means and scatters of the training rows, and of the queries.
     """
     d, pieces, groups = len(columns), len(edges) - 1, len(spans)
-    means, scatters = np.zeros((pieces, d)), np.zeros((pieces, d, d))
+    # Moments are the mean and, below it, the scatter: those of a piece, of all before it, and from it on.
+    alone = np.zeros((pieces, 1 + d, d))
+    before, behind = np.zeros((pieces + 1, 1 + d, d)), np.zeros((pieces + 1, 1 + d, d))
     for p in range(pieces):
-        _moments(columns, edges[p], edges[p + 1], means[p], scatters[p])
-    before_means, before_scatters = np.zeros((pieces + 1, d)), np.zeros((pieces + 1, d, d))
-    behind_means, behind_scatters = np.zeros((pieces + 1, d)), np.zeros((pieces + 1, d, d))
+        _moments(columns, edges[p], edges[p + 1], alone[p])
     for p in range(pieces):
-        counts = edges[p], edges[p + 1] - edges[p]
-        parts = before_means[p], before_scatters[p], means[p], scatters[p]
-        _pool(counts, *parts, before_means[p + 1], before_scatters[p + 1])
+        _pool(edges[p], before[p], edges[p + 1] - edges[p], alone[p], before[p + 1])
     for p in range(pieces - 1, -1, -1):
-        counts = edges[pieces] - edges[p + 1], edges[p + 1] - edges[p]
-        parts = behind_means[p + 1], behind_scatters[p + 1], means[p], scatters[p]
-        _pool(counts, *parts, behind_means[p], behind_scatters[p])
-    train_means, train_scatters = np.empty((groups, d)), np.empty((groups, d, d))
-    test_means, test_scatters = np.zeros((groups, d)), np.zeros((groups, d, d))
+        _pool(edges[pieces] - edges[p + 1], behind[p + 1], edges[p + 1] - edges[p], alone[p], behind[p])
+    train, test = np.empty((groups, 1 + d, d)), np.zeros((groups, 1 + d, d))
     for g in range(groups):
         end, start = spans[g, 3], spans[g, 4]
         if spans[g, 5] == start:
             start = pieces
-        counts = edges[end], edges[pieces] - edges[start]
-        parts = before_means[end], before_scatters[end], behind_means[start], behind_scatters[start]
-        _pool(counts, *parts, train_means[g], train_scatters[g])
-        _moments(columns, edges[spans[g, 0]], edges[spans[g, 1]], test_means[g], test_scatters[g])
-    return train_means, train_scatters, test_means, test_scatters
+        _pool(edges[end], before[end], edges[pieces] - edges[start], behind[start], train[g])
+        _moments(columns, edges[spans[g, 0]], edges[spans[g, 1]], test[g])
+    return train[:, 0].copy(), train[:, 1:].copy(), test[:, 0].copy(), test[:, 1:].copy()
 
 
 @compiled()
-def _moments(columns: FloatArray, first: int, end: int, mean: FloatArray, scatter: FloatArray) -> None:
-    """Put in the mean and the scatter of some rows, computed as `Moments.of` does."""
-    d, n = len(columns), end - first
+def _moments(columns: FloatArray, first: int, end: int, out: FloatArray) -> None:
+    """Put in the moments of some rows, computed as `Moments.of` does."""
+    d, n, mean = len(columns), end - first, out[0]
     if n == 0:
         return
     centred = np.empty((d, n))
@@ -154,28 +149,19 @@ def _moments(columns: FloatArray, first: int, end: int, mean: FloatArray, scatte
             total = 0.0
             for r in range(n):
                 total += centred[i, r] * centred[j, r]
-            scatter[i, j] = total
-            scatter[j, i] = total
+            out[1 + i, j] = out[1 + j, i] = total
 
 
 @compiled()
-def _pool(
-    counts: tuple[int, int],
-    mean: FloatArray,
-    scatter: FloatArray,
-    other_mean: FloatArray,
-    other_scatter: FloatArray,
-    out_mean: FloatArray,
-    out_scatter: FloatArray,
-) -> None:
+def _pool(count: int, one: FloatArray, other_count: int, other: FloatArray, out: FloatArray) -> None:
     """Put in the moments of two groups of rows together."""
-    total = max(counts[0] + counts[1], 1)
-    share, weight = counts[1] / total, counts[0] * (counts[1] / total)
-    for i in range(len(mean)):
-        out_mean[i] = mean[i] + (other_mean[i] - mean[i]) * share
-        for j in range(len(mean)):
-            between = (other_mean[i] - mean[i]) * (other_mean[j] - mean[j])
-            out_scatter[i, j] = scatter[i, j] + other_scatter[i, j] + weight * between
+    total = max(count + other_count, 1)
+    share, weight = other_count / total, count * (other_count / total)
+    for i in range(one.shape[1]):
+        out[0, i] = one[0, i] + (other[0, i] - one[0, i]) * share
+        for j in range(one.shape[1]):
+            between = (other[0, i] - one[0, i]) * (other[0, j] - one[0, j])
+            out[1 + i, j] = one[1 + i, j] + other[1 + i, j] + weight * between
 
 
 def centre_of(columns: FloatArray) -> FloatArray:
@@ -218,23 +204,15 @@ def log_likelihoods(
     the least share of variance that any regression left unexplained, in training or test rows.
     """
     out, shares = np.empty(len(members)), np.empty(len(members))
-    _log_likelihoods(*train, *test, members, sizes, out, shares)
+    _log_likelihoods(tuple(train), tuple(test), members, sizes, out, shares)
     return out, shares
 
 
 @compiled()
 def _log_likelihoods(
-    train_counts: IntArray,
-    train_means: FloatArray,
-    train_scatters: FloatArray,
-    test_counts: IntArray,
-    test_means: FloatArray,
-    test_scatters: FloatArray,
-    members: IntArray,
-    sizes: IntArray,
-    out: FloatArray,
-    shares: FloatArray,
+    train: Stack, test: Stack, members: IntArray, sizes: IntArray, out: FloatArray, shares: FloatArray
 ) -> None:
+    (train_counts, train_means, train_scatters), (test_counts, test_means, test_scatters) = train, test
     widest = members.shape[1]
     scatter = np.empty((widest, widest))
     lower = np.empty((widest, widest))
@@ -246,15 +224,11 @@ def _log_likelihoods(
         shares[f] = 1.0
         for g in range(len(train_counts)):
             freedom = train_counts[g] - d
-            for i in range(d):
-                for j in range(i + 1):
-                    scatter[i, j] = train_scatters[g, columns[i], columns[j]]
-            if freedom <= 0 or not gaussian.factorise(scatter, d, lower):
+            share = _regress(train_scatters[g], columns, scatter, lower, direction) if freedom > 0 else -1.0
+            if share < 0.0:
                 total = -np.inf
                 break
-            for i in range(d):
-                shares[f] = min(shares[f], lower[i, i] ** 2 / scatter[i, i])
-            _solve_for_direction(lower, d, direction)
+            shares[f] = min(shares[f], share)
             squares = 0.0
             magnitude = 0.0  # of the terms that squares is the sum of
             shift = 0.0
@@ -275,14 +249,35 @@ def _log_likelihoods(
 
 
 @compiled()
-def _solve_for_direction(lower: FloatArray, d: int, direction: FloatArray) -> None:
-    """Residual = direction · (x - mean): 1 for the node, minus the coefficients for its parents."""
+def _regress(
+    scatter: FloatArray, columns: IntArray, block: FloatArray, lower: FloatArray, direction: FloatArray
+) -> float:
+    """Regress the last of some columns on the others; return the least share of variance left unexplained.
+
+    Residual = direction · (x - mean): 1 for the node, minus the coefficients for its parents. The share is
+    -1 if the regression is singular. Puts the Cholesky factor of the columns' scatter into `lower`.
+    """
+    d, share = len(columns), 1.0
+    if not _factorise_block(scatter, columns, block, lower):
+        return -1.0
+    for i in range(d):
+        share = min(share, lower[i, i] ** 2 / block[i, i])
     direction[d - 1] = 1.0
     for i in range(d - 2, -1, -1):
         value = -lower[d - 1, i]
         for k in range(i + 1, d - 1):
             value -= lower[k, i] * direction[k]
         direction[i] = value / lower[i, i]
+    return share
+
+
+@compiled()
+def _factorise_block(matrix: FloatArray, members: IntArray, block: FloatArray, lower: FloatArray) -> bool:
+    """Put some rows and columns of a matrix, and their Cholesky factor; False if that is singular."""
+    for i in range(len(members)):
+        for j in range(i + 1):
+            block[i, j] = matrix[members[i], members[j]]
+    return gaussian.factorise(block, len(members), lower)
 
 
 @compiled()
@@ -302,14 +297,10 @@ def residual_directions(
     block, lower = np.empty((d, d)), np.empty((d, d))
     share = 1.0
     for g in range(groups):
-        for i in range(d):
-            for j in range(i + 1):
-                block[i, j] = scatters[g, columns[i], columns[j]]
-        if counts[g] <= d or not gaussian.factorise(block, d, lower):
+        found = _regress(scatters[g], columns, block, lower, directions[g]) if counts[g] > d else -1.0
+        if found < 0.0:
             return directions, variances, 0.0
-        for i in range(d):
-            share = min(share, lower[i, i] ** 2 / block[i, i])
-        _solve_for_direction(lower, d, directions[g])
+        share = min(share, found)
         variances[g] = lower[d - 1, d - 1] ** 2 / (counts[g] - d)
     return directions, variances, share
 
@@ -323,10 +314,7 @@ def log_pivots(matrix: FloatArray, members: IntArray, sizes: IntArray) -> FloatA
     out = np.zeros((len(members), 2))
     for f in range(len(members)):
         d = sizes[f]
-        for i in range(d):
-            for j in range(i + 1):
-                block[i, j] = matrix[members[f, i], members[f, j]]
-        if not gaussian.factorise(block, d, lower):
+        if not _factorise_block(matrix, members[f, :d], block, lower):
             out[f] = -np.inf
             continue
         for i in range(d):
