@@ -58,57 +58,52 @@ class CompactKernels:
 
     @cached_property
     def far(self) -> PreparedKernels:
-        """The kernels of the outposts."""
         return PreparedKernels(self.centre, self.whitener, self.outposts)
 
     @property
     def bandwidth(self) -> FloatArray:
-        """The covariance matrix of a kernel."""
         lower = np.linalg.inv(self.whitener)
         return lower @ lower.T
 
     def conditional_log_density(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it."""
         if self.joint is None:
             return self.far.conditional_log_density(queries)
-        if queries.shape[1] <= FEW_QUERIES:
-            return self._few_log_densities(queries)
-        points = self.far.whitened(queries)
-        below, known = self._known(points[:-1])
-        sums = self.joint.sums(points)
-        out = np.empty(len(sums))
-        answered = known & (sums >= self.joint.threshold)
-        out[answered] = np.log(sums[answered] / below[answered])
-        sparse = known & ~answered
-        if sparse.any():
-            out[sparse] = self._log_sums(points[:, sparse]) - np.log(below[sparse])
-        out += math.log(self.whitener[-1, -1] / _ROOT_2PI)
-        if not known.all():
-            out[~known] = self.far.conditional_log_density(queries[:, ~known])
+        is_few = queries.shape[1] <= FEW_QUERIES
+        points, sums, out, is_complete = self._read_few(queries) if is_few else self._read_many(queries)
+        if is_complete:
+            return out
+        far = out == np.inf
+        known = far if self.parents is None else far & (sums[1] >= self.parents.threshold)
+        if known.any():
+            out[known] = self._log_sums(points[:, known]) - np.log(sums[1, known]) + self._log_scale
+        unknown = far & ~known
+        if unknown.any():
+            out[unknown] = self.far.conditional_log_density(queries[:, unknown])
         return out
 
-    def _few_log_densities(self, queries: FloatArray) -> FloatArray:
+    def _read_many(self, queries: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        """Return whitened queries, sums of all variables and of the parents, and what `_read_tables` says."""
+        assert self.joint is not None  # or there would be nothing to read
+        points, out = self.far.whitened(queries), np.full(queries.shape[1], np.inf)
+        below, known = self._known(points[:-1])
+        sums = self.joint.sums(points)
+        answered = known & (sums >= self.joint.threshold)
+        out[answered] = np.log(sums[answered] / below[answered]) + self._log_scale
+        return points, np.stack([sums, below]), out, bool(answered.all())
+
+    def _read_few(self, queries: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
         """Do the same for so few queries that sorting them, or one array operation more, takes too long."""
         d, asked = queries.shape
         points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
         arrays = (frozen(queries), self._tables, points, sums, out)
         if asked * WIDTH**d < FEWEST_CELLS:
-            answered = _read_tables(0, asked, *arrays)
-        else:
-            run_tasks(_read_tables, [(*cut, *arrays) for cut in pairwise(shares(asked))])
-            answered = out.max() < np.inf
-        if answered:
-            return out
-        far = out == np.inf
-        rest = np.flatnonzero(far)
-        known = far if self.parents is None else far & (sums[1] >= self.parents.threshold)
-        if known.any():
-            scale = math.log(self.whitener[-1, -1] / _ROOT_2PI)
-            out[known] = self._log_sums(points[:, known]) - np.log(sums[1, known]) + scale
-        unknown = rest[~known[rest]]
-        if len(unknown):
-            out[unknown] = self.far.conditional_log_density(queries[:, unknown])
-        return out
+            return points, sums, out, _read_tables(0, asked, *arrays)
+        run_tasks(_read_tables, [(*cut, *arrays) for cut in pairwise(shares(asked))])
+        return points, sums, out, bool(out.max() < np.inf)
+
+    @property
+    def _log_scale(self) -> float:
+        return math.log(self.whitener[-1, -1] / _ROOT_2PI)
 
     @cached_property
     def _tables(self) -> Tables:
@@ -124,7 +119,6 @@ class CompactKernels:
         return tuple(map(frozen, (frame, limits, gridding.coefficients(), *fields)))  # type: ignore[return-value]
 
     def conditional_cdf(self, queries: FloatArray) -> FloatArray:
-        """Return P(last variable ≤ x | those before it)."""
         points = self.far.whitened(queries)
         below, known = self._known(points[:-1])
         out = np.empty(points.shape[1])
@@ -137,11 +131,9 @@ class CompactKernels:
         return np.clip(out, 0.0, 1.0)
 
     def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both."""
         return self.conditional_log_density(queries), self.conditional_cdf(queries)
 
     def log_mass(self, parents: FloatArray, low: float, high: float) -> FloatArray:
-        """Return the log-probability of an interval of the last variable, for every column of parents."""
         points = self.far.whitened(parents)
         lows, highs = self.far.whitened_ends(parents, low, high)
         below, known = self._known(points)
@@ -161,13 +153,11 @@ class CompactKernels:
         return np.minimum(out, 0.0)
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value of the last variable for every column of parents."""
         return self.draw_between(parents, -np.inf, np.inf, rng)
 
     def draw_between(
         self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
     ) -> FloatArray:
-        """Draw a value of the last variable in an interval, for every column of parents."""
         points = self.far.whitened(parents)
         lows, highs = self.far.whitened_ends(parents, low, high)
         uniforms, others = rng.random(len(lows)), rng.random(len(lows))
@@ -281,7 +271,6 @@ class CompactScales:
     by_scale: tuple[CompactKernels | None, ...]
 
     def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it: scales × queries."""
         queries, out = frozen(queries), np.full((len(self.by_scale), queries.shape[1]), -np.inf)
         for k, kernels in enumerate(self.by_scale):
             if kernels is not None:
