@@ -51,7 +51,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
 from math import comb
 from types import MappingProxyType
@@ -139,7 +138,7 @@ def _first_above(values: np.ndarray, bound: float) -> int | None:
     return int(above.argmax()) if above.any() else None
 
 
-@dataclass(frozen=True, eq=False)
+@final
 class Conditions:
     """Every set of neighbours of x, then every further one of y, that has a given size.
 
@@ -147,42 +146,24 @@ class Conditions:
     on demand.
     """
 
-    adjacent: BoolArray
-    x: int
-    y: int
-    size: int
-
-    @cached_property
-    def _pools(self) -> tuple[IntArray, IntArray, int]:
-        """The neighbours of x, those of y with the common ones last, and how many are common."""
-        of_x, of_y = self.adjacent[self.x].copy(), self.adjacent[self.y].copy()
-        of_x[self.y] = of_y[self.x] = False
+    def __init__(self, adjacent: BoolArray, x: int, y: int, size: int) -> None:
+        self.x, self.y, self.size = x, y, size
+        of_x, of_y = adjacent[x].copy(), adjacent[y].copy()
+        of_x[y] = of_y[x] = False
         (in_x,), (in_y_alone,), (common,) = of_x.nonzero(), (of_y & ~of_x).nonzero(), (of_x & of_y).nonzero()
-        return in_x, np.concatenate([in_y_alone, common]), len(common)
-
-    @cached_property
-    def _counts(self) -> tuple[int, int]:
-        """How many conditions come from x, and how many more from y.
-
-        In lexicographic order, the sets of common neighbours alone are the last
-        of y: all those before them are new.
-        """
-        of_x, of_y, common = self._pools
-        return comb(len(of_x), self.size), comb(len(of_y), self.size) - comb(common, self.size)
-
-    @cached_property
-    def count(self) -> int:
-        """How many conditions there are."""
-        return sum(self._counts)
+        self._pools = in_x, np.concatenate([in_y_alone, common])
+        # In lexicographic order, the sets of common neighbours alone are the last of y: all others are new.
+        further = comb(len(self._pools[1]), size) - comb(len(common), size)
+        self._counts = comb(len(in_x), size), further
+        self.count = sum(self._counts)
 
     def take(self, start: int, stop: int) -> IntArray:
         """Return the conditions with these numbers, one per row, each in ascending order."""
-        of_x, of_y, _ = self._pools
-        first, further = self._counts
-        parts = []
-        for pool, before, count in ((of_x, 0, first), (of_y, first, further)):
+        parts, before = [], 0
+        for pool, count in zip(self._pools, self._counts, strict=True):
             ends = (min(max(end - before, 0), count) for end in (start, stop))
             parts.append(pool[_combinations(len(pool), self.size, *ends)])
+            before += count
         return np.sort(np.concatenate(parts), axis=1)
 
 

@@ -170,7 +170,8 @@ def complete(
         out[estimate.number, slice(*spans.queries[estimate.span])] = np.log(values) + estimate.log_peak
     known = -math.inf  # rows below this height are exact
     for attempt in range(ATTEMPTS + 1):
-        if attempt == ATTEMPTS or (attempt > 0 and _share_below(threshold, heights) > FEW):
+        below = sum(np.count_nonzero(found < threshold) for found in heights)
+        if attempt == ATTEMPTS or (attempt > 0 and below / sum(map(len, heights)) > FEW):
             threshold = math.inf
         isolated = [np.flatnonzero((found < threshold) & (found >= known)) for found in heights]
         checks = _rows_to_check(estimates, heights, threshold)
@@ -189,10 +190,6 @@ def complete(
         if worst == 0.0:
             return
         known, threshold = threshold, 2.0 * worst
-
-
-def _share_below(threshold: float, heights: list[FloatArray]) -> float:
-    return sum(np.count_nonzero(found < threshold) for found in heights) / sum(map(len, heights))
 
 
 def _rows_to_check(estimates: list[Estimate], heights: list[FloatArray], threshold: float) -> list[IntArray]:

@@ -66,23 +66,11 @@ class Coefficients:
         numbers = np.rint(kept / step) * step
         return cls(lattice.low, lattice.high, table.rows, cutoff, numbers, step, threshold)
 
-    @classmethod
-    def of_integers(
-        cls,
-        low: FloatArray,
-        high: FloatArray,
-        rows: int,
-        cutoff: float,
-        step: float,
-        threshold: float,
-        integers: FloatArray,
-    ) -> Coefficients:
-        """Make coefficients of what `integers` returns."""
-        numbers = integers * step
-        unordered = cls(low, high, rows, cutoff, numbers, step, threshold)  # refuses what does not fit
-        pairs = np.empty((len(numbers) // 2, 2))
-        pairs[unordered._by_frequency] = numbers.reshape(-1, 2)
-        return replace(unordered, numbers=pairs.ravel())
+    def reordered(self) -> Coefficients:
+        """Return the same coefficients, of numbers that were in the order of `integers`."""
+        pairs = np.empty((len(self.numbers) // 2, 2))
+        pairs[self._by_frequency] = self.numbers.reshape(-1, 2)
+        return replace(self, numbers=pairs.ravel())
 
     @property
     def integers(self) -> FloatArray:

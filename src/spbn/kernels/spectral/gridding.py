@@ -104,22 +104,17 @@ def _tiles(shape: tuple[int, ...]) -> Shape:
 
 
 @compiled()
-def _tile_of(positions: FloatArray, row: int, shape: Shape, counts: Shape) -> int:
-    tile = 0
-    for axis in range(3):
-        cell = math.ceil(positions[axis, row]) % shape[axis]
-        tile = tile * counts[axis] + cell * counts[axis] // shape[axis]
-    return tile
-
-
-@compiled()
 def _sort_into_tiles(positions: FloatArray, shape: Shape, counts: Shape) -> tuple[IntArray, IntArray]:
     rows = positions.shape[1]
     starts = np.zeros(counts[0] * counts[1] * counts[2] + 1, dtype=np.int64)
     tiles = np.empty(rows, dtype=np.int64)
     for row in range(rows):
-        tiles[row] = _tile_of(positions, row, shape, counts)
-        starts[tiles[row] + 1] += 1
+        tile = 0
+        for axis in range(3):
+            cell = math.ceil(positions[axis, row]) % shape[axis]
+            tile = tile * counts[axis] + cell * counts[axis] // shape[axis]
+        tiles[row] = tile
+        starts[tile + 1] += 1
     for tile in range(len(starts) - 1):
         starts[tile + 1] += starts[tile]
     heads = starts.copy()
