@@ -62,16 +62,13 @@ class YeoJohnson:
         return cls(centre, scale, best)
 
     def forward(self, column: FloatArray) -> FloatArray:
-        """Transform values."""
         return _moved(column, self.centre, self.scale, self.exponent)[0]
 
     def inverse(self, values: FloatArray) -> FloatArray:
-        """Take the transform back."""
         upper, lower = np.maximum(values, 0.0), np.maximum(-values, 0.0)
         return self.centre + self.scale * (_root(upper, self.exponent) - _root(lower, 2.0 - self.exponent))
 
     def log_slope(self, column: FloatArray) -> FloatArray:
-        """Return the logarithm of the transform's derivative."""
         return _moved(column, self.centre, self.scale, self.exponent)[1]
 
     def __str__(self) -> str:
@@ -94,11 +91,9 @@ class Margins:
         return margins
 
     def only(self, names: Collection[str]) -> Margins:
-        """Return the transforms of some columns."""
         return Margins({name: column for name, column in self.columns.items() if name in names})
 
     def transformed(self, table: Table) -> Table:
-        """Return the table in the units of the network."""
         return table.with_columns(self.moved(table.names, table.columns)[0])
 
     def log_slopes(self, table: Table, names: Sequence[str]) -> FloatArray:

@@ -122,7 +122,6 @@ class RCoT(IndependenceTest):
         self._remembered: OrderedDict[Key, tuple[Features, FloatArray]] = OrderedDict()
 
     def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
-        """Return the p-values, condition by condition."""
         size = sets.shape[1]
         require_rows(self.rows, ROWS_A_FEATURE * (size + 1), size)
         # Questions with the same condition come together, and within them those with the same x.
@@ -163,7 +162,6 @@ class RCoT(IndependenceTest):
         return np.concatenate([nothing, *(self._members[variable] for variable in variables)])
 
     def _draw_variables(self) -> Features:
-        """Draw the features of every variable."""
         count, widest = len(self.names), max(map(len, self._members))
         members = np.zeros((count, widest), dtype=np.int64)
         weights, phases = np.zeros((count, self.features, widest)), np.empty((count, self.features))

@@ -247,7 +247,6 @@ class CompactKernels:
         return log_density_of_whitened(self.outposts[:d], np.ascontiguousarray(points)) + log_peak
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe the tables and the outposts as plain data."""
         return {
             "compact": {
                 "rows": self.rows,

@@ -32,7 +32,7 @@ from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, frozen
 from spbn._base.jit import compiled, run_tasks, thread_count
 from spbn.kernels.estimates import Spans
 from spbn.kernels.exact import FEWEST_PAIRS, UNDERFLOW, log_density_of_whitened
-from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, scales_adder, workspace
+from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, workspace
 from spbn.kernels.multiscale import SCALES, SPARSE, WIDE_TO_BASE_2
 from spbn.kernels.spectral import DIMENSIONS
 from spbn.numerics.gaussian import log_mass as log_mass_of
@@ -210,16 +210,16 @@ class WhitenedKernels(ABC):
         # What to add to the logarithm of a quotient of sums, or of a sum if there are no parents.
         offset = math.log(self.whitener[-1, -1]) - 0.5 * LOG_2PI - (math.log(rows) if d == 1 else 0.0)
         if by_scale:
-            address, unit, offsets = scales_adder, WIDE_TO_BASE_2, offset - 0.5 * np.log(SCALES)
+            unit, offsets = WIDE_TO_BASE_2, offset - 0.5 * np.log(SCALES)
             least, checked = SPARSE * rows, SCALES.index(1.0)
         else:
-            address, unit, offsets = adder, TO_BASE_2, np.array([offset])
+            unit, offsets = TO_BASE_2, np.array([offset])
             least, checked = UNDERFLOW, 0
         out = np.empty((len(offsets), asked))
         below = max(1, d - 1)
         work = (workspace(d, sums=len(out)), workspace(below, sums=len(out)))
         rest = (frozen(queries), self._frame, self._frozen_rows, unit, least, checked, offsets, *work, out)
-        return out if _quotients(address(d), address(below), *rest) else None
+        return out if _quotients(adder(d, len(out)), adder(below, len(out)), *rest) else None
 
     def _quotient(
         self, whitened: FloatArray, joint: FloatArray, parents: FloatArray, width: float = 1.0
@@ -249,7 +249,6 @@ class WhitenedKernels(ABC):
 
     @cached_property
     def _frame(self) -> FloatArray:
-        """Centre and whitener side by side."""
         return frozen(np.hstack([self.centre, self.whitener]))
 
     @cached_property
@@ -274,7 +273,6 @@ class PreparedKernels(WhitenedKernels):
 
     @classmethod
     def of(cls, points: FloatArray, whitener: FloatArray, engine: str) -> PreparedKernels:
-        """Centre and whiten variables × rows."""
         centre = centre_of(points)
         return cls(centre, whitener, np.ascontiguousarray(whitener @ (points - centre)), engine)
 
@@ -358,16 +356,7 @@ def _choose(
         for j in range(n):
             weights[j] = math.exp(-0.5 * weights[j]) if weights[j] < TOO_FAR else 0.0
             total += weights[j]
-        target = uniforms[i] * total
-        reached = 0.0
-        chosen = nearest
-        for j in range(n):
-            reached += weights[j]
-            if weights[j] > 0.0:
-                chosen = j
-            if reached > target:
-                break
-        out[i] = chosen
+        out[i] = _pick(weights, uniforms[i] * total, nearest)
 
 
 @compiled()
@@ -417,19 +406,25 @@ def _choose_between(
             for j in range(n):
                 shares[j] = math.exp(shares[j] - greatest) if greatest > -np.inf else 0.0
                 total += shares[j]
-        rows[i] = nearest
         if total == 0.0:
-            log_mass[i] = -np.inf
+            rows[i], log_mass[i] = nearest, -np.inf
             continue
+        rows[i] = _pick(shares, uniforms[i] * total, nearest)
         log_mass[i] = greatest + math.log(total / weights)
-        target = uniforms[i] * total
-        reached = 0.0
-        for j in range(n):
-            reached += shares[j]
-            if shares[j] > 0.0:
-                rows[i] = j
-            if reached > target:
-                break
+
+
+@compiled()
+def _pick(weights: FloatArray, target: float, nearest: int) -> int:
+    """Return the row at which the sum of weights exceeds a target; the nearest if none has any weight."""
+    reached = 0.0
+    chosen = nearest
+    for j in range(len(weights)):
+        reached += weights[j]
+        if weights[j] > 0.0:
+            chosen = j
+        if reached > target:
+            break
+    return chosen
 
 
 @compiled()

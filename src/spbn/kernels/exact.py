@@ -33,9 +33,6 @@ QUERIES_A_TASK = 32  # rows of `exact_rows` that share a span
 #: scaled so that a kernel is 2 to the power of minus a squared distance; estimates × scales, to be added to
 #: the logarithms of sums; what a sum has to exceed, by estimate; and tiles of work (`tiles_of`).
 Job = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray]
-#: For sums at several scales: the address of the loop for a dimension, the number of the scale whose sums are
-#: compared with what they have to exceed, and the loop for those that do not.
-ScaleSums = tuple[Callable[[int], int], int, Callable[..., None]]
 
 
 def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans) -> FloatArray:
@@ -133,15 +130,24 @@ def tiles_of(columns: IntArray, spans: Spans) -> IntArray:
     return out.reshape(-1, out.shape[2])
 
 
-def write_sums(job: Job, out: FloatArray, *, scales: ScaleSums | None = None) -> None:
-    """Put log-densities into sets × scales × rows."""
-    d, tiles = job[2].shape[1], job[-1]
-    address, checked, add_far = scales or (adder, 0, _add_up_far)
+def write_sums(
+    job: Job, out: FloatArray, *, checked: int = 0, add_far: Callable[..., None] | None = None
+) -> None:
+    """Put log-densities into sets × scales × rows.
+
+    Parameters
+    ----------
+    checked
+        The scale whose sums must be large enough.
+    add_far
+        The loop for those that are not, instead of `_add_up_far`.
+    """
+    (d, scales), tiles = (job[2].shape[1], out.shape[1]), job[-1]
 
     def add_up(first: int, end: int) -> None:
-        work = workspace(d, sums=out.shape[1])
-        if _add_up(address(d), job, checked, first, end, work, out):
-            add_far(job, first, end, work, out)
+        work = workspace(d, sums=scales)
+        if _add_up(adder(d, scales), job, checked, first, end, work, out):
+            (add_far or _add_up_far)(job, first, end, work, out)
 
     pairs = (tiles[:, 3] - tiles[:, 2]) * (tiles[:, 5] - tiles[:, 4] + tiles[:, 7] - tiles[:, 6])
     total = float(pairs.sum())

@@ -63,16 +63,13 @@ def workspace(d: int, *, sums: int = 1) -> FloatArray:
 
 
 @cache
-def adder(d: int) -> int:
-    """Return the address of the loop for a dimension, to pass to `add_block`."""
-    loop = _unrolled((0,) * d) if d <= UNROLLED else _any_dimension
-    return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
+def adder(d: int, sums: int = 1) -> int:
+    """Return the address of the loop for a dimension, to pass to `add_block`.
 
-
-@cache
-def scales_adder(d: int) -> int:
-    """Return the address of the loop that adds t⁶⁴, t¹⁶, t⁴ and t to four sums, with t = 2^-|distance|²."""
-    loop = _unrolled_scales((0,) * d) if d <= UNROLLED else _any_dimension_scales
+    The loop with four sums adds t⁶⁴, t¹⁶, t⁴ and t to them, with t = 2^-|distance|².
+    """
+    loops = (_unrolled, _any_dimension) if sums == 1 else (_unrolled_scales, _any_dimension_scales)
+    loop = loops[0]((0,) * d) if d <= UNROLLED else loops[1]
     return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
 
 

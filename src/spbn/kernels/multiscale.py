@@ -20,7 +20,7 @@ from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
 from spbn._base.jit import CONTRACT, REORDER, compiled
 from spbn.kernels.estimates import Spans
 from spbn.kernels.exact import Job, tiles_of, whiten, write_sums
-from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, TO_BASE_2, exp2_negative, scales_adder
+from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, TO_BASE_2, exp2_negative
 
 #: What the bandwidth matrix is multiplied by. The kernel below is made for just these.
 SCALES = (1.0 / 16.0, 1.0 / 4.0, 1.0, 4.0)
@@ -46,7 +46,7 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     least = np.float64(SPARSE) * train
     scaled, offsets = frozen(plain * WIDE_TO_BASE_2), _offsets(plain, train)
     job = (rows, rows, scaled, offsets, least, tiles_of(columns, spans))
-    write_sums(job, out, scales=(scales_adder, SCALES.index(1.0), _add_isolated))
+    write_sums(job, out, checked=SCALES.index(1.0), add_far=_add_isolated)
     return out
 
 
@@ -68,7 +68,6 @@ def _offsets(whiteners: FloatArray, train: IntArray) -> FloatArray:
 
 @compiled()
 def _add_isolated(job: Job, first: int, end: int, work: FloatArray, out: FloatArray) -> None:
-    """Replace infinite values by log-densities."""
     train, queries, whiteners, offsets, _, tiles = job
     d, sums, squares, nearest = whiteners.shape[1], np.empty((4, TILE)), np.empty(BLOCK), np.empty(TILE)
     for t in range(first, end):

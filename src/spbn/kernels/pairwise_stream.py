@@ -71,7 +71,6 @@ class Sums(NamedTuple):
 
     @classmethod
     def none(cls, queries: int) -> Sums:
-        """Begin without any rows."""
         return cls(np.full(queries, _NOTHING), np.zeros(queries))
 
     @property

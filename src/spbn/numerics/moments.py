@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -71,13 +72,8 @@ class Moments:
 
 def leave_one_out(folds: Sequence[Moments]) -> list[Moments]:
     """Return, for every fold, the moments of all other folds together."""
-    before = [folds[0]]  # before[m]: folds 0 to m
-    for fold in folds[1:]:
-        before.append(before[-1] + fold)
-    behind = [folds[-1]]  # reversed at the end, behind[m]: folds m to the last
-    for fold in folds[-2::-1]:
-        behind.append(behind[-1] + fold)
-    behind.reverse()
+    before = list(accumulate(folds))  # before[m]: folds 0 to m
+    behind = list(accumulate(reversed(folds)))[::-1]  # behind[m]: folds m to the last
     last = len(folds) - 1
     return [
         behind[1] if m == 0 else before[last - 1] if m == last else before[m - 1] + behind[m + 1]
@@ -181,7 +177,6 @@ class MomentStack(NamedTuple):
 
     @classmethod
     def of(cls, groups: Sequence[Moments]) -> MomentStack:
-        """Stack moments."""
         return cls(
             np.array([group.count for group in groups]),
             np.stack([group.mean for group in groups]),
@@ -189,7 +184,6 @@ class MomentStack(NamedTuple):
         )
 
     def only(self, groups: IntArray) -> MomentStack:
-        """Return some of the groups."""
         return MomentStack(self.counts[groups], self.means[groups], self.scatters[groups])
 
 

@@ -37,11 +37,9 @@ class Trail:
         self._last = (0, start)
 
     def append(self, operator: Operator) -> None:
-        """Go one step further."""
         self._operators.append(operator)
 
     def after(self, steps: int) -> Structure:
-        """Return the structure after this many steps."""
         done, structure = self._last if self._last[0] <= steps else (0, self.start)
         for operator in self._operators[done:steps]:
             structure = operator.apply(structure)
@@ -269,7 +267,6 @@ def hill_climb(
 
 
 def _retaken(start: Structure, taken: Iterable[Step]) -> tuple[Trail, list[Step]]:
-    """Take the steps of an earlier search again."""
     trail, steps = Trail(start), list[Step]()
     for step in taken:
         trail.append(step.operator)

@@ -334,7 +334,6 @@ class Deltas:
         return np.concatenate([kind.ravel() for kind in deltas])
 
     def _settle(self, operator: Operator) -> None:
-        """Compute the delta of an operator in full."""
         kind, i, j = self._locate(operator)  # type: ignore[misc]
         if kind == 3:
             retyped = np.array([i])
@@ -353,7 +352,6 @@ class Deltas:
 
     @property
     def total(self) -> float:
-        """Score of the structure."""
         return math.fsum(self.local)
 
     def _by_kind(self, margins: float) -> list[FloatArray]:

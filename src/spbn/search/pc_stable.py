@@ -222,7 +222,6 @@ class Inquiry:
     tests_run: Counter[int] = field(default_factory=Counter)
 
     def allows(self, size: int) -> bool:
-        """Tell whether conditions may be this large."""
         return self.max_conditioning is None or size <= self.max_conditioning
 
     def ask(

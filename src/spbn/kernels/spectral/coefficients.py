@@ -80,12 +80,10 @@ class Coefficients:
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The lattice of the box."""
         return Lattice.whitened(self.low, self.high)
 
     @cached_property
     def density(self) -> TabledDensity:
-        """The density, ready to be asked."""
         spectrum = np.zeros(self._kept.shape, dtype=np.complex128)
         spectrum[self._kept] = np.ascontiguousarray(self.numbers).view(np.complex128)
         field = frozen(readable(spectrum, self.lattice.grid))

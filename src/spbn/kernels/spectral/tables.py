@@ -82,7 +82,6 @@ class Lattice:
 
     @cached_property
     def grid(self) -> Grid:
-        """The grid."""
         return Grid(self.low, self.high, spectral.REACH * self.widest)
 
     @property
@@ -118,7 +117,6 @@ class RowTable:
 
     @classmethod
     def of(cls, points: FloatArray, lattice: Lattice) -> RowTable:
-        """Put variables × rows on a lattice."""
         windows = np.zeros(lattice.grid.shape)
         for first in range(0, points.shape[1], ROWS_AT_A_TIME):
             lattice.spread(points[:, first : first + ROWS_AT_A_TIME], windows)
@@ -126,11 +124,9 @@ class RowTable:
 
     @classmethod
     def total(cls, tables: Iterable[RowTable]) -> RowTable:
-        """Add up some tables, at least one."""
         return reduce(RowTable.__add__, tables)
 
     def __add__(self, other: RowTable) -> RowTable:
-        """Return the table of the rows of both."""
         return self._combined(other, np.add)
 
     def __sub__(self, other: RowTable) -> RowTable:
