@@ -195,10 +195,7 @@ def _column(entry: Mapping[str, Any]) -> YeoJohnson:
 
 
 def _moved(
-    values: FloatArray,
-    centres: float | FloatArray,
-    scales: float | FloatArray,
-    exponents: float | FloatArray,
+    values: FloatArray, centres: float | FloatArray, scales: float | FloatArray, exponents: float | FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return transformed values, and the logarithms of the transform's derivative; precise also near 0."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what comes of it is refused

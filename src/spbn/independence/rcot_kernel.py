@@ -237,11 +237,7 @@ def answer_questions(
 
 @compiled()
 def _regress(
-    columns: FloatArray,
-    variables: Features,
-    asked: IntArray,
-    condition: Features,
-    factor: FloatArray,
+    columns: FloatArray, variables: Features, asked: IntArray, condition: Features, factor: FloatArray
 ) -> FloatArray:
     """Return the coefficients of the ridge regression of variables' features on those of a condition."""
     rows, features, size = columns.shape[1], variables.centres.shape[1], condition.centres.shape[1]

@@ -35,6 +35,8 @@ FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
+Ends = tuple[FloatArray, FloatArray]  # of intervals
+Tails = tuple[float, float]  # where one ends, and the other begins
 #: Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener); the least
 #: sums that are precise enough, of all variables and of the parents, how many rows there are, which is the
 #: sum of no parents, and the spacing of the grids; the polynomials of the window; the fields of both tables.
@@ -214,8 +216,7 @@ class CompactKernels:
         bottom, top = self.joint.low[-1], self.joint.high[-1]
         out = np.zeros((3, len(lows)))
         # Rows that reach beyond the box are within reach of the outskirts, so the outposts are enough.
-        tails = np.array([bottom, top])
-        in_parts(_tail_masses, self.outposts, points, frozen(lows), frozen(highs), tails, out)
+        in_parts(_tail_masses, self.outposts, points, (frozen(lows), frozen(highs)), (bottom, top), out)
         crossing = np.flatnonzero((lows < top) & (highs > bottom))
         if len(crossing):
             start, end = np.maximum(lows[crossing], bottom), np.minimum(highs[crossing], top)
@@ -354,17 +355,10 @@ def _axis(k: int, d: int) -> int:
 
 @compiled()
 def _tail_masses(
-    first: int,
-    end: int,
-    train: FloatArray,
-    queries: FloatArray,
-    lows: FloatArray,
-    highs: FloatArray,
-    tails: FloatArray,
-    out: FloatArray,
+    first: int, end: int, train: FloatArray, queries: FloatArray, ends: Ends, tails: Tails, out: FloatArray
 ) -> None:
     """Put what rows have of intervals below the lower tail's end, and above the upper one's."""
-    child = len(train) - 1
+    child, (lows, highs) = len(train) - 1, ends
     for i in range(first, end):
         if lows[i] >= tails[0] and highs[i] <= tails[1]:
             continue
