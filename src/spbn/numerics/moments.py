@@ -218,11 +218,15 @@ def _log_likelihoods(
         shares[f] = 1.0
         for g in range(len(train_counts)):
             freedom = train_counts[g] - d
-            share = _regress(train_scatters[g], columns, scatter, lower, direction) if freedom > 0 else -1.0
-            if share < 0.0:
+            for i in range(d):
+                for j in range(i + 1):
+                    scatter[i, j] = train_scatters[g, columns[i], columns[j]]
+            if freedom <= 0 or not gaussian.factorise(scatter, d, lower):
                 total = -np.inf
                 break
-            shares[f] = min(shares[f], share)
+            for i in range(d):
+                shares[f] = min(shares[f], lower[i, i] ** 2 / scatter[i, i])
+            _solve_for_direction(lower, d, direction)
             squares = 0.0
             magnitude = 0.0  # of the terms that squares is the sum of
             shift = 0.0
@@ -243,35 +247,14 @@ def _log_likelihoods(
 
 
 @compiled()
-def _regress(
-    scatter: FloatArray, columns: IntArray, block: FloatArray, lower: FloatArray, direction: FloatArray
-) -> float:
-    """Regress the last of some columns on the others; return the least share of variance left unexplained.
-
-    Residual = direction · (x - mean): 1 for the node, minus the coefficients for its parents. The share is
-    -1 if the regression is singular. Puts the Cholesky factor of the columns' scatter into `lower`.
-    """
-    d, share = len(columns), 1.0
-    if not _factorise_block(scatter, columns, block, lower):
-        return -1.0
-    for i in range(d):
-        share = min(share, lower[i, i] ** 2 / block[i, i])
+def _solve_for_direction(lower: FloatArray, d: int, direction: FloatArray) -> None:
+    """Residual = direction · (x - mean): 1 for the node, minus the coefficients for its parents."""
     direction[d - 1] = 1.0
     for i in range(d - 2, -1, -1):
         value = -lower[d - 1, i]
         for k in range(i + 1, d - 1):
             value -= lower[k, i] * direction[k]
         direction[i] = value / lower[i, i]
-    return share
-
-
-@compiled()
-def _factorise_block(matrix: FloatArray, members: IntArray, block: FloatArray, lower: FloatArray) -> bool:
-    """Put some rows and columns of a matrix, and their Cholesky factor; False if that is singular."""
-    for i in range(len(members)):
-        for j in range(i + 1):
-            block[i, j] = matrix[members[i], members[j]]
-    return gaussian.factorise(block, len(members), lower)
 
 
 @compiled()
@@ -291,10 +274,14 @@ def residual_directions(
     block, lower = np.empty((d, d)), np.empty((d, d))
     share = 1.0
     for g in range(groups):
-        found = _regress(scatters[g], columns, block, lower, directions[g]) if counts[g] > d else -1.0
-        if found < 0.0:
+        for i in range(d):
+            for j in range(i + 1):
+                block[i, j] = scatters[g, columns[i], columns[j]]
+        if counts[g] <= d or not gaussian.factorise(block, d, lower):
             return directions, variances, 0.0
-        share = min(share, found)
+        for i in range(d):
+            share = min(share, lower[i, i] ** 2 / block[i, i])
+        _solve_for_direction(lower, d, directions[g])
         variances[g] = lower[d - 1, d - 1] ** 2 / (counts[g] - d)
     return directions, variances, share
 
@@ -308,7 +295,10 @@ def log_pivots(matrix: FloatArray, members: IntArray, sizes: IntArray) -> FloatA
     out = np.zeros((len(members), 2))
     for f in range(len(members)):
         d = sizes[f]
-        if not _factorise_block(matrix, members[f, :d], block, lower):
+        for i in range(d):
+            for j in range(i + 1):
+                block[i, j] = matrix[members[f, i], members[f, j]]
+        if not gaussian.factorise(block, d, lower):
             out[f] = -np.inf
             continue
         for i in range(d):
