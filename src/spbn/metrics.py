@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray
+from spbn._base.arrays import IntArray
 from spbn.errors import ArgumentError, GraphError, quoted
 from spbn.graphs.dag import DAG, PDAG
 from spbn.structure import Structure
@@ -34,10 +34,8 @@ def hmd(a: Any, b: Any) -> int:
     >>> spbn.metrics.hmd(a, b)
     1
     """
-    (directed_a, undirected_a), (directed_b, undirected_b) = _joins(a, b)
-    joined_a = directed_a | directed_a.T | undirected_a
-    joined_b = directed_b | directed_b.T | undirected_b
-    return int(np.triu(joined_a != joined_b).sum())
+    differs = np.not_equal(*((joins | joins.T) > 0 for joins in _joins(a, b)))
+    return int(np.triu(differs).sum())
 
 
 def shd(a: Any, b: Any) -> int:
@@ -55,8 +53,7 @@ def shd(a: Any, b: Any) -> int:
     >>> spbn.metrics.shd(a, b)
     2
     """
-    (directed_a, undirected_a), (directed_b, undirected_b) = _joins(a, b)
-    differs = (directed_a != directed_b) | (undirected_a != undirected_b)
+    differs = np.not_equal(*_joins(a, b))
     return int(np.triu(differs | differs.T).sum())
 
 
@@ -93,21 +90,18 @@ def _graph(value: Any) -> DAG | PDAG:
     return graph
 
 
-def _joins(a: Any, b: Any) -> tuple[tuple[BoolArray, BoolArray], tuple[BoolArray, BoolArray]]:
-    """Return arcs and edges of two graphs as matrices, in the order of the first one's nodes."""
-    first, second = _graph(a), _graph(b)
-    _require_same_nodes(first.nodes, second.nodes)
-    place = {node: i for i, node in enumerate(second.nodes)}
-    order = [place[node] for node in first.nodes]
-    shuffle = np.ix_(order, order)
-    directed, undirected = _matrices(second)
-    return _matrices(first), (directed[shuffle], undirected[shuffle])
-
-
-def _matrices(graph: DAG | PDAG) -> tuple[BoolArray, BoolArray]:
-    if isinstance(graph, PDAG):
-        return graph.directed, graph.undirected
-    return graph.matrix, np.zeros_like(graph.matrix)
+def _joins(a: Any, b: Any) -> tuple[IntArray, IntArray]:
+    """Return two graphs as matrices, 1 for arcs and 2 for edges, in the order of the first one's nodes."""
+    graphs = _graph(a), _graph(b)
+    first, second = (graph.nodes for graph in graphs)
+    _require_same_nodes(first, second)
+    place = {node: i for i, node in enumerate(second)}
+    order = [place[node] for node in first]
+    one, other = (
+        graph.directed + 2 * graph.undirected if isinstance(graph, PDAG) else graph.matrix.astype(np.int64)
+        for graph in graphs
+    )
+    return one, other[np.ix_(order, order)]
 
 
 def _require_same_nodes(a: tuple[str, ...], b: tuple[str, ...]) -> None:

@@ -51,7 +51,10 @@ class YeoJohnson:
         slopes = float(np.sum(np.sign(z) * np.log1p(np.abs(z))))
 
         def loss(exponent: float) -> float:
-            return 0.5 * len(z) * float(np.log(_forward(z, exponent).var())) - (exponent - 1.0) * slopes
+            return (
+                0.5 * len(z) * float(np.log(_moved(z, 0.0, 1.0, exponent)[0].var()))
+                - (exponent - 1.0) * slopes
+            )
 
         options: dict[str, object] = {"xatol": PRECISION}
         found = minimize_scalar(loss, bounds=(LEAST, GREATEST), method="bounded", options=options)  # type: ignore[call-overload]
@@ -59,17 +62,14 @@ class YeoJohnson:
         return cls(centre, scale, best)
 
     def forward(self, column: FloatArray) -> FloatArray:
-        """Transform values."""
-        return _forward((column - self.centre) / self.scale, self.exponent)
+        return _moved(column, self.centre, self.scale, self.exponent)[0]
 
     def inverse(self, values: FloatArray) -> FloatArray:
-        """Take the transform back."""
-        return self.centre + self.scale * _inverse(values, self.exponent)
+        upper, lower = np.maximum(values, 0.0), np.maximum(-values, 0.0)
+        return self.centre + self.scale * (_root(upper, self.exponent) - _root(lower, 2.0 - self.exponent))
 
     def log_slope(self, column: FloatArray) -> FloatArray:
-        """Return the logarithm of the transform's derivative."""
-        z = (column - self.centre) / self.scale
-        return (self.exponent - 1.0) * np.sign(z) * np.log1p(np.abs(z)) - np.log(self.scale)
+        return _moved(column, self.centre, self.scale, self.exponent)[1]
 
     def __str__(self) -> str:
         return f"Yeo-Johnson, λ = {self.exponent:.2f}"
@@ -91,11 +91,9 @@ class Margins:
         return margins
 
     def only(self, names: Collection[str]) -> Margins:
-        """Return the transforms of some columns."""
         return Margins({name: column for name, column in self.columns.items() if name in names})
 
     def transformed(self, table: Table) -> Table:
-        """Return the table in the units of the network."""
         return table.with_columns(self.moved(table.names, table.columns)[0])
 
     def log_slopes(self, table: Table, names: Sequence[str]) -> FloatArray:
@@ -108,16 +106,10 @@ class Margins:
         Columns without a transform stay as they are. All are transformed at once: quick for single rows.
         """
         moved, slopes = columns.copy(), np.zeros(columns.shape)
-        places, centres, scales, exponents = self._stacked(names)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what comes of it is refused
-            for first in range(0, columns.shape[1], AT_ONCE):
-                some = slice(first, first + AT_ONCE)
-                z = (columns[places, some] - centres) / scales
-                logs = np.log1p(np.abs(z))
-                powers = np.where(z >= 0.0, exponents, 2.0 - exponents)
-                raised = np.where(powers == 0.0, logs, np.expm1(powers * logs) / powers)
-                moved[places, some] = np.copysign(raised, z)
-                slopes[places, some] = (exponents - 1.0) * np.sign(z) * logs - np.log(scales)
+        places, *parameters = self._stacked(names)
+        for first in range(0, columns.shape[1], AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            moved[places, some], slopes[places, some] = _moved(columns[places, some], *parameters)
         if not np.isfinite(moved).all():
             _require_finite(names, columns, moved)
         return moved, slopes
@@ -202,20 +194,16 @@ def _column(entry: Mapping[str, Any]) -> YeoJohnson:
     return YeoJohnson(centre, scale, exponent)
 
 
-def _forward(z: FloatArray, exponent: float) -> FloatArray:
-    upper, lower = np.maximum(z, 0.0), np.maximum(-z, 0.0)
-    return _power(upper, exponent) - _power(lower, 2.0 - exponent)
-
-
-def _inverse(values: FloatArray, exponent: float) -> FloatArray:
-    upper, lower = np.maximum(values, 0.0), np.maximum(-values, 0.0)
-    return _root(upper, exponent) - _root(lower, 2.0 - exponent)
-
-
-def _power(z: FloatArray, exponent: float) -> FloatArray:
-    """((1 + z)^exponent - 1) / exponent, precise also near 0."""
-    logs = np.log1p(z)
-    return logs if exponent == 0.0 else np.expm1(exponent * logs) / exponent
+def _moved(
+    values: FloatArray, centres: float | FloatArray, scales: float | FloatArray, exponents: float | FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return transformed values, and the logarithms of the transform's derivative; precise also near 0."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what comes of it is refused
+        z = (values - centres) / scales
+        logs = np.log1p(np.abs(z))
+        powers = np.where(z >= 0.0, exponents, 2.0 - exponents)
+        raised = np.where(powers == 0.0, logs, np.expm1(powers * logs) / powers)
+        return np.copysign(raised, z), (exponents - 1.0) * np.sign(z) * logs - np.log(scales)
 
 
 def _root(values: FloatArray, exponent: float) -> FloatArray:

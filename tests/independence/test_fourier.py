@@ -3,19 +3,13 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from spbn.independence import rcot_kernel
-from spbn.independence.rcot_kernel import (
-    Projections,
-    fill_features,
-    median_distance,
-    project_one,
-    project_set,
-)
+from spbn.independence.rcot_kernel import Features, fill_features, median_distance, project_one, project_set
 
 
 def features_of(columns, members, weights, phases):
     out = np.empty((len(phases), columns.shape[1]))
-    projections = Projections(np.array([members]), weights[None], phases[None])
-    fill_features(columns, projections, 0, 0, columns.shape[1], out)
+    features = Features(np.array([members]), weights[None], phases[None], *np.empty((2, 1, len(phases))))
+    fill_features(columns, features, 0, 0, columns.shape[1], out)
     return out
 
 

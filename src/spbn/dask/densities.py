@@ -42,10 +42,9 @@ from spbn.kernels.compression import (
     FEW_ROWS,
     LEAST_TOLERANCE,
     Extent,
-    assemble,
     box_around,
-    compact_rows,
     grain_of,
+    keep,
     rounded_centre,
     rounded_outposts,
 )
@@ -330,7 +329,8 @@ def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -
 
     See `RemoteRows.compact_kernels`.
     """
-    moments, tolerance, join_rows = shards.every, LEAST_TOLERANCE, partial(np.concatenate, axis=1)
+    moments, tolerance, grain = shards.every, LEAST_TOLERANCE, grain_of(LEAST_TOLERANCE)
+    join_rows = partial(np.concatenate, axis=1)
     factor = scale * bandwidths.factor(rule, moments.count, len(columns))
     whitener = gaussian.whitener(factor * moments.covariance[np.ix_(columns, columns)])
     if whitener is None:
@@ -341,7 +341,8 @@ def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -
         # Nearly all of them would be outposts of a large table: see `CompactKernels`.
         everywhere = OutpostRequest(columns, None, centre, whitener)
         (rows,) = shards.gather(outposts, [everywhere], join_rows)
-        return compact_rows(centre[:, None], whitener, rows, tolerance)
+        kept = rounded_outposts(rows, grain)
+        return CompactKernels(centre[:, None], whitener, rows.shape[1], None, None, kept, grain)
     (ends,) = shards.gather(tails, [TailRequest(columns, centre, whitener, everything)], join_tails)
     box = box_around(standing_for(ends), THRESHOLD * moments.count)
     if box.cells > MAX_CELLS:
@@ -353,13 +354,14 @@ def compact_kernels(shards: Shards, columns: Columns, rule: str, scale: float) -
     whole = _table(shards, columns, Lattice(centre, whitener, box.low, box.high))
     extent = Extent.of(whole, tolerance)
     lattice = Lattice(centre, whitener, extent.box.low, extent.box.high)
-    joint = _table(shards, columns, lattice)
-    below = _table(shards, columns[:-1], lattice.without_last) if len(columns) > 1 else None
+    joint = keep(_table(shards, columns, lattice), extent, tolerance)
+    below = None
+    if len(columns) > 1:
+        below = keep(_table(shards, columns[:-1], lattice.without_last), extent, tolerance)
     request = OutpostRequest(columns, extent.outskirts, centre, whitener)
-    grain = grain_of(tolerance)
     (outer,) = shards.gather(outposts, [request], join_rows)
     kept = rounded_outposts(outer, grain)
-    return assemble(centre[:, None], whitener, joint, below, kept, extent.threshold, tolerance, grain)
+    return CompactKernels(centre[:, None], whitener, joint.rows, joint, below, kept, grain)
 
 
 def _table(shards: Shards, columns: Columns, lattice: Lattice) -> RowTable:

@@ -216,13 +216,7 @@ class DAG(_Graph):
         moral = arcs | arcs.T | ((arcs.astype(np.uint8) @ arcs.T.astype(np.uint8)) > 0)
         moral[condition] = False
         moral[:, condition] = False
-        seen = np.zeros(len(self.nodes), dtype=bool)
-        seen[i] = True
-        frontier = seen.copy()
-        while frontier.any() and not seen[j]:
-            frontier = moral[frontier].any(axis=0) & ~seen
-            seen |= frontier
-        return not seen[j]
+        return not orientation.reaches(moral, i, j)
 
     def to_cpdag(self) -> PDAG:
         """Return the graph of the equivalence class: arcs that all members share, edges elsewhere."""

@@ -178,7 +178,6 @@ class Oracle(IndependenceTest):
         self._known: dict[tuple[int, ...], float] = {}
 
     def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
-        """Return 1 where x and y are d-separated and 0 where they are not."""
         questions = np.column_stack([x, y, sets]).tolist()
         return np.array([self._separated(tuple(question)) for question in questions], dtype=np.float64)
 

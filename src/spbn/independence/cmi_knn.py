@@ -100,7 +100,6 @@ class CMIknn(IndependenceTest):
         self._digamma = np.concatenate([[0.0], digamma(np.arange(1, table.rows + 1))])
 
     def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
-        """Return the p-values, question by question."""
         require_rows(self.rows, self.permutation_neighbours + 1, sets.shape[1])
         questions = zip(x.tolist(), y.tolist(), sets, strict=True)
         return np.array([self._pvalue(i, j, condition) for i, j, condition in questions], dtype=np.float64)

@@ -26,14 +26,7 @@ from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed
 from spbn._base.jit import compiled, run_tasks
 from spbn.independence.base import IndependenceTest, require_positive, require_rows, root_seed, stream
 from spbn.independence.partial_correlation import correlations_of, unexplained_shares
-from spbn.independence.rcot_kernel import (
-    Features,
-    Projections,
-    answer_questions,
-    project_one,
-    project_set,
-    standardise,
-)
+from spbn.independence.rcot_kernel import Features, answer_questions, project_one, project_set, standardise
 from spbn.tables.reader import Missing
 from spbn.tables.table import Variable
 
@@ -129,7 +122,6 @@ class RCoT(IndependenceTest):
         self._remembered: OrderedDict[Key, tuple[Features, FloatArray]] = OrderedDict()
 
     def answer(self, x: IntArray, y: IntArray, sets: IntArray) -> FloatArray:
-        """Return the p-values, condition by condition."""
         size = sets.shape[1]
         require_rows(self.rows, ROWS_A_FEATURE * (size + 1), size)
         # Questions with the same condition come together, and within them those with the same x.
@@ -170,7 +162,6 @@ class RCoT(IndependenceTest):
         return np.concatenate([nothing, *(self._members[variable] for variable in variables)])
 
     def _draw_variables(self) -> Features:
-        """Draw the features of every variable."""
         count, widest = len(self.names), max(map(len, self._members))
         members = np.zeros((count, widest), dtype=np.int64)
         weights, phases = np.zeros((count, self.features, widest)), np.empty((count, self.features))
@@ -182,7 +173,7 @@ class RCoT(IndependenceTest):
                 if size == 1
                 else project_set(self._columns, mine, self.features, rng)
             )
-        return self._standardised(Projections(members, weights, phases))[0]
+        return self._standardised(members, weights, phases)[0]
 
     def _conditions(self, keys: list[Key]) -> dict[Key, tuple[Features, FloatArray]]:
         """Return the features of conditions, and the factors of their correlations."""
@@ -202,17 +193,18 @@ class RCoT(IndependenceTest):
         rng = stream(self._seed, "condition", *(self.names[i] for i in key))
         features = self.condition_features if key else 0
         weights, phases = project_set(self._columns, members, features, rng)
-        drawn, factors = self._standardised(Projections(members[None], weights[None], phases[None]))
+        drawn, factors = self._standardised(members[None], weights[None], phases[None])
         self._remembered[key] = drawn, factors[0]
 
-    def _standardised(self, projections: Projections) -> tuple[Features, FloatArray]:
+    def _standardised(
+        self, members: IntArray, weights: FloatArray, phases: FloatArray
+    ) -> tuple[Features, FloatArray]:
         """Make features of projections; return the factors of their correlations too."""
-        sets, features = projections.phases.shape
-        centres, scales = np.empty((sets, features)), np.empty((sets, features))
-        factors = np.zeros((sets, features, features))
-        for number in range(sets):
-            standardise(self._columns, projections, number, centres[number], scales[number], factors[number])
-        return Features(*projections, centres, scales), factors
+        drawn = Features(members, weights, phases, np.empty_like(phases), np.empty_like(phases))
+        factors = np.zeros((*phases.shape, phases.shape[1]))
+        for number, factor in enumerate(factors):
+            standardise(self._columns, drawn, number, factor)
+        return drawn, factors
 
 
 def _standardised(column: FloatArray, variable: Variable) -> FloatArray:

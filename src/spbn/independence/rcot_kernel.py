@@ -167,24 +167,18 @@ def sum_powers(matrix: FloatArray, out: FloatArray) -> None:
 
 
 @compiled()
-def standardise(
-    columns: FloatArray,
-    projections: Projections,
-    number: int,
-    centre: FloatArray,
-    scale: FloatArray,
-    factor: FloatArray,
-) -> None:
-    """Write centre and scale of the features of one set, and the factor of their correlations.
+def standardise(columns: FloatArray, sets: Features, number: int, factor: FloatArray) -> None:
+    """Write centres and scales of the features of one set, and the factor of their correlations.
 
     It is the Cholesky factor of the correlation matrix with the ridge, and must be all zeros beforehand.
     """
+    centre, scale = sets.centres[number], sets.scales[number]
     features, rows = len(centre), columns.shape[1]
     block = np.empty((features, BLOCK))
     sums = np.zeros(features)
     for first in range(0, rows, BLOCK):
         width = min(BLOCK, rows - first)
-        fill_features(columns, projections, number, first, width, block)
+        fill_features(columns, sets, number, first, width, block)
         if first == 0:
             # Products of deviations from about the mean cancel less than products of the values.
             for f in range(features):
@@ -240,11 +234,7 @@ def answer_questions(
 
 @compiled()
 def _regress(
-    columns: FloatArray,
-    variables: Features,
-    asked: IntArray,
-    condition: Features,
-    factor: FloatArray,
+    columns: FloatArray, variables: Features, asked: IntArray, condition: Features, factor: FloatArray
 ) -> FloatArray:
     """Return the coefficients of the ridge regression of variables' features on those of a condition."""
     rows, features, size = columns.shape[1], variables.centres.shape[1], condition.centres.shape[1]
@@ -333,29 +323,13 @@ def _multiply(a: FloatArray, b: FloatArray, width: int, products: FloatArray, su
             sums[f * len(b) + g] += total
 
 
-class Projections(NamedTuple):
-    """Random projections of sets of variables, the sets on the first axis, then the features."""
-
-    #: Sets × variables: the columns that a set consists of.
-    members: IntArray
-    #: Sets × features × variables.
-    weights: FloatArray
-    #: Sets × features.
-    phases: FloatArray
-
-
 class Features(NamedTuple):
-    """Projections, and what gives their cosines mean 0 and standard deviation 1.
+    """Random projections of sets of variables, and what gives their cosines mean 0 and variance 1."""
 
-    Compiled code takes no tuple within a tuple, so the projections are listed again.
-    """
-
-    members: IntArray
-    weights: FloatArray
-    phases: FloatArray
-    #: Sets × features.
+    members: IntArray  # sets × variables: the columns that a set consists of
+    weights: FloatArray  # sets × features × variables
+    phases: FloatArray  # this and the rest: sets × features
     centres: FloatArray
-    #: Sets × features.
     scales: FloatArray
 
 
@@ -413,16 +387,10 @@ def cosine_of_turns(turns: float) -> float:
 
 @compiled(fastmath=CONTRACT)
 def fill_features(
-    columns: FloatArray,
-    projections: Projections | Features,
-    number: int,
-    first: int,
-    width: int,
-    out: FloatArray,
+    columns: FloatArray, sets: Features, number: int, first: int, width: int, out: FloatArray
 ) -> None:
     """Write the cosines of one set: ``out[f, j]`` is feature f of row first + j, for j below `width`."""
-    members, weights = projections.members[number], projections.weights[number]
-    phases = projections.phases[number]
+    members, weights, phases = sets.members[number], sets.weights[number], sets.phases[number]
     for f in range(len(phases)):
         turns, phase = out[f], phases[f]
         for j in range(width):

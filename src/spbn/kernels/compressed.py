@@ -35,6 +35,13 @@ FEW_QUERIES = 4_096  # which are read in the order that they come in
 FEWEST_CELLS = 1e5  # some 0.05 ms: waking up a thread for less does not pay
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
+Ends = tuple[FloatArray, FloatArray]  # of intervals
+Tails = tuple[float, float]  # where one ends, and the other begins
+#: Variables × (centre, low and high end of the box, offset in cells, and a row of the whitener); the least
+#: sums that are precise enough, of all variables and of the parents, how many rows there are, which is the
+#: sum of no parents, and the spacing of the grids; the polynomials of the window; the fields of both tables.
+Tables = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
 class CompactKernels:
@@ -53,61 +60,55 @@ class CompactKernels:
 
     @cached_property
     def far(self) -> PreparedKernels:
-        """The kernels of the outposts."""
         return PreparedKernels(self.centre, self.whitener, self.outposts)
 
     @property
     def bandwidth(self) -> FloatArray:
-        """The covariance matrix of a kernel."""
         lower = np.linalg.inv(self.whitener)
         return lower @ lower.T
 
     def conditional_log_density(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it."""
         if self.joint is None:
             return self.far.conditional_log_density(queries)
-        if queries.shape[1] <= FEW_QUERIES:
-            return self._few_log_densities(queries)
-        points = self.far.whitened(queries)
-        below, known = self._known(points[:-1])
-        sums = self.joint.sums(points)
-        out = np.empty(len(sums))
-        answered = known & (sums >= self.joint.threshold)
-        out[answered] = np.log(sums[answered] / below[answered])
-        sparse = known & ~answered
-        if sparse.any():
-            out[sparse] = self._log_sums(points[:, sparse]) - np.log(below[sparse])
-        out += math.log(self.whitener[-1, -1] / _ROOT_2PI)
-        if not known.all():
-            out[~known] = self.far.conditional_log_density(queries[:, ~known])
-        return out
-
-    def _few_log_densities(self, queries: FloatArray) -> FloatArray:
-        """Do the same for so few queries that sorting them, or one array operation more, takes too long."""
-        d, asked = queries.shape
-        points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
-        arrays = (frozen(queries), *self._tables, points, sums, out)
-        if asked * WIDTH**d < FEWEST_CELLS:
-            answered = _read_tables(0, asked, *arrays)
-        else:
-            run_tasks(_read_tables, [(*cut, *arrays) for cut in pairwise(shares(asked))])
-            answered = out.max() < np.inf
-        if answered:
+        is_few = queries.shape[1] <= FEW_QUERIES
+        points, sums, out, is_complete = self._read_few(queries) if is_few else self._read_many(queries)
+        if is_complete:
             return out
         far = out == np.inf
-        rest = np.flatnonzero(far)
         known = far if self.parents is None else far & (sums[1] >= self.parents.threshold)
         if known.any():
-            scale = math.log(self.whitener[-1, -1] / _ROOT_2PI)
-            out[known] = self._log_sums(points[:, known]) - np.log(sums[1, known]) + scale
-        unknown = rest[~known[rest]]
-        if len(unknown):
+            out[known] = self._log_sums(points[:, known]) - np.log(sums[1, known]) + self._log_scale
+        unknown = far & ~known
+        if unknown.any():
             out[unknown] = self.far.conditional_log_density(queries[:, unknown])
         return out
 
+    def _read_many(self, queries: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        """Return whitened queries, sums of all variables and of the parents, and what `_read_tables` says."""
+        assert self.joint is not None  # or there would be nothing to read
+        points, out = self.far.whitened(queries), np.full(queries.shape[1], np.inf)
+        below, known = self._known(points[:-1])
+        sums = self.joint.sums(points)
+        answered = known & (sums >= self.joint.threshold)
+        out[answered] = np.log(sums[answered] / below[answered]) + self._log_scale
+        return points, np.stack([sums, below]), out, bool(answered.all())
+
+    def _read_few(self, queries: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        """Do the same for so few queries that sorting them, or one array operation more, takes too long."""
+        d, asked = queries.shape
+        points, sums, out = np.empty((d, asked)), np.empty((2, asked)), np.empty(asked)
+        arrays = (frozen(queries), self._tables, points, sums, out)
+        if asked * WIDTH**d < FEWEST_CELLS:
+            return points, sums, out, _read_tables(0, asked, *arrays)
+        run_tasks(_read_tables, [(*cut, *arrays) for cut in pairwise(shares(asked))])
+        return points, sums, out, bool(out.max() < np.inf)
+
+    @property
+    def _log_scale(self) -> float:
+        return math.log(self.whitener[-1, -1] / _ROOT_2PI)
+
     @cached_property
-    def _tables(self) -> tuple[FloatArray, ...]:
-        """What `_read_tables` needs to know: the coordinates, the least sums, and the tables."""
+    def _tables(self) -> Tables:
         assert self.joint is not None  # or there would be nothing to read
         grid, d = self.joint.lattice.grid, len(self.centre)
         frame = np.empty((d, 4 + d))
@@ -117,10 +118,9 @@ class CompactKernels:
         below = self.joint if self.parents is None else self.parents
         limits = np.array([self.joint.threshold, below.threshold, float(self.rows), gridding.SPACING])
         fields = (self.joint.density.field, below.density.field)
-        return tuple(map(frozen, (frame, limits, gridding.coefficients(), *fields)))
+        return tuple(map(frozen, (frame, limits, gridding.coefficients(), *fields)))  # type: ignore[return-value]
 
     def conditional_cdf(self, queries: FloatArray) -> FloatArray:
-        """Return P(last variable ≤ x | those before it)."""
         points = self.far.whitened(queries)
         below, known = self._known(points[:-1])
         out = np.empty(points.shape[1])
@@ -133,11 +133,9 @@ class CompactKernels:
         return np.clip(out, 0.0, 1.0)
 
     def conditional_density_and_cdf(self, queries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return both."""
         return self.conditional_log_density(queries), self.conditional_cdf(queries)
 
     def log_mass(self, parents: FloatArray, low: float, high: float) -> FloatArray:
-        """Return the log-probability of an interval of the last variable, for every column of parents."""
         points = self.far.whitened(parents)
         lows, highs = self.far.whitened_ends(parents, low, high)
         below, known = self._known(points)
@@ -157,13 +155,11 @@ class CompactKernels:
         return np.minimum(out, 0.0)
 
     def draw(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw a value of the last variable for every column of parents."""
         return self.draw_between(parents, -np.inf, np.inf, rng)
 
     def draw_between(
         self, parents: FloatArray, low: float, high: float, rng: np.random.Generator
     ) -> FloatArray:
-        """Draw a value of the last variable in an interval, for every column of parents."""
         points = self.far.whitened(parents)
         lows, highs = self.far.whitened_ends(parents, low, high)
         uniforms, others = rng.random(len(lows)), rng.random(len(lows))
@@ -220,8 +216,7 @@ class CompactKernels:
         bottom, top = self.joint.low[-1], self.joint.high[-1]
         out = np.zeros((3, len(lows)))
         # Rows that reach beyond the box are within reach of the outskirts, so the outposts are enough.
-        tails = np.array([bottom, top])
-        in_parts(_tail_masses, self.outposts, points, frozen(lows), frozen(highs), tails, out)
+        in_parts(_tail_masses, self.outposts, points, (frozen(lows), frozen(highs)), (bottom, top), out)
         crossing = np.flatnonzero((lows < top) & (highs > bottom))
         if len(crossing):
             start, end = np.maximum(lows[crossing], bottom), np.minimum(highs[crossing], top)
@@ -253,7 +248,6 @@ class CompactKernels:
         return log_density_of_whitened(self.outposts[:d], np.ascontiguousarray(points)) + log_peak
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        """Describe the tables and the outposts as plain data."""
         return {
             "compact": {
                 "rows": self.rows,
@@ -277,7 +271,6 @@ class CompactScales:
     by_scale: tuple[CompactKernels | None, ...]
 
     def conditional_log_density_by_scale(self, queries: FloatArray) -> FloatArray:
-        """Return the log-density of the last variable given those before it: scales × queries."""
         queries, out = frozen(queries), np.full((len(self.by_scale), queries.shape[1]), -np.inf)
         for k, kernels in enumerate(self.by_scale):
             if kernels is not None:
@@ -309,11 +302,7 @@ def _read_tables(
     first: int,
     end: int,
     queries: FloatArray,
-    frame: FloatArray,
-    limits: FloatArray,
-    pieces: FloatArray,
-    joint: FloatArray,
-    parents: FloatArray,
+    tables: Tables,
     points: FloatArray,
     sums: FloatArray,
     out: FloatArray,
@@ -321,12 +310,8 @@ def _read_tables(
     """Put whitened queries, the sums of all variables and of the parents, and log-densities.
 
     A log-density is infinite where the tables have no answer; tells whether they have all answers.
-
-    `frame`: variables × (centre, low and high end of the box, offset in cells, and a row of the whitener).
-    `limits`: the least sums that are precise enough, of all variables and of the parents; how many rows there
-    are, which is the sum of no parents; and the spacing of the grids.
     """
-    d = len(queries)
+    d, (frame, limits, pieces, joint, parents) = len(queries), tables
     places, below = np.zeros((3, end - first)), np.zeros((3, end - first))
     inside = np.zeros((2, end - first), dtype=np.bool_)
     for i in range(first, end):
@@ -370,17 +355,10 @@ def _axis(k: int, d: int) -> int:
 
 @compiled()
 def _tail_masses(
-    first: int,
-    end: int,
-    train: FloatArray,
-    queries: FloatArray,
-    lows: FloatArray,
-    highs: FloatArray,
-    tails: FloatArray,
-    out: FloatArray,
+    first: int, end: int, train: FloatArray, queries: FloatArray, ends: Ends, tails: Tails, out: FloatArray
 ) -> None:
     """Put what rows have of intervals below the lower tail's end, and above the upper one's."""
-    child = len(train) - 1
+    child, (lows, highs) = len(train) - 1, ends
     for i in range(first, end):
         if lows[i] >= tails[0] and highs[i] <= tails[1]:
             continue

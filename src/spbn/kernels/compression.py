@@ -86,13 +86,7 @@ class Outskirts:
 
     @classmethod
     def of(
-        cls,
-        lattice: Lattice,
-        least: FloatArray,
-        threshold: float,
-        reach: float,
-        *,
-        most_cells: int = MOST_CELLS,
+        cls, lattice: Lattice, least: FloatArray, threshold: float, reach: float, *, cells: int = MOST_CELLS
     ) -> Outskirts:
         """Find the outskirts from the least sums around the nodes of the grid (`least_around`)."""
         from scipy.ndimage import distance_transform_edt
@@ -102,7 +96,7 @@ class Outskirts:
         starts = [nodes[part.start] for nodes, part in zip(lattice.nodes, _box(lattice), strict=True)]
         origin = np.array(starts) - gridding.SPACING
         step = 1
-        while near.size / step**near.ndim > most_cells:
+        while near.size / step**near.ndim > cells:
             step += 1
         side = step * gridding.SPACING
         distances = distance_transform_edt(~_by_blocks(near, step, np.any), sampling=side)
@@ -190,7 +184,7 @@ class Extent:
 
         def outposts_at(threshold: float) -> tuple[float, bool]:
             """Return how many there would be, and whether adding them up would take long."""
-            outskirts = outskirts_at(threshold, most_cells=COARSE_CELLS)
+            outskirts = outskirts_at(threshold, cells=COARSE_CELLS)
             estimated = outskirts.estimated_rows(table)
             beyond = _rows_of(float(table.windows[sums < threshold].sum()), len(lattice.low))
             slow = beyond / rows * estimated > MOST_PAIRS
@@ -266,57 +260,25 @@ def compact_scales(
     outposts = rounded_outposts(points[:, kept], grain)
     made: list[CompactKernels | None] = []
     for width in widths:
-        whitener, extent = kernels.whitener / width, found[width]
-        far, fine = frozen(outposts / width), grain / width
+        extent, joint, parents = found[width], None, None
         if extent is not None:
-            joint = RowTable.of(points / width, Lattice.whitened(extent.box.low, extent.box.high))
-            below = joint.lattice.without_last if len(points) > 1 else None
-            parents = None if below is None else RowTable.of(points[:-1] / width, below)
-            rest = (far, extent.threshold, tolerance, fine)
-            made.append(assemble(centre, whitener, joint, parents, *rest))
-        elif rows <= FEW_ROWS:
-            made.append(CompactKernels(centre, whitener, rows, None, None, far, fine))
-        else:
-            made.append(None)
+            lattice = Lattice.whitened(extent.box.low, extent.box.high)
+            joint = keep(RowTable.of(points / width, lattice), extent, tolerance)
+            if len(points) > 1:
+                parents = keep(RowTable.of(points[:-1] / width, lattice.without_last), extent, tolerance)
+        whitener, far, fine = kernels.whitener / width, frozen(outposts / width), grain / width
+        fits = joint is not None or rows <= FEW_ROWS
+        made.append(CompactKernels(centre, whitener, rows, joint, parents, far, fine) if fits else None)
     return made
 
 
-def compact_rows(
-    centre: FloatArray, whitener: FloatArray, rows: FloatArray, tolerance: float
-) -> CompactKernels:
-    """Keep all rows and no table; they are in coordinates in which every kernel is a standard normal."""
-    grain = grain_of(tolerance)
-    return CompactKernels(centre, whitener, rows.shape[1], None, None, rounded_outposts(rows, grain), grain)
+def keep(table: RowTable, extent: Extent, tolerance: float) -> Coefficients:
+    """Return what is kept of a table of all variables, or of one of the parents with the same box.
 
-
-def assemble(
-    centre: FloatArray,
-    whitener: FloatArray,
-    joint: RowTable,
-    parents: RowTable | None,
-    outposts: FloatArray,
-    threshold: float,
-    tolerance: float,
-    grain: float,
-) -> CompactKernels:
-    """Put together what may come from several places: tables of all rows, and the outposts among them.
-
-    Parameters
-    ----------
-    centre, whitener
-        Of the coordinates of the tables, in which every kernel is a standard normal.
-    joint, parents
-        Tables of all variables and of the parents, with the same box (`Lattice.without_last`).
-    outposts, grain
-        From `rounded_outposts`, in the coordinates of the tables, and what these are rounded to.
-    threshold
-        The least sum that is read from tables. Where the sum of all variables is as large, that of the
-        parents is: each of its kernels is.
+    Where the sum of all variables is as large as the threshold, that of the parents is: each of its kernels
+    is.
     """
-    error = COEFFICIENTS_SHARE * tolerance
-    whole = Coefficients.of(joint, threshold, error)
-    part = None if parents is None else Coefficients.of(parents, threshold, error)
-    return CompactKernels(centre, whitener, joint.rows, whole, part, outposts, grain)
+    return Coefficients.of(table, extent.threshold, COEFFICIENTS_SHARE * tolerance)
 
 
 def extent_beside(points: FloatArray, kept: BoolArray, tolerance: float) -> Extent | None:

@@ -32,8 +32,8 @@ from spbn._base.arrays import LOG_2PI, BoolArray, FloatArray, IntArray, frozen
 from spbn._base.jit import compiled, run_tasks, thread_count
 from spbn.kernels.estimates import Spans
 from spbn.kernels.exact import FEWEST_PAIRS, UNDERFLOW, log_density_of_whitened
-from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, scales_adder, workspace
-from spbn.kernels.multiscale import SCALES, SPARSE
+from spbn.kernels.inner_loop import BLOCK, TILE, TO_BASE_2, add_block, adder, workspace
+from spbn.kernels.multiscale import SCALES, SPARSE, WIDE_TO_BASE_2
 from spbn.kernels.spectral import DIMENSIONS
 from spbn.numerics.gaussian import log_mass as log_mass_of
 from spbn.numerics.gaussian import mass as mass_of
@@ -50,7 +50,6 @@ PAIRS_TOGETHER = 1e7  # beyond which other engines make up for two passes over t
 #: unless that probability is small itself.
 TOO_FAR, OUTSIDE, LEAST_SHARE = 83.0, 8.5, 1e-4
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
-_WIDE_TO_BASE_2 = 0.5 * TO_BASE_2  # for the widest scale
 
 
 def quotient(
@@ -211,16 +210,16 @@ class WhitenedKernels(ABC):
         # What to add to the logarithm of a quotient of sums, or of a sum if there are no parents.
         offset = math.log(self.whitener[-1, -1]) - 0.5 * LOG_2PI - (math.log(rows) if d == 1 else 0.0)
         if by_scale:
-            address, unit, offsets = scales_adder, _WIDE_TO_BASE_2, offset - 0.5 * np.log(SCALES)
+            unit, offsets = WIDE_TO_BASE_2, offset - 0.5 * np.log(SCALES)
             least, checked = SPARSE * rows, SCALES.index(1.0)
         else:
-            address, unit, offsets = adder, TO_BASE_2, np.array([offset])
+            unit, offsets = TO_BASE_2, np.array([offset])
             least, checked = UNDERFLOW, 0
         out = np.empty((len(offsets), asked))
         below = max(1, d - 1)
         work = (workspace(d, sums=len(out)), workspace(below, sums=len(out)))
         rest = (frozen(queries), self._frame, self._frozen_rows, unit, least, checked, offsets, *work, out)
-        return out if _quotients(address(d), address(below), *rest) else None
+        return out if _quotients(adder(d, len(out)), adder(below, len(out)), *rest) else None
 
     def _quotient(
         self, whitened: FloatArray, joint: FloatArray, parents: FloatArray, width: float = 1.0
@@ -250,7 +249,6 @@ class WhitenedKernels(ABC):
 
     @cached_property
     def _frame(self) -> FloatArray:
-        """Centre and whitener side by side."""
         return frozen(np.hstack([self.centre, self.whitener]))
 
     @cached_property
@@ -275,41 +273,39 @@ class PreparedKernels(WhitenedKernels):
 
     @classmethod
     def of(cls, points: FloatArray, whitener: FloatArray, engine: str) -> PreparedKernels:
-        """Centre and whiten variables × rows."""
         centre = centre_of(points)
         return cls(centre, whitener, np.ascontiguousarray(whitener @ (points - centre)), engine)
 
 
 @compiled()
 def _log_density(first: int, end: int, train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
-    child = len(train) - 1
+    child, excesses = len(train) - 1, np.empty(train.shape[1])
     for i in range(first, end):
-        nearest = _nearest(train, queries, i)
+        _put_excesses(train, queries, i, excesses)
         weights = 0.0
         least = np.inf
         for j in range(train.shape[1]):
-            excess = _excess(train, queries, i, j, nearest)
-            weights += math.exp(-0.5 * excess)
-            least = min(least, excess + (queries[child, i] - train[child, j]) ** 2)
+            weights += math.exp(-0.5 * excesses[j])
+            least = min(least, excesses[j] + (queries[child, i] - train[child, j]) ** 2)
         if least == np.inf:
             out[i] = -np.inf
             continue
         total = 0.0
         for j in range(train.shape[1]):
-            square = _excess(train, queries, i, j, nearest) + (queries[child, i] - train[child, j]) ** 2
+            square = excesses[j] + (queries[child, i] - train[child, j]) ** 2
             total += math.exp(0.5 * (least - square))
         out[i] = math.log(total / weights) - 0.5 * (least + LOG_2PI)
 
 
 @compiled()
 def _cdf(first: int, end: int, train: FloatArray, queries: FloatArray, out: FloatArray) -> None:
-    child = len(train) - 1
+    child, excesses = len(train) - 1, np.empty(train.shape[1])
     for i in range(first, end):
-        nearest = _nearest(train, queries, i)
+        _put_excesses(train, queries, i, excesses)
         total = 0.0
         below = 0.0
         for j in range(train.shape[1]):
-            weight = math.exp(-0.5 * _excess(train, queries, i, j, nearest))
+            weight = math.exp(-0.5 * excesses[j])
             total += weight
             below += weight * 0.5 * math.erfc((train[child, j] - queries[child, i]) * math.sqrt(0.5))
         out[i] = below / total
@@ -322,9 +318,7 @@ def _density_and_cdf(
     child, n = len(train) - 1, train.shape[1]
     excesses = np.empty(n)
     for i in range(first, end):
-        _excesses(train, queries, i, 0, excesses)
-        nearest = int(excesses.argmin())
-        _excesses(train, queries, i, nearest, excesses)
+        _put_excesses(train, queries, i, excesses)
         least = np.inf
         for j in range(n):
             least = min(least, excesses[j] + (queries[child, i] - train[child, j]) ** 2)
@@ -357,23 +351,12 @@ def _choose(
     n = train.shape[1]
     weights = np.empty(n)
     for i in range(first, end):
-        _excesses(train, queries, i, 0, weights)
-        nearest = int(weights.argmin())
-        _excesses(train, queries, i, nearest, weights)
+        nearest = _put_excesses(train, queries, i, weights)
         total = 0.0
         for j in range(n):
             weights[j] = math.exp(-0.5 * weights[j]) if weights[j] < TOO_FAR else 0.0
             total += weights[j]
-        target = uniforms[i] * total
-        reached = 0.0
-        chosen = nearest
-        for j in range(n):
-            reached += weights[j]
-            if weights[j] > 0.0:
-                chosen = j
-            if reached > target:
-                break
-        out[i] = chosen
+        out[i] = _pick(weights, uniforms[i] * total, nearest)
 
 
 @compiled()
@@ -390,9 +373,7 @@ def _choose_between(
     child, n = len(train) - 1, train.shape[1]
     shares, excesses = np.empty(n), np.empty(n)
     for i in range(first, end):
-        _excesses(train, queries, i, 0, excesses)
-        nearest = int(excesses.argmin())
-        _excesses(train, queries, i, nearest, excesses)
+        nearest = _put_excesses(train, queries, i, excesses)
         weights = 0.0
         total = 0.0
         for j in range(n):
@@ -425,52 +406,45 @@ def _choose_between(
             for j in range(n):
                 shares[j] = math.exp(shares[j] - greatest) if greatest > -np.inf else 0.0
                 total += shares[j]
-        rows[i] = nearest
         if total == 0.0:
-            log_mass[i] = -np.inf
+            rows[i], log_mass[i] = nearest, -np.inf
             continue
+        rows[i] = _pick(shares, uniforms[i] * total, nearest)
         log_mass[i] = greatest + math.log(total / weights)
-        target = uniforms[i] * total
-        reached = 0.0
-        for j in range(n):
-            reached += shares[j]
-            if shares[j] > 0.0:
-                rows[i] = j
-            if reached > target:
-                break
 
 
 @compiled()
-def _nearest(train: FloatArray, queries: FloatArray, i: int) -> int:
-    """Return the training row whose parents are nearest."""
-    nearest = 0
-    least = 0.0
-    for j in range(1, train.shape[1]):
-        excess = _excess(train, queries, i, j, 0)
-        if excess < least:
-            nearest, least = j, excess
+def _pick(weights: FloatArray, target: float, nearest: int) -> int:
+    """Return the row at which the sum of weights exceeds a target; the nearest if none has any weight."""
+    reached = 0.0
+    chosen = nearest
+    for j in range(len(weights)):
+        reached += weights[j]
+        if weights[j] > 0.0:
+            chosen = j
+        if reached > target:
+            break
+    return chosen
+
+
+@compiled()
+def _put_excesses(train: FloatArray, queries: FloatArray, i: int, out: FloatArray) -> int:
+    """Put by how much the parents' squared distances exceed that from the nearest row; return that row."""
+    _put_differences(train, queries, i, 0, out)
+    nearest = int(out.argmin())
+    _put_differences(train, queries, i, nearest, out)
     return nearest
 
 
 @compiled()
-def _excesses(train: FloatArray, queries: FloatArray, i: int, base: int, out: FloatArray) -> None:
-    """Write the squared distances of the parents from all rows, minus that from row `base`."""
+def _put_differences(train: FloatArray, queries: FloatArray, i: int, base: int, out: FloatArray) -> None:
+    """Put the squared distances of the parents from all rows, minus that from row `base`."""
     out[:] = 0.0
     for k in range(len(train) - 1):
         b, x = train[k, base], queries[k, i]
         for j in range(train.shape[1]):
             a = train[k, j]
             out[j] += (b - a) * ((x - a) + (x - b))
-
-
-@compiled()
-def _excess(train: FloatArray, queries: FloatArray, i: int, j: int, base: int) -> float:
-    """Squared distance of the parents from row j, minus that from row `base`."""
-    excess = 0.0
-    for k in range(len(train) - 1):
-        a, b, x = train[k, j], train[k, base], queries[k, i]
-        excess += (b - a) * ((x - a) + (x - b))
-    return excess
 
 
 @compiled()

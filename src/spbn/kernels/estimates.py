@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import final
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def family_matrix(rule: BandwidthRule, columns: FloatArray) -> FloatArray:
     return np.roll(matrix(rule, np.roll(columns, 1, axis=0)), -1, axis=(0, 1))
 
 
-@dataclass(frozen=True, eq=False)
+@final
 class Spans:
     """Ranges of rows to query, each with the two ranges of rows that its estimate is made of.
 
@@ -77,37 +77,17 @@ class Spans:
     end) of the query rows, and (first, end) twice of the training rows.
     """
 
-    array: IntArray
+    def __init__(self, array: IntArray) -> None:
+        self.array = array
+        self.queries, self.training = array[:, :2], array[:, 2:]
+        self.query_counts: IntArray = array[:, 1] - array[:, 0]
+        self.training_counts: IntArray = (array[:, 3] - array[:, 2]) + (array[:, 5] - array[:, 4])
 
     def __len__(self) -> int:
         return len(self.array)
 
     def only(self, numbers: IntArray | BoolArray | list[int]) -> Spans:
-        """Return some of the spans."""
         return Spans(self.array[numbers])
-
-    @property
-    def queries(self) -> IntArray:
-        """Spans × 2: (first, end) of the query rows."""
-        return self.array[:, :2]
-
-    @property
-    def training(self) -> IntArray:
-        """Spans × 4: (first, end) twice of the training rows."""
-        return self.array[:, 2:]
-
-    @cached_property
-    def query_counts(self) -> IntArray:
-        """The number of query rows of every span."""
-        counts: IntArray = self.array[:, 1] - self.array[:, 0]
-        return counts
-
-    @cached_property
-    def training_counts(self) -> IntArray:
-        """The number of training rows of every span."""
-        bounds = self.array
-        counts: IntArray = (bounds[:, 3] - bounds[:, 2]) + (bounds[:, 5] - bounds[:, 4])
-        return counts
 
     @property
     def queried(self) -> list[int]:

@@ -12,6 +12,7 @@ smallest distance factored out, so far outliers get correct finite values.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -27,6 +28,11 @@ PAIRS_A_CALL = 2e7  # some 0.01 s: how long an interrupt may have to wait
 FEWEST_PAIRS = 2e5  # some 0.1 ms: waking up a thread for less does not pay
 CALLS_A_THREAD = 4  # so that the others do not wait long for one that is held up
 QUERIES_A_TASK = 32  # rows of `exact_rows` that share a span
+
+#: What sums are made of: training rows and queries, both variables × rows; the whiteners of the estimates,
+#: scaled so that a kernel is 2 to the power of minus a squared distance; estimates × scales, to be added to
+#: the logarithms of sums; what a sum has to exceed, by estimate; and tiles of work (`tiles_of`).
+Job = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray]
 
 
 def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans) -> FloatArray:
@@ -47,13 +53,14 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     -------
     Sets × rows. Rows that no span queries are NaN.
     """
-    out = np.full((len(columns), points.shape[1]), np.nan)
+    out = np.full((len(columns), 1, points.shape[1]), np.nan)
     d = columns.shape[1]
     peaks = np.log(np.diagonal(whiteners, axis1=2, axis2=3)).sum(axis=2) - 0.5 * d * LOG_2PI
-    offsets = (peaks - np.log(np.maximum(spans.training_counts, 1))).ravel()
+    offsets = (peaks - np.log(np.maximum(spans.training_counts, 1))).reshape(-1, 1)
     rows, scaled = frozen(points), frozen(whiteners.reshape(-1, d, d) * TO_BASE_2)
-    _write_sums(rows, rows, scaled, offsets, _tiles(columns, spans), out)
-    return out
+    least = np.full(len(offsets), UNDERFLOW)
+    write_sums((rows, rows, scaled, offsets, least, tiles_of(columns, spans)), out)
+    return out[:, 0]
 
 
 def log_density_of_whitened(train: FloatArray, queries: FloatArray) -> FloatArray:
@@ -63,14 +70,14 @@ def log_density_of_whitened(train: FloatArray, queries: FloatArray) -> FloatArra
     """
     d, rows = train.shape
     asked = queries.shape[1]
-    out = np.empty((1, asked))
+    out = np.empty((1, 1, asked))
     if asked <= TILE:
         tiles = np.array([[0, 0, 0, asked, 0, rows, 0, 0, *range(d)]])
     else:
-        tiles = _tiles(np.arange(d)[None], Spans(np.array([[0, asked, 0, rows, 0, 0]])))
-    offset = np.array([-0.5 * d * LOG_2PI - math.log(rows)])
-    _write_sums(frozen(train), frozen(queries), _identity(d), offset, tiles, out)
-    return out[0]
+        tiles = tiles_of(np.arange(d)[None], Spans(np.array([[0, asked, 0, rows, 0, 0]])))
+    offset, least = np.array([[-0.5 * d * LOG_2PI - math.log(rows)]]), np.array([UNDERFLOW])
+    write_sums((frozen(train), frozen(queries), _identity(d), offset, least, tiles), out)
+    return out[0, 0]
 
 
 def exact_rows(
@@ -101,7 +108,7 @@ def _identity(d: int) -> FloatArray:
     return frozen(TO_BASE_2 * np.eye(d)[None])
 
 
-def _tiles(columns: IntArray, spans: Spans) -> IntArray:
+def tiles_of(columns: IntArray, spans: Spans) -> IntArray:
     """Cut the work into tiles, with a row for each.
 
     That is: set, estimate (a set on a span), (first, end) of the query rows, (first, end) twice of the
@@ -123,25 +130,24 @@ def _tiles(columns: IntArray, spans: Spans) -> IntArray:
     return out.reshape(-1, out.shape[2])
 
 
-def _write_sums(
-    train: FloatArray,
-    queries: FloatArray,
-    whiteners: FloatArray,
-    offsets: FloatArray,
-    tiles: IntArray,
-    out: FloatArray,
+def write_sums(
+    job: Job, out: FloatArray, *, checked: int = 0, add_far: Callable[..., None] | None = None
 ) -> None:
-    """Put the log-densities of tiles (see `_tiles`) into sets × rows.
+    """Put log-densities into sets × scales × rows.
 
-    The whiteners of the estimates are scaled so that a kernel is 2 to the power of minus a squared distance,
-    and their offsets are added to the logarithms of sums.
+    Parameters
+    ----------
+    checked
+        The scale whose sums must be large enough.
+    add_far
+        The loop for those that are not, instead of `_add_up_far`.
     """
-    d = whiteners.shape[1]
+    (d, scales), tiles = (job[2].shape[1], out.shape[1]), job[-1]
 
     def add_up(first: int, end: int) -> None:
-        arguments = (train, queries, whiteners, offsets, tiles, first, end)
-        if _add_up(adder(d), *arguments, workspace(d), out):
-            _add_up_far(*arguments, out)
+        work = workspace(d, sums=scales)
+        if _add_up(adder(d, scales), job, checked, first, end, work, out):
+            (add_far or _add_up_far)(job, first, end, work, out)
 
     pairs = (tiles[:, 3] - tiles[:, 2]) * (tiles[:, 5] - tiles[:, 4] + tiles[:, 7] - tiles[:, 6])
     total = float(pairs.sum())
@@ -156,97 +162,70 @@ def _write_sums(
 
 @compiled()
 def _add_up(
-    adder: int,
-    train: FloatArray,
-    queries: FloatArray,
-    whiteners: FloatArray,
-    offsets: FloatArray,
-    tiles: IntArray,
-    first: int,
-    end: int,
-    work: FloatArray,
-    out: FloatArray,
+    adder: int, job: Job, checked: int, first: int, end: int, work: FloatArray, out: FloatArray
 ) -> bool:
-    """Write log-densities, and say whether some sum underflowed: its row is then infinite."""
-    d = whiteners.shape[1]
-    underflown = False
+    """Write log-densities, and say whether some sum was too small: its row is then infinite."""
+    train, queries, whiteners, offsets, least, tiles = job
+    d, scales = whiteners.shape[1], out.shape[1]
+    has_small = False
     for t in range(first, end):
         estimate, start = tiles[t, 1], tiles[t, 2]
         count = tiles[t, 3] - start
-        for i in range(count):
-            work[2 * d, i] = 0.0
-        for part in range(3):  # the queries, which fit into one block, and two ranges of training rows
-            begin, stop = tiles[t, 2 + 2 * part], tiles[t, 3 + 2 * part]
-            source, place = train, d
-            if part == 0:
-                source, place = queries, 0
-            while begin < stop:
+        for s in range(scales):
+            for i in range(count):
+                work[2 * d + s, i] = 0.0
+        whiten(queries, tiles[t], whiteners[estimate], start, count, work)  # they fit into one block
+        for part in range(4, 8, 2):
+            stop = tiles[t, part + 1]
+            for begin in range(tiles[t, part], stop, BLOCK):
                 width = min(BLOCK, stop - begin)
-                _whiten(source, tiles, t, whiteners, begin, width, work, place)
-                if part > 0:
-                    add_block(adder, work, d, width, count)  # type: ignore[call-arg]
-                begin += BLOCK
+                whiten(train, tiles[t], whiteners[estimate], begin, width, work[d:])
+                add_block(adder, work, d, width, count)  # type: ignore[call-arg]
         for i in range(count):
-            if work[2 * d, i] > UNDERFLOW:
-                out[tiles[t, 0], start + i] = math.log(work[2 * d, i]) + offsets[estimate]
-            else:
-                out[tiles[t, 0], start + i] = np.inf
-                underflown = True
-    return underflown
+            is_large = work[2 * d + checked, i] > least[estimate]
+            for s in range(scales):
+                value = math.log(work[2 * d + s, i]) + offsets[estimate, s] if is_large else np.inf
+                out[tiles[t, 0], s, start + i] = value
+            has_small |= not is_large
+    return has_small
 
 
 @compiled(fastmath=CONTRACT)
-def _whiten(
-    points: FloatArray,
-    tiles: IntArray,
-    tile: int,
-    whiteners: FloatArray,
-    first: int,
-    width: int,
-    work: FloatArray,
-    place: int,
+def whiten(
+    points: FloatArray, tile: IntArray, whitener: FloatArray, first: int, width: int, out: FloatArray
 ) -> None:
-    """Put some rows into the workspace, whitened for a tile."""
-    estimate = tiles[tile, 1]
-    for k in range(whiteners.shape[1]):
+    """Put some rows of the variables of a tile into a workspace, whitened."""
+    for k in range(len(whitener)):
         for j in range(width):
-            work[place + k, j] = 0.0
+            out[k, j] = 0.0
         for m in range(k + 1):
-            w, variable = whiteners[estimate, k, m], tiles[tile, 8 + m]
+            w, variable = whitener[k, m], tile[8 + m]
             for j in range(width):
-                work[place + k, j] += w * points[variable, first + j]
+                out[k, j] += w * points[variable, first + j]
 
 
 @compiled()
-def _add_up_far(
-    train: FloatArray,
-    queries: FloatArray,
-    whiteners: FloatArray,
-    offsets: FloatArray,
-    tiles: IntArray,
-    first: int,
-    end: int,
-    out: FloatArray,
-) -> None:
+def _add_up_far(job: Job, first: int, end: int, work: FloatArray, out: FloatArray) -> None:
     """Replace infinite values: all terms of the sum underflow, so factor out the greatest one first."""
+    train, queries, whiteners, offsets, _, tiles = job
     for t in range(first, end):
         tile, whitener = tiles[t], whiteners[tiles[t, 1]]
         for i in range(tile[2], tile[3]):
-            if out[tile[0], i] < np.inf:
+            if out[tile[0], 0, i] < np.inf:
                 continue
             nearest = np.inf
             for part in range(4, 8, 2):
                 for j in range(tile[part], tile[part + 1]):
                     nearest = min(nearest, _squared_distance(train, queries, tile, whitener, i, j))
             if nearest == np.inf:
-                out[tile[0], i] = -np.inf
+                out[tile[0], 0, i] = -np.inf
                 continue
             total = 0.0
             for part in range(4, 8, 2):
                 for j in range(tile[part], tile[part + 1]):
                     square = _squared_distance(train, queries, tile, whitener, i, j)
                     total += math.exp(LOG_2 * (nearest - square))
-            out[tile[0], i] = math.log(total) - LOG_2 * nearest + offsets[tile[1]]
+            out[tile[0], 0, i] = math.log(total) - LOG_2 * nearest + offsets[tile[1], 0]
 
 
 @compiled()

@@ -63,16 +63,13 @@ def workspace(d: int, *, sums: int = 1) -> FloatArray:
 
 
 @cache
-def adder(d: int) -> int:
-    """Return the address of the loop for a dimension, to pass to `add_block`."""
-    loop = _unrolled((0,) * d) if d <= UNROLLED else _any_dimension
-    return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
+def adder(d: int, sums: int = 1) -> int:
+    """Return the address of the loop for a dimension, to pass to `add_block`.
 
-
-@cache
-def scales_adder(d: int) -> int:
-    """Return the address of the loop that adds t⁶⁴, t¹⁶, t⁴ and t to four sums, with t = 2^-|distance|²."""
-    loop = _unrolled_scales((0,) * d) if d <= UNROLLED else _any_dimension_scales
+    The loop with four sums adds t⁶⁴, t¹⁶, t⁴ and t to them, with t = 2^-|distance|².
+    """
+    loops = (_unrolled, _any_dimension) if sums == 1 else (_unrolled_scales, _any_dimension_scales)
+    loop = loops[0]((0,) * d) if d <= UNROLLED else loops[1]
     return compiled_address(_SIGNATURE, loop, fastmath=REORDER)
 
 
@@ -123,16 +120,9 @@ def _unrolled(dimensions: tuple[int, ...]) -> Callable[..., None]:
 
 
 def _any_dimension(work: Any, d: int, width: int, count: int) -> None:
-    """Use a buffer of squared distances."""
     sums, squares = 2 * d * WIDTH, (2 * d + 1) * WIDTH
     for i in range(count):
-        for j in range(width):
-            work[squares + j] = 0.0
-        for k in range(d):
-            x, block = work[k * WIDTH + i], (d + k) * WIDTH
-            for j in range(width):
-                z = x - work[block + j]
-                work[squares + j] += z * z
+        _square_distances(work, d, width, i, squares)
         total = 0.0
         for j in range(width):
             total += exp2_negative(work[squares + j])
@@ -183,16 +173,9 @@ def _unrolled_scales(dimensions: tuple[int, ...]) -> Callable[..., None]:
 
 
 def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
-    """Use a buffer of squared distances."""
     sums, squares = 2 * d * WIDTH, (2 * d + 4) * WIDTH
     for i in range(count):
-        for j in range(width):
-            work[squares + j] = 0.0
-        for k in range(d):
-            x, block = work[k * WIDTH + i], (d + k) * WIDTH
-            for j in range(width):
-                z = x - work[block + j]
-                work[squares + j] += z * z
+        _square_distances(work, d, width, i, squares)
         s0 = s1 = s2 = s3 = 0.0
         for j in range(width):
             t = exp2_negative(work[squares + j])
@@ -210,6 +193,18 @@ def _any_dimension_scales(work: Any, d: int, width: int, count: int) -> None:
         work[sums + WIDTH + i] += s1
         work[sums + 2 * WIDTH + i] += s2
         work[sums + 3 * WIDTH + i] += s3
+
+
+@compiled(fastmath=REORDER)
+def _square_distances(work: Any, d: int, width: int, i: int, squares: int) -> None:
+    """Put the squared distances of query i from all training rows into scratch, from `squares` on."""
+    for j in range(width):
+        work[squares + j] = 0.0
+    for k in range(d):
+        x, block = work[k * WIDTH + i], (d + k) * WIDTH
+        for j in range(width):
+            z = x - work[block + j]
+            work[squares + j] += z * z
 
 
 @intrinsic

@@ -17,16 +17,17 @@ import math
 import numpy as np
 
 from spbn._base.arrays import LOG_2, LOG_2PI, FloatArray, IntArray, frozen
-from spbn._base.jit import CONTRACT, REORDER, compiled, run_tasks
+from spbn._base.jit import CONTRACT, REORDER, compiled
 from spbn.kernels.estimates import Spans
-from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, add_block, exp2_negative, scales_adder, workspace
+from spbn.kernels.exact import Job, tiles_of, whiten, write_sums
+from spbn.kernels.inner_loop import BLOCK, LEAST, TILE, TO_BASE_2, exp2_negative
 
 #: What the bandwidth matrix is multiplied by. The kernel below is made for just these.
 SCALES = (1.0 / 16.0, 1.0 / 4.0, 1.0, 4.0)
 
 SPARSE = 2.0**-20  # of a row's sum at scale 1 to the number of its training rows
 
-_TO_BASE_2 = math.sqrt(0.125 / LOG_2)  # exp(-|z|²/8) = 2^-|z·_TO_BASE_2|²
+WIDE_TO_BASE_2 = 0.5 * TO_BASE_2  # exp(-|z|²/8) = 2^-|z·WIDE_TO_BASE_2|²
 
 
 def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, spans: Spans) -> FloatArray:
@@ -39,130 +40,64 @@ def log_density(points: FloatArray, columns: IntArray, whiteners: FloatArray, sp
     Sets × scales × rows. Rows that no span queries are NaN.
     """
     out = np.full((len(columns), len(SCALES), points.shape[1]), np.nan)
-    points, columns, whiteners, bounds = map(frozen, (points, columns, whiteners, spans.array))
-    adder = scales_adder(columns.shape[1])
-
-    def add_up(s: int, span: int, start: int, stop: int) -> None:
-        arguments = (points, columns[s], whiteners[s, span], bounds[span], start, stop)
-        work = workspace(columns.shape[1], sums=len(SCALES))
-        logarithms = np.empty((len(SCALES), stop - start))
-        if _add_pairs(adder, *arguments, work, logarithms):
-            _add_isolated(*arguments, work, logarithms)
-        _normalise(whiteners[s, span], bounds[span], logarithms)
-        out[s, :, start:stop] = logarithms
-
-    tasks = [
-        (s, span, start, min(start + TILE, stop))
-        for s in range(len(columns))
-        for span, (first, stop) in enumerate(spans.queries.tolist())
-        for start in range(first, stop, TILE)
-    ]
-    run_tasks(add_up, tasks)
+    d, rows = columns.shape[1], frozen(points)
+    plain = frozen(whiteners.reshape(-1, d, d))
+    train = np.tile(spans.training_counts, len(columns))
+    least = np.float64(SPARSE) * train
+    scaled, offsets = frozen(plain * WIDE_TO_BASE_2), _offsets(plain, train)
+    job = (rows, rows, scaled, offsets, least, tiles_of(columns, spans))
+    write_sums(job, out, checked=SCALES.index(1.0), add_far=_add_isolated)
     return out
 
 
 @compiled()
-def _add_pairs(
-    adder: int,
-    points: FloatArray,
-    columns: IntArray,
-    whitener: FloatArray,
-    span: IntArray,
-    start: int,
-    stop: int,
-    work: FloatArray,
-    out: FloatArray,
-) -> bool:
-    """Put the logarithms of sums, and say whether there are isolated rows: theirs are infinite."""
-    d, count = len(columns), stop - start
-    scaled = whitener * _TO_BASE_2
-    _whiten(points, columns, scaled, start, stop, work[:d])
-    for part in range(2):
-        end = span[3 + 2 * part]
-        for first in range(span[2 + 2 * part], end, BLOCK):
-            width = min(BLOCK, end - first)
-            _whiten(points, columns, scaled, first, first + width, work[d:])
-            add_block(adder, work, d, width, count)  # type: ignore[call-arg]
-    least = SPARSE * _training_count(span)
-    isolated = False
-    for i in range(count):
-        dense = work[2 * d + 2, i] > least
+def _offsets(whiteners: FloatArray, train: IntArray) -> FloatArray:
+    """Return what makes log-densities of the logarithms of sums: estimates × scales."""
+    d, out = whiteners.shape[1], np.empty((len(whiteners), 4))
+    for estimate in range(len(whiteners)):
+        count = train[estimate]
+        offset = -math.log(count) - 0.5 * d * LOG_2PI if count > 0 else -np.inf
+        for k in range(d):
+            offset += math.log(whiteners[estimate, k, k])
+        factor = 16.0  # 1 over the scale
         for scale in range(4):
-            out[scale, i] = math.log(work[2 * d + scale, i]) if dense else np.inf
-        isolated |= not dense
-    return isolated
+            out[estimate, scale] = offset + 0.5 * d * math.log(factor)
+            factor *= 0.25
+    return out
 
 
 @compiled()
-def _add_isolated(
-    points: FloatArray,
-    columns: IntArray,
-    whitener: FloatArray,
-    span: IntArray,
-    start: int,
-    stop: int,
-    work: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Put the logarithms of those sums that are infinite."""
-    d, count = len(columns), stop - start
-    scaled = whitener * _TO_BASE_2
-    sums, squares = np.zeros((4, count)), np.empty(BLOCK)
-    nearest = np.full(count, np.inf)
-    _whiten(points, columns, scaled, start, stop, work[:d])
-    for part in range(2):
-        end = span[3 + 2 * part]
-        for first in range(span[2 + 2 * part], end, BLOCK):
-            width = min(BLOCK, end - first)
-            _whiten(points, columns, scaled, first, first + width, work[d:])
-            for i in range(count):
-                if out[0, i] < np.inf:
-                    continue
-                least = _squared_distances(work, d, i, width, squares)
-                if least < nearest[i]:
-                    if nearest[i] < np.inf:
-                        _rescale(sums, i, nearest[i] - least)
-                    nearest[i] = least
-                _add(squares, width, nearest[i], sums, i)
-    for i in range(count):
-        if out[0, i] == np.inf:
-            factor = 64.0  # the power of t
-            for scale in range(4):
-                out[scale, i] = math.log(sums[scale, i]) - nearest[i] * factor * LOG_2
-                factor *= 0.25
-
-
-@compiled()
-def _training_count(span: IntArray) -> int:
-    count: int = span[3] - span[2] + span[5] - span[4]
-    return count
-
-
-@compiled()
-def _normalise(whitener: FloatArray, span: IntArray, out: FloatArray) -> None:
-    """Make log-densities of the logarithms of sums."""
-    d, train = len(whitener), _training_count(span)
-    log_scale = -math.log(train) - 0.5 * d * LOG_2PI if train > 0 else -np.inf
-    for k in range(d):
-        log_scale += math.log(whitener[k, k])
-    factor = 16.0  # 1 over the scale
-    for scale in range(4):
-        for i in range(out.shape[1]):
-            out[scale, i] += log_scale + 0.5 * d * math.log(factor)
-        factor *= 0.25
-
-
-@compiled(fastmath=CONTRACT)
-def _whiten(
-    points: FloatArray, columns: IntArray, whitener: FloatArray, first: int, end: int, out: FloatArray
-) -> None:
-    for k in range(len(columns)):
-        for j in range(end - first):
-            out[k, j] = whitener[k, 0] * points[columns[0], first + j]
-        for m in range(1, k + 1):
-            w = whitener[k, m]
-            for j in range(end - first):
-                out[k, j] += w * points[columns[m], first + j]
+def _add_isolated(job: Job, first: int, end: int, work: FloatArray, out: FloatArray) -> None:
+    train, queries, whiteners, offsets, _, tiles = job
+    d, sums, squares, nearest = whiteners.shape[1], np.empty((4, TILE)), np.empty(BLOCK), np.empty(TILE)
+    for t in range(first, end):
+        start, count, whitener = tiles[t, 2], tiles[t, 3] - tiles[t, 2], whiteners[tiles[t, 1]]
+        found = out[tiles[t, 0], :, start : start + count]
+        if not (found[0] == np.inf).any():
+            continue
+        sums[:], nearest[:] = 0.0, np.inf
+        whiten(queries, tiles[t], whitener, start, count, work)
+        for part in range(4, 8, 2):
+            stop = tiles[t, part + 1]
+            for begin in range(tiles[t, part], stop, BLOCK):
+                width = min(BLOCK, stop - begin)
+                whiten(train, tiles[t], whitener, begin, width, work[d:])
+                for i in range(count):
+                    if found[0, i] < np.inf:
+                        continue
+                    least = _squared_distances(work, d, i, width, squares)
+                    if least < nearest[i]:
+                        if nearest[i] < np.inf:
+                            _rescale(sums, i, nearest[i] - least)
+                        nearest[i] = least
+                    _add(squares, width, nearest[i], sums, i)
+        for i in range(count):
+            if found[0, i] == np.inf:
+                factor = 64.0  # the power of t
+                for scale in range(4):
+                    log_sum = math.log(sums[scale, i]) - nearest[i] * factor * LOG_2
+                    found[scale, i] = log_sum + offsets[tiles[t, 1], scale]
+                    factor *= 0.25
 
 
 @compiled(fastmath=CONTRACT)

@@ -14,7 +14,7 @@ part of the rows, many queries have none near them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ _FAR_AWAY = 1e140  # where rows are put that do not count
 _NOTHING = 1e300  # the squared distance of the nearest of no rows
 
 
-@dataclass(frozen=True, eq=False)
-class Leaves:
+class Leaves(NamedTuple):
     """The rows that kernels sit on, in coordinates in which a kernel is 2^-|distance|².
 
     All leaves are full, so that loops over them have no ends to be done one by one: what is lacking is far
@@ -61,8 +60,7 @@ class Leaves:
         return cls(*map(frozen, (by_leaf.swapaxes(0, 1), np.stack([low, high]), np.stack(branches))))
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
+class Sums(NamedTuple):
     """Sums at some queries, to be added to: 2^-nearest · total.
 
     Where there are rows near by, `nearest` is 0; elsewhere it is the squared distance of the nearest so far.
@@ -73,7 +71,6 @@ class Sums:
 
     @classmethod
     def none(cls, queries: int) -> Sums:
-        """Begin without any rows."""
         return cls(np.full(queries, _NOTHING), np.zeros(queries))
 
     @property
@@ -88,11 +85,10 @@ class Sums:
             return
         queries = frozen(whitened(points, whitener * TO_BASE_2))
         d, groups = len(queries), -(-queries.shape[1] // QUERIES)
-        arrays = (queries, leaves.rows, leaves.boxes, leaves.branches)
 
         def add_groups(first: int) -> None:
             end = min(first + GROUPS_A_TASK, groups)
-            _add_some_groups(adder(d), first, end, *arrays, workspace(d), self.nearest, self.totals)
+            _add_some_groups(adder(d), first, end, queries, leaves, workspace(d), self)
 
         run_tasks(add_groups, [(first,) for first in range(0, groups, GROUPS_A_TASK)])
 
@@ -104,17 +100,9 @@ def arranged(points: FloatArray, whitener: FloatArray, size: int) -> IntArray:
 
 @compiled()
 def _add_some_groups(
-    adder: int,
-    first: int,
-    end: int,
-    queries: FloatArray,
-    rows: FloatArray,
-    boxes: FloatArray,
-    branches: FloatArray,
-    work: FloatArray,
-    nearest: FloatArray,
-    totals: FloatArray,
+    adder: int, first: int, end: int, queries: FloatArray, leaves: Leaves, work: FloatArray, sums: Sums
 ) -> None:
+    nearest, totals = sums
     d, found = len(queries), work[2 * len(queries)]
     around, point, squares = np.empty((2, d)), np.empty(d), np.empty(LEAF)
     for group in range(first, end):
@@ -125,40 +113,33 @@ def _add_some_groups(
             around[0, k], around[1, k] = work[k, :width].min(), work[k, :width].max()
         for i in range(width):
             found[i] = totals[begin + i] * exp2_negative(nearest[begin + i])
-        _add_between(adder, -1.0, NEAR, around, rows, boxes, branches, work, width)
+        _add_between(adder, -1.0, NEAR, around, leaves, work, width)
         least = np.inf
         for i in range(width):
             if found[i] >= LONELY:
                 least = min(least, found[i])
         if least < np.inf:
             upto = BEYOND - math.log2(least)
-            _add_between(adder, NEAR, upto, around, rows, boxes, branches, work, width)
+            _add_between(adder, NEAR, upto, around, leaves, work, width)
         for i in range(begin, stop):
             if found[i - begin] >= LONELY:
                 nearest[i], totals[i] = 0.0, found[i - begin]
             else:
                 point[:] = queries[:, i]
-                _add_to_lonely(point, rows, boxes, branches, squares, i, nearest, totals)
+                _add_to_lonely(point, leaves, squares, i, sums)
 
 
 @compiled()
 def _add_between(
-    adder: int,
-    above: float,
-    upto: float,
-    around: FloatArray,
-    rows: FloatArray,
-    boxes: FloatArray,
-    branches: FloatArray,
-    work: FloatArray,
-    width: int,
+    adder: int, above: float, upto: float, around: FloatArray, leaves: Leaves, work: FloatArray, width: int
 ) -> None:
     """Add the leaves within a range of squared distances from a group, a block of them at a time."""
-    d, leaves, filled = around.shape[1], boxes.shape[2], 0
+    rows, boxes, branches = leaves
+    d, filled = around.shape[1], 0
     for branch in range(branches.shape[2]):
         if _gap(around[0], around[1], branches, branch) > upto:
             continue
-        for leaf in range(branch * LEAVES, min((branch + 1) * LEAVES, leaves)):
+        for leaf in range(branch * LEAVES, min((branch + 1) * LEAVES, boxes.shape[2])):
             gap = _gap(around[0], around[1], boxes, leaf)
             if above < gap <= upto:
                 for k in range(d):
@@ -173,28 +154,20 @@ def _add_between(
 
 
 @compiled()
-def _add_to_lonely(
-    point: FloatArray,
-    rows: FloatArray,
-    boxes: FloatArray,
-    branches: FloatArray,
-    squares: FloatArray,
-    i: int,
-    nearest: FloatArray,
-    totals: FloatArray,
-) -> None:
+def _add_to_lonely(point: FloatArray, leaves: Leaves, squares: FloatArray, i: int, sums: Sums) -> None:
     """Add leaves to the sum of query i, which has no row near by."""
-    leaves = boxes.shape[2]
+    rows, boxes, branches = leaves
+    count, nearest = boxes.shape[2], sums.nearest
     # One leaf that is close tells how far it makes sense to look.
     branch = _closest(point, branches, 0, branches.shape[2])
-    closest = _closest(point, boxes, branch * LEAVES, min((branch + 1) * LEAVES, leaves))
+    closest = _closest(point, boxes, branch * LEAVES, min((branch + 1) * LEAVES, count))
     if _gap(point, point, boxes, closest) <= nearest[i] + BEYOND:
-        _add_leaf(point, rows[closest], squares, i, nearest, totals)
+        _add_leaf(point, rows[closest], squares, i, sums)
     for branch in range(branches.shape[2]):
         if _gap(point, point, branches, branch) <= nearest[i] + BEYOND:
-            for leaf in range(branch * LEAVES, min((branch + 1) * LEAVES, leaves)):
+            for leaf in range(branch * LEAVES, min((branch + 1) * LEAVES, count)):
                 if leaf != closest and _gap(point, point, boxes, leaf) <= nearest[i] + BEYOND:
-                    _add_leaf(point, rows[leaf], squares, i, nearest, totals)
+                    _add_leaf(point, rows[leaf], squares, i, sums)
 
 
 @compiled()
@@ -219,10 +192,9 @@ def _gap(low: FloatArray, high: FloatArray, boxes: FloatArray, box: int) -> floa
 
 
 @compiled(fastmath=REORDER)
-def _add_leaf(
-    point: FloatArray, rows: FloatArray, squares: FloatArray, i: int, nearest: FloatArray, totals: FloatArray
-) -> None:
+def _add_leaf(point: FloatArray, rows: FloatArray, squares: FloatArray, i: int, sums: Sums) -> None:
     """Add the kernels of a leaf to the sum of query i."""
+    nearest, totals = sums
     x = point[0]
     for j in range(LEAF):
         z = x - rows[0, j]

@@ -89,8 +89,8 @@ def _sums(
     groups, sums = -(-queries // QUERIES), np.empty(queries)
 
     def add_groups(first: int) -> None:
-        end, squares = min(first + GROUPS_A_TASK, groups), np.empty(leaves[0].shape[1])
-        arrays = (targets, boxes, sources, leaves, centres, nearness, squares, workspace(d), sums)
+        end = min(first + GROUPS_A_TASK, groups)
+        arrays = (targets, boxes, sources, leaves, centres, nearness, workspace(d), sums)
         _add_some_groups(adder(d), first, end, *arrays)
 
     run_tasks(add_groups, [(first,) for first in range(0, groups, GROUPS_A_TASK)])
@@ -146,11 +146,10 @@ def _add_some_groups(
     leaves: Boxes,
     centres: Centres,
     nearness: float,
-    squares: FloatArray,
     work: FloatArray,
     sums: FloatArray,
 ) -> None:
-    d = len(targets)
+    d, squares = len(targets), np.empty(leaves[0].shape[1])
     found = work[2 * d]
     for group in range(first, end):
         start = group * QUERIES
@@ -205,7 +204,7 @@ def _add_leaves(
     squares: FloatArray,
     sources: FloatArray,
     work: FloatArray,
-    queries: int,
+    asked: int,
 ) -> None:
     """Add the leaves within a range of squared distances, a block of them at a time."""
     d = len(sources)
@@ -219,10 +218,10 @@ def _add_leaves(
                     work[d + k, filled + j] = sources[k, start + j]
             filled += width
             if filled > BLOCK - LEAF:
-                add_block(adder, work, d, filled, queries)  # type: ignore[call-arg]
+                add_block(adder, work, d, filled, asked)  # type: ignore[call-arg]
                 filled = 0
     if filled > 0:
-        add_block(adder, work, d, filled, queries)  # type: ignore[call-arg]
+        add_block(adder, work, d, filled, asked)  # type: ignore[call-arg]
 
 
 @compiled(fastmath=REORDER)

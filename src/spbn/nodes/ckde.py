@@ -345,7 +345,7 @@ def _table_from_record(
         refuse(f"step and threshold of the table of {node!r} must be positive. Got {step} and {threshold}.")
     values = arrays.columns({**entry, "node": node}, "coefficients", 1)[0]
     try:
-        return Coefficients.of_integers(low, high, rows, cutoff, step, threshold, values)
+        return Coefficients(low, high, rows, cutoff, values * step, step, threshold).reordered()
     except SpbnError as error:
         refuse(f"the table of {node!r} makes no sense: {error}")
 

@@ -68,7 +68,6 @@ class MixtureSums(NamedTuple):
 
     @classmethod
     def none(cls, components: int) -> MixtureSums:
-        """Return the sums over no rows."""
         square = np.zeros((components, components))
         return cls(0.0, np.zeros(components), square, np.ones(components, dtype=np.bool_))
 
@@ -89,7 +88,6 @@ class MixtureSums(NamedTuple):
 
     @classmethod
     def add(cls, parts: Sequence[MixtureSums]) -> MixtureSums:
-        """Add up sums over different rows."""
         return cls(
             math.fsum(part.total for part in parts),
             np.sum([part.gradient for part in parts], axis=0),

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from spbn.numerics import gaussian
 #: If less than this share of a variable's variance is left unexplained, sums of squares have
 #: lost too many digits, and the rows themselves have to be used.
 ILL_CONDITIONED = 1e-7
+
+Stack = tuple[IntArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +72,8 @@ class Moments:
 
 def leave_one_out(folds: Sequence[Moments]) -> list[Moments]:
     """Return, for every fold, the moments of all other folds together."""
-    before = [folds[0]]  # before[m]: folds 0 to m
-    for fold in folds[1:]:
-        before.append(before[-1] + fold)
-    behind = [folds[-1]]  # reversed at the end, behind[m]: folds m to the last
-    for fold in folds[-2::-1]:
-        behind.append(behind[-1] + fold)
-    behind.reverse()
+    before = list(accumulate(folds))  # before[m]: folds 0 to m
+    behind = list(accumulate(reversed(folds)))[::-1]  # behind[m]: folds m to the last
     last = len(folds) - 1
     return [
         behind[1] if m == 0 else before[last - 1] if m == last else before[m - 1] + behind[m + 1]
@@ -104,36 +102,29 @@ def moments_of_spans(
     Means and scatters of the training rows, and of the queries.
     """
     d, pieces, groups = len(columns), len(edges) - 1, len(spans)
-    means, scatters = np.zeros((pieces, d)), np.zeros((pieces, d, d))
+    # Moments are the mean and, below it, the scatter: those of a piece, of all before it, and from it on.
+    alone = np.zeros((pieces, 1 + d, d))
+    before, behind = np.zeros((pieces + 1, 1 + d, d)), np.zeros((pieces + 1, 1 + d, d))
     for p in range(pieces):
-        _moments(columns, edges[p], edges[p + 1], means[p], scatters[p])
-    before_means, before_scatters = np.zeros((pieces + 1, d)), np.zeros((pieces + 1, d, d))
-    behind_means, behind_scatters = np.zeros((pieces + 1, d)), np.zeros((pieces + 1, d, d))
+        _moments(columns, edges[p], edges[p + 1], alone[p])
     for p in range(pieces):
-        counts = edges[p], edges[p + 1] - edges[p]
-        parts = before_means[p], before_scatters[p], means[p], scatters[p]
-        _pool(counts, *parts, before_means[p + 1], before_scatters[p + 1])
+        _pool(edges[p], before[p], edges[p + 1] - edges[p], alone[p], before[p + 1])
     for p in range(pieces - 1, -1, -1):
-        counts = edges[pieces] - edges[p + 1], edges[p + 1] - edges[p]
-        parts = behind_means[p + 1], behind_scatters[p + 1], means[p], scatters[p]
-        _pool(counts, *parts, behind_means[p], behind_scatters[p])
-    train_means, train_scatters = np.empty((groups, d)), np.empty((groups, d, d))
-    test_means, test_scatters = np.zeros((groups, d)), np.zeros((groups, d, d))
+        _pool(edges[pieces] - edges[p + 1], behind[p + 1], edges[p + 1] - edges[p], alone[p], behind[p])
+    train, test = np.empty((groups, 1 + d, d)), np.zeros((groups, 1 + d, d))
     for g in range(groups):
         end, start = spans[g, 3], spans[g, 4]
         if spans[g, 5] == start:
             start = pieces
-        counts = edges[end], edges[pieces] - edges[start]
-        parts = before_means[end], before_scatters[end], behind_means[start], behind_scatters[start]
-        _pool(counts, *parts, train_means[g], train_scatters[g])
-        _moments(columns, edges[spans[g, 0]], edges[spans[g, 1]], test_means[g], test_scatters[g])
-    return train_means, train_scatters, test_means, test_scatters
+        _pool(edges[end], before[end], edges[pieces] - edges[start], behind[start], train[g])
+        _moments(columns, edges[spans[g, 0]], edges[spans[g, 1]], test[g])
+    return train[:, 0].copy(), train[:, 1:].copy(), test[:, 0].copy(), test[:, 1:].copy()
 
 
 @compiled()
-def _moments(columns: FloatArray, first: int, end: int, mean: FloatArray, scatter: FloatArray) -> None:
-    """Put in the mean and the scatter of some rows, computed as `Moments.of` does."""
-    d, n = len(columns), end - first
+def _moments(columns: FloatArray, first: int, end: int, out: FloatArray) -> None:
+    """Put in the moments of some rows, computed as `Moments.of` does."""
+    d, n, mean = len(columns), end - first, out[0]
     if n == 0:
         return
     centred = np.empty((d, n))
@@ -154,28 +145,19 @@ def _moments(columns: FloatArray, first: int, end: int, mean: FloatArray, scatte
             total = 0.0
             for r in range(n):
                 total += centred[i, r] * centred[j, r]
-            scatter[i, j] = total
-            scatter[j, i] = total
+            out[1 + i, j] = out[1 + j, i] = total
 
 
 @compiled()
-def _pool(
-    counts: tuple[int, int],
-    mean: FloatArray,
-    scatter: FloatArray,
-    other_mean: FloatArray,
-    other_scatter: FloatArray,
-    out_mean: FloatArray,
-    out_scatter: FloatArray,
-) -> None:
+def _pool(count: int, one: FloatArray, other_count: int, other: FloatArray, out: FloatArray) -> None:
     """Put in the moments of two groups of rows together."""
-    total = max(counts[0] + counts[1], 1)
-    share, weight = counts[1] / total, counts[0] * (counts[1] / total)
-    for i in range(len(mean)):
-        out_mean[i] = mean[i] + (other_mean[i] - mean[i]) * share
-        for j in range(len(mean)):
-            between = (other_mean[i] - mean[i]) * (other_mean[j] - mean[j])
-            out_scatter[i, j] = scatter[i, j] + other_scatter[i, j] + weight * between
+    total = max(count + other_count, 1)
+    share, weight = other_count / total, count * (other_count / total)
+    for i in range(one.shape[1]):
+        out[0, i] = one[0, i] + (other[0, i] - one[0, i]) * share
+        for j in range(one.shape[1]):
+            between = (other[0, i] - one[0, i]) * (other[0, j] - one[0, j])
+            out[1 + i, j] = one[1 + i, j] + other[1 + i, j] + weight * between
 
 
 def centre_of(columns: FloatArray) -> FloatArray:
@@ -195,7 +177,6 @@ class MomentStack(NamedTuple):
 
     @classmethod
     def of(cls, groups: Sequence[Moments]) -> MomentStack:
-        """Stack moments."""
         return cls(
             np.array([group.count for group in groups]),
             np.stack([group.mean for group in groups]),
@@ -203,7 +184,6 @@ class MomentStack(NamedTuple):
         )
 
     def only(self, groups: IntArray) -> MomentStack:
-        """Return some of the groups."""
         return MomentStack(self.counts[groups], self.means[groups], self.scatters[groups])
 
 
@@ -218,23 +198,15 @@ def log_likelihoods(
     the least share of variance that any regression left unexplained, in training or test rows.
     """
     out, shares = np.empty(len(members)), np.empty(len(members))
-    _log_likelihoods(*train, *test, members, sizes, out, shares)
+    _log_likelihoods(tuple(train), tuple(test), members, sizes, out, shares)
     return out, shares
 
 
 @compiled()
 def _log_likelihoods(
-    train_counts: IntArray,
-    train_means: FloatArray,
-    train_scatters: FloatArray,
-    test_counts: IntArray,
-    test_means: FloatArray,
-    test_scatters: FloatArray,
-    members: IntArray,
-    sizes: IntArray,
-    out: FloatArray,
-    shares: FloatArray,
+    train: Stack, test: Stack, members: IntArray, sizes: IntArray, out: FloatArray, shares: FloatArray
 ) -> None:
+    (train_counts, train_means, train_scatters), (test_counts, test_means, test_scatters) = train, test
     widest = members.shape[1]
     scatter = np.empty((widest, widest))
     lower = np.empty((widest, widest))

@@ -37,11 +37,9 @@ class Trail:
         self._last = (0, start)
 
     def append(self, operator: Operator) -> None:
-        """Go one step further."""
         self._operators.append(operator)
 
     def after(self, steps: int) -> Structure:
-        """Return the structure after this many steps."""
         done, structure = self._last if self._last[0] <= steps else (0, self.start)
         for operator in self._operators[done:steps]:
             structure = operator.apply(structure)
@@ -205,13 +203,12 @@ def hill_climb(
     no operator improves the score
     """
     began = time.monotonic()
-    _require_score(score, start)
+    _require_fitting(score, start)
     whole("patience", patience)
     if max_steps is not None:
         whole("max_steps", max_steps, or_none=True)
     at_least_0("epsilon", epsilon)
     seconds("max_seconds", max_seconds)
-    _require_columns(score, start)
     structure, constraints = constrain(
         start,
         {variable.name: variable for variable in score.variables},
@@ -270,7 +267,6 @@ def hill_climb(
 
 
 def _retaken(start: Structure, taken: Iterable[Step]) -> tuple[Trail, list[Step]]:
-    """Take the steps of an earlier search again."""
     trail, steps = Trail(start), list[Step]()
     for step in taken:
         trail.append(step.operator)
@@ -338,15 +334,12 @@ class _Validation:
         return _rank(self._local)
 
 
-def _require_score(score: object, start: object) -> None:
+def _require_fitting(score: object, start: object) -> None:
     if not isinstance(score, Score) or not isinstance(start, Structure):
         raise ArgumentError(
             f"hill_climb takes a score and a Structure to start from. "
             f"Got {type(score).__name__} and {type(start).__name__}."
         )
-
-
-def _require_columns(score: Score, start: Structure) -> None:
     absent = [node for node in start.dag.nodes if node not in score.nodes]
     if absent:
         raise DataError(

@@ -13,10 +13,11 @@ if it might be the greatest.
 from __future__ import annotations
 
 import math
+from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -39,78 +40,63 @@ LARGEST_BATCH = 1 << 26
 
 
 @dataclass(frozen=True)
-class AddArc:
-    """Add the arc source → target."""
+class _ArcOperator(ABC):
+    """What is done with the arc source → target."""
 
     source: str
     target: str
 
+    kind: ClassVar[str]
+
     @property
     def touched(self) -> tuple[str, ...]:
         """The nodes whose families change."""
-        return (self.target,)
+        return (self.source, self.target) if self.kind == "reverse" else (self.target,)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.source} → {self.target}"
+
+
+@dataclass(frozen=True)
+class AddArc(_ArcOperator):
+    """Add the arc source → target."""
+
+    kind = "add"
 
     @property
     def inverse(self) -> RemoveArc:
-        """The operator that undoes this one."""
         return RemoveArc(self.source, self.target)
 
     def apply(self, structure: Structure) -> Structure:
-        """Return the structure with the arc."""
         return structure.with_dag(structure.dag.with_arc(self.source, self.target))
-
-    def __str__(self) -> str:
-        return f"add {self.source} → {self.target}"
 
 
 @dataclass(frozen=True)
-class RemoveArc:
+class RemoveArc(_ArcOperator):
     """Remove the arc source → target."""
 
-    source: str
-    target: str
-
-    @property
-    def touched(self) -> tuple[str, ...]:
-        """The nodes whose families change."""
-        return (self.target,)
+    kind = "remove"
 
     @property
     def inverse(self) -> AddArc:
-        """The operator that undoes this one."""
         return AddArc(self.source, self.target)
 
     def apply(self, structure: Structure) -> Structure:
-        """Return the structure without the arc."""
         return structure.with_dag(structure.dag.without_arc(self.source, self.target))
-
-    def __str__(self) -> str:
-        return f"remove {self.source} → {self.target}"
 
 
 @dataclass(frozen=True)
-class ReverseArc:
+class ReverseArc(_ArcOperator):
     """Reverse the arc source → target."""
 
-    source: str
-    target: str
-
-    @property
-    def touched(self) -> tuple[str, ...]:
-        """The nodes whose families change."""
-        return (self.source, self.target)
+    kind = "reverse"
 
     @property
     def inverse(self) -> ReverseArc:
-        """The operator that undoes this one."""
         return ReverseArc(self.target, self.source)
 
     def apply(self, structure: Structure) -> Structure:
-        """Return the structure with the arc reversed."""
         return structure.with_dag(structure.dag.with_reversed_arc(self.source, self.target))
-
-    def __str__(self) -> str:
-        return f"reverse {self.source} → {self.target}"
 
 
 @dataclass(frozen=True)
@@ -123,22 +109,20 @@ class ChangeType:
 
     @property
     def touched(self) -> tuple[str, ...]:
-        """The nodes whose families change."""
         return (self.node,)
 
     @property
     def inverse(self) -> ChangeType:
-        """The operator that undoes this one."""
         return ChangeType(self.node, self.after, self.before)
 
     def apply(self, structure: Structure) -> Structure:
-        """Return the structure with the new type."""
         return structure.with_type(self.node, self.after)
 
     def __str__(self) -> str:
         return f"{self.node}: {self.before} → {self.after}"
 
 
+ARC_OPERATORS = (AddArc, RemoveArc, ReverseArc)
 Operator = AddArc | RemoveArc | ReverseArc | ChangeType
 
 
@@ -350,7 +334,6 @@ class Deltas:
         return np.concatenate([kind.ravel() for kind in deltas])
 
     def _settle(self, operator: Operator) -> None:
-        """Compute the delta of an operator in full."""
         kind, i, j = self._locate(operator)  # type: ignore[misc]
         if kind == 3:
             retyped = np.array([i])
@@ -369,7 +352,6 @@ class Deltas:
 
     @property
     def total(self) -> float:
-        """Score of the structure."""
         return math.fsum(self.local)
 
     def _by_kind(self, margins: float) -> list[FloatArray]:
@@ -393,7 +375,7 @@ class Deltas:
             types = registered()
             return ChangeType(nodes[j], types[self._types[j]], types[self._choices[t]])
         i, j = divmod(rest, n)
-        return (AddArc, RemoveArc, ReverseArc)[kind](nodes[i], nodes[j])
+        return ARC_OPERATORS[kind](nodes[i], nodes[j])
 
     def _locate(self, operator: Operator) -> tuple[int, int, int] | None:
         """Return the place of an operator's delta; None if it leads to a type that is never proposed."""
@@ -401,7 +383,7 @@ class Deltas:
         if isinstance(operator, ChangeType):
             (choice,) = np.nonzero(self._choices == place_of(operator.after))
             return (3, index(operator.node), int(choice[0])) if len(choice) else None
-        kind = (AddArc, RemoveArc, ReverseArc).index(type(operator))
+        kind = ARC_OPERATORS.index(type(operator))
         return kind, index(operator.source), index(operator.target)
 
     def _changes(

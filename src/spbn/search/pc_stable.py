@@ -51,11 +51,10 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
 from math import comb
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -70,6 +69,8 @@ from spbn.independence.base import IndependenceTest
 from spbn.nodes.base import impossible_arcs, refuse_impossible
 
 Pair = tuple[int, int]
+#: For every pair (x, y), x < y, that a test separated: the condition that does, and its p-value.
+Separations = dict[Pair, tuple[tuple[int, ...], float]]
 #: More conditions than will ever be needed; larger counts would overflow.
 ENDLESS = 1 << 48
 #: Called with what is being done, how much of it is done, and how much there is.
@@ -82,27 +83,12 @@ FIRST_PART = 64
 MOST_QUESTIONS = 1 << 18
 
 
-@dataclass(frozen=True)
-class Separation:
-    """A condition that makes a pair independent, and its p-value."""
-
-    given: tuple[int, ...]
-    pvalue: float
-
-
-@dataclass(frozen=True, eq=False)
-class Skeleton:
-    """Adjacencies, and why the other pairs are not adjacent."""
-
-    adjacent: BoolArray
-    #: The separation of every pair (x, y), x < y, that a test separated.
-    separations: dict[Pair, Separation]
-
-
-def find_skeleton(inquiry: Inquiry, *, adjacent: BoolArray, required: BoolArray) -> Skeleton:
-    """Remove edges from `adjacent`, level by level, except for the required ones."""
+def find_skeleton(
+    inquiry: Inquiry, *, adjacent: BoolArray, required: BoolArray
+) -> tuple[BoolArray, Separations]:
+    """Remove edges from `adjacent`, level by level, except for the required ones; also return why."""
     adjacent = adjacent.copy()
-    separations: dict[Pair, Separation] = {}
+    separations: Separations = {}
     size = 0
     while inquiry.allows(size):
         edges = np.argwhere(np.triu(adjacent & ~required)).tolist()
@@ -114,12 +100,12 @@ def find_skeleton(inquiry: Inquiry, *, adjacent: BoolArray, required: BoolArray)
         for x, y in found:
             adjacent[x, y] = adjacent[y, x] = False
         size += 1
-    return Skeleton(adjacent, separations)
+    return adjacent, separations
 
 
-def _separate(inquiry: Inquiry, level: list[Conditions]) -> dict[Pair, Separation]:
+def _separate(inquiry: Inquiry, level: list[Conditions]) -> Separations:
     """Return the first separating set of each edge that has one, among the conditions of this level."""
-    found: dict[Pair, Separation] = {}
+    found: Separations = {}
     still_open, size, asked = level, level[0].size, 0
     while still_open:
         further = max(inquiry.test.batch_size // len(still_open), int(asked * inquiry.test.ask_ahead))
@@ -140,8 +126,7 @@ def _separate(inquiry: Inquiry, level: list[Conditions]) -> dict[Pair, Separatio
             first = _first_above(of_edge, inquiry.alpha)
             inquiry.tests_run[size] += len(of_edge) if first is None else first + 1
             if first is not None:
-                given = tuple(batch[first].tolist())
-                found[conditions.x, conditions.y] = Separation(given, float(of_edge[first]))
+                found[conditions.x, conditions.y] = tuple(batch[first].tolist()), float(of_edge[first])
             elif ahead < conditions.count:
                 next_open.append(conditions)
         still_open, asked = next_open, ahead
@@ -153,7 +138,7 @@ def _first_above(values: np.ndarray, bound: float) -> int | None:
     return int(above.argmax()) if above.any() else None
 
 
-@dataclass(frozen=True, eq=False)
+@final
 class Conditions:
     """Every set of neighbours of x, then every further one of y, that has a given size.
 
@@ -161,49 +146,24 @@ class Conditions:
     on demand.
     """
 
-    adjacent: BoolArray
-    x: int
-    y: int
-    size: int
-
-    @cached_property
-    def _pools(self) -> tuple[IntArray, IntArray, int]:
-        """The neighbours of x, those of y with the common ones last, and how many are common."""
-        of_x, of_y = self.adjacent[self.x].copy(), self.adjacent[self.y].copy()
-        of_x[self.y] = of_y[self.x] = False
+    def __init__(self, adjacent: BoolArray, x: int, y: int, size: int) -> None:
+        self.x, self.y, self.size = x, y, size
+        of_x, of_y = adjacent[x].copy(), adjacent[y].copy()
+        of_x[y] = of_y[x] = False
         (in_x,), (in_y_alone,), (common,) = of_x.nonzero(), (of_y & ~of_x).nonzero(), (of_x & of_y).nonzero()
-        return in_x, np.concatenate([in_y_alone, common]), len(common)
-
-    @cached_property
-    def _counts(self) -> tuple[int, int]:
-        """How many conditions come from x, and how many more from y.
-
-        In lexicographic order, the sets of common neighbours alone are the last
-        of y: all those before them are new.
-        """
-        of_x, of_y, common = self._pools
-        return comb(len(of_x), self.size), comb(len(of_y), self.size) - comb(common, self.size)
-
-    @cached_property
-    def count(self) -> int:
-        """How many conditions there are."""
-        return sum(self._counts)
+        self._pools = in_x, np.concatenate([in_y_alone, common])
+        # In lexicographic order, the sets of common neighbours alone are the last of y: all others are new.
+        further = comb(len(self._pools[1]), size) - comb(len(common), size)
+        self._counts = comb(len(in_x), size), further
+        self.count = sum(self._counts)
 
     def take(self, start: int, stop: int) -> IntArray:
         """Return the conditions with these numbers, one per row, each in ascending order."""
-        of_x, of_y, _ = self._pools
-        first, further = self._counts
-        parts = [
-            of_x[_combinations(len(of_x), self.size, min(start, first), min(stop, first))],
-            of_y[
-                _combinations(
-                    len(of_y),
-                    self.size,
-                    min(max(start - first, 0), further),
-                    min(max(stop - first, 0), further),
-                )
-            ],
-        ]
+        parts, before = [], 0
+        for pool, count in zip(self._pools, self._counts, strict=True):
+            ends = (min(max(end - before, 0), count) for end in (start, stop))
+            parts.append(pool[_combinations(len(pool), self.size, *ends)])
+            before += count
         return np.sort(np.concatenate(parts), axis=1)
 
 
@@ -262,7 +222,6 @@ class Inquiry:
     tests_run: Counter[int] = field(default_factory=Counter)
 
     def allows(self, size: int) -> bool:
-        """Tell whether conditions may be this large."""
         return self.max_conditioning is None or size <= self.max_conditioning
 
     def ask(
@@ -375,23 +334,18 @@ def pc(
     with stage_progress(progress, "PC") as report:
         inquiry = Inquiry(test, alpha, max_conditioning, report)
         allowed = ~(knowledge.forbidden_edges | np.eye(len(test.names), dtype=bool))
-        skeleton = find_skeleton(inquiry, adjacent=allowed, required=knowledge.required_edges)
-        known = knowledge.arcs_among(skeleton.adjacent)
-        verdicts = judge_triples(inquiry, skeleton, orientation)
-    directed = orient_colliders(known, verdicts.colliders)
-    undirected = skeleton.adjacent & ~(directed | directed.T)
-    directed, undirected = meek(directed, undirected, ambiguous=verdicts.ambiguous)
-    return _result(inquiry, skeleton, directed, undirected)
-
-
-def _result(inquiry: Inquiry, skeleton: Skeleton, directed: BoolArray, undirected: BoolArray) -> PCResult:
-    """Replace numbers by names, and put the nodes in the order of the columns."""
-    nodes, names, tests_run = inquiry.test.nodes, inquiry.test.names, inquiry.tests_run
+        adjacent, separations = find_skeleton(inquiry, adjacent=allowed, required=knowledge.required_edges)
+        known = knowledge.arcs_among(adjacent)
+        colliders, ambiguous = judge_triples(inquiry, adjacent, separations, orientation)
+    directed = orient_colliders(known, colliders)
+    directed, undirected = meek(directed, adjacent & ~(directed | directed.T), ambiguous=ambiguous)
+    # Replace numbers by names, and put the nodes in the order of the columns.
+    nodes, names, tests_run = test.nodes, test.names, inquiry.tests_run
     columns = [names.index(node) for node in nodes]
     shuffle = np.ix_(columns, columns)
     separating_sets = {
-        frozenset((names[x], names[y])): frozenset(names[i] for i in separation.given)
-        for (x, y), separation in skeleton.separations.items()
+        frozenset((names[x], names[y])): frozenset(names[i] for i in given)
+        for (x, y), (given, _) in separations.items()
     }
     return PCResult(
         PDAG.from_matrices(nodes, directed[shuffle], undirected[shuffle]),
@@ -413,33 +367,18 @@ def _check(test: IndependenceTest, alpha: float, max_conditioning: int | None, o
         refuse("orientation", "'majority', 'conservative' or 'sepset'", orientation)
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """What was found about the unshielded triples (x, z, y), x < y."""
-
-    #: The colliders, the most certain first.
-    colliders: tuple[Triple, ...]
-    #: The triples that the rule leaves open.
-    ambiguous: frozenset[Triple]
-
-
-@dataclass(frozen=True, eq=False)
+@final
 class Evidence:
-    """What the separating sets of some pairs say."""
+    """What the separating sets of some pairs say; none at first."""
 
-    pairs: list[Pair]
-    #: How many separating sets each pair has.
-    count: IntArray
-    #: ``containing[i, z]``: how many of pair i contain z.
-    containing: IntArray
-    #: The greatest p-value of each pair.
-    pvalue: FloatArray
-
-    @classmethod
-    def about(cls, pairs: list[Pair], nodes: int) -> Evidence:
-        """Start without any separating sets."""
-        n = len(pairs)
-        return cls(pairs, np.zeros(n, np.int64), np.zeros((n, nodes), np.int64), np.zeros(n))
+    def __init__(self, pairs: list[Pair], nodes: int) -> None:
+        self.pairs = pairs
+        #: How many separating sets each pair has.
+        self.count = np.zeros(len(pairs), np.int64)
+        #: ``containing[i, z]``: how many of pair i contain z.
+        self.containing = np.zeros((len(pairs), nodes), np.int64)
+        #: The greatest p-value of each pair.
+        self.pvalue = np.zeros(len(pairs))
 
     def add(self, numbers: IntArray, sets: IntArray, pvalues: FloatArray) -> None:
         """Count separating sets: of pair ``numbers[i]``, the set ``sets[i]``."""
@@ -448,14 +387,19 @@ class Evidence:
         np.maximum.at(self.pvalue, numbers, pvalues)
 
 
-def judge_triples(inquiry: Inquiry, skeleton: Skeleton, rule: ColliderRule) -> Verdicts:
-    """Decide for every unshielded triple whether it is a collider."""
-    triples = list(unshielded_triples(skeleton.adjacent))
-    evidence = Evidence.about(sorted({(x, y) for x, _, y in triples}), len(skeleton.adjacent))
+def judge_triples(
+    inquiry: Inquiry, adjacent: BoolArray, separations: Separations, rule: ColliderRule
+) -> tuple[tuple[Triple, ...], frozenset[Triple]]:
+    """Return the unshielded triples that are colliders, the most certain first, and those left open."""
+    triples = list(unshielded_triples(adjacent))
+    evidence = Evidence(sorted({(x, y) for x, _, y in triples}), len(adjacent))
     if rule == "sepset":
-        _recall(skeleton, evidence)
+        for i, known in enumerate(evidence.pairs):
+            if known in separations:
+                given, pvalue = separations[known]
+                evidence.add(np.array([i]), np.array([given], dtype=np.int64), np.array([pvalue]))
     else:
-        _search(inquiry, skeleton.adjacent, evidence)
+        _search(inquiry, adjacent, evidence)
     number = {pair: i for i, pair in enumerate(evidence.pairs)}
     sure: list[tuple[float, float, Triple]] = []
     ambiguous: set[Triple] = set()
@@ -466,7 +410,7 @@ def judge_triples(inquiry: Inquiry, skeleton: Skeleton, rule: ColliderRule) -> V
             sure.append((-float(evidence.pvalue[pair]), containing / count, (x, z, y)))
         elif rule == "conservative" and (count == 0 or containing < count):
             ambiguous.add((x, z, y))
-    return Verdicts(tuple(triple for *_, triple in sorted(sure)), frozenset(ambiguous))
+    return tuple(triple for *_, triple in sorted(sure)), frozenset(ambiguous)
 
 
 def orient_colliders(known: BoolArray, colliders: tuple[Triple, ...]) -> BoolArray:
@@ -476,14 +420,6 @@ def orient_colliders(known: BoolArray, colliders: tuple[Triple, ...]) -> BoolArr
         if not reaches(directed, z, x) and not reaches(directed, z, y):
             directed[x, z] = directed[y, z] = True
     return directed
-
-
-def _recall(skeleton: Skeleton, evidence: Evidence) -> None:
-    """Take the separating sets that the skeleton was found with."""
-    for number, pair in enumerate(evidence.pairs):
-        if (separation := skeleton.separations.get(pair)) is not None:
-            given = np.array([separation.given], dtype=np.int64)
-            evidence.add(np.array([number]), given, np.array([separation.pvalue]))
 
 
 def _search(inquiry: Inquiry, adjacent: BoolArray, evidence: Evidence) -> None:

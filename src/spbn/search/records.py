@@ -10,18 +10,14 @@ from spbn.errors import ModelFileError, SpbnError
 from spbn.graphs.dag import PDAG
 from spbn.nodes.base import NodeType
 from spbn.search.hill_climbing import SearchResult, Step, Trail
-from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
+from spbn.search.operators import ARC_OPERATORS, ChangeType, Operator
 from spbn.search.pc_stable import PCResult
 from spbn.structure import Structure
 
 #: How many arcs all steps together may look at when a search is replayed: a minute's work.
 _LONGEST = 1 << 34
 
-_ARC_OPERATORS: dict[str, type[AddArc] | type[RemoveArc] | type[ReverseArc]] = {
-    "add": AddArc,
-    "remove": RemoveArc,
-    "reverse": ReverseArc,
-}
+_ARC_OPERATORS = {operator.kind: operator for operator in ARC_OPERATORS}
 
 
 def search_to_record(search: SearchResult) -> dict[str, Any]:
@@ -89,8 +85,7 @@ def _operator_record(operator: Operator) -> dict[str, str]:
     if isinstance(operator, ChangeType):
         before, after = operator.before.name, operator.after.name
         return {"kind": "type", "node": operator.node, "before": before, "after": after}
-    kind = next(kind for kind, cls in _ARC_OPERATORS.items() if isinstance(operator, cls))
-    return {"kind": kind, "source": operator.source, "target": operator.target}
+    return {"kind": operator.kind, "source": operator.source, "target": operator.target}
 
 
 def _operator(record: Mapping[str, str]) -> Operator:

@@ -108,7 +108,7 @@ def log_density(
         ]
         for group in grouped(estimates, alike):
             heights = _heights(rows, spans, group, thrifty)
-            complete(rows, spans, group.estimates, heights, THRESHOLD, out)
+            complete(rows, spans, group.estimates, heights, out)
     return out
 
 
@@ -152,12 +152,7 @@ def _grid(coordinates: FloatArray, spans: Spans, group: Group, thrifty: bool) ->
 
 
 def complete(
-    rows: FloatArray,
-    spans: Spans,
-    estimates: list[Estimate],
-    heights: list[FloatArray],
-    threshold: float,
-    out: FloatArray,
+    rows: FloatArray, spans: Spans, estimates: list[Estimate], heights: list[FloatArray], out: FloatArray
 ) -> None:
     """Turn heights into log-densities, with exact values for rows below the threshold, and check.
 
@@ -168,9 +163,10 @@ def complete(
     for estimate, found in zip(estimates, heights, strict=True):
         values = np.maximum(found, np.finfo(float).tiny)  # the rest is below the threshold
         out[estimate.number, slice(*spans.queries[estimate.span])] = np.log(values) + estimate.log_peak
-    known = -math.inf  # rows below this height are exact
+    threshold, known = THRESHOLD, -math.inf  # rows below the latter height are exact
     for attempt in range(ATTEMPTS + 1):
-        if attempt == ATTEMPTS or (attempt > 0 and _share_below(threshold, heights) > FEW):
+        below = sum(np.count_nonzero(found < threshold) for found in heights)
+        if attempt == ATTEMPTS or (attempt > 0 and below / sum(map(len, heights)) > FEW):
             threshold = math.inf
         isolated = [np.flatnonzero((found < threshold) & (found >= known)) for found in heights]
         checks = _rows_to_check(estimates, heights, threshold)
@@ -189,10 +185,6 @@ def complete(
         if worst == 0.0:
             return
         known, threshold = threshold, 2.0 * worst
-
-
-def _share_below(threshold: float, heights: list[FloatArray]) -> float:
-    return sum(np.count_nonzero(found < threshold) for found in heights) / sum(map(len, heights))
 
 
 def _rows_to_check(estimates: list[Estimate], heights: list[FloatArray], threshold: float) -> list[IntArray]:

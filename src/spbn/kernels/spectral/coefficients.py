@@ -66,23 +66,11 @@ class Coefficients:
         numbers = np.rint(kept / step) * step
         return cls(lattice.low, lattice.high, table.rows, cutoff, numbers, step, threshold)
 
-    @classmethod
-    def of_integers(
-        cls,
-        low: FloatArray,
-        high: FloatArray,
-        rows: int,
-        cutoff: float,
-        step: float,
-        threshold: float,
-        integers: FloatArray,
-    ) -> Coefficients:
-        """Make coefficients of what `integers` returns."""
-        numbers = integers * step
-        unordered = cls(low, high, rows, cutoff, numbers, step, threshold)  # refuses what does not fit
-        pairs = np.empty((len(numbers) // 2, 2))
-        pairs[unordered._by_frequency] = numbers.reshape(-1, 2)
-        return replace(unordered, numbers=pairs.ravel())
+    def reordered(self) -> Coefficients:
+        """Return the same coefficients, of numbers that were in the order of `integers`."""
+        pairs = np.empty((len(self.numbers) // 2, 2))
+        pairs[self._by_frequency] = self.numbers.reshape(-1, 2)
+        return replace(self, numbers=pairs.ravel())
 
     @property
     def integers(self) -> FloatArray:
@@ -92,12 +80,10 @@ class Coefficients:
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The lattice of the box."""
         return Lattice.whitened(self.low, self.high)
 
     @cached_property
     def density(self) -> TabledDensity:
-        """The density, ready to be asked."""
         spectrum = np.zeros(self._kept.shape, dtype=np.complex128)
         spectrum[self._kept] = np.ascontiguousarray(self.numbers).view(np.complex128)
         field = frozen(readable(spectrum, self.lattice.grid))

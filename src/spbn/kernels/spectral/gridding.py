@@ -30,7 +30,6 @@ cross-validation, minus one fold.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
@@ -45,6 +44,7 @@ from spbn.kernels.inner_loop import exp2_negative
 
 ComplexArray = npt.NDArray[np.complex128]
 Shape = tuple[int, int, int]
+Axes = tuple[FloatArray, FloatArray, FloatArray]  # something along each axis of a grid
 
 # Compiled into the loops below.
 WIDTH = 12  # cells that a row reaches
@@ -104,22 +104,17 @@ def _tiles(shape: tuple[int, ...]) -> Shape:
 
 
 @compiled()
-def _tile_of(positions: FloatArray, row: int, shape: Shape, counts: Shape) -> int:
-    tile = 0
-    for axis in range(3):
-        cell = math.ceil(positions[axis, row]) % shape[axis]
-        tile = tile * counts[axis] + cell * counts[axis] // shape[axis]
-    return tile
-
-
-@compiled()
 def _sort_into_tiles(positions: FloatArray, shape: Shape, counts: Shape) -> tuple[IntArray, IntArray]:
     rows = positions.shape[1]
     starts = np.zeros(counts[0] * counts[1] * counts[2] + 1, dtype=np.int64)
     tiles = np.empty(rows, dtype=np.int64)
     for row in range(rows):
-        tiles[row] = _tile_of(positions, row, shape, counts)
-        starts[tiles[row] + 1] += 1
+        tile = 0
+        for axis in range(3):
+            cell = math.ceil(positions[axis, row]) % shape[axis]
+            tile = tile * counts[axis] + cell * counts[axis] // shape[axis]
+        tiles[row] = tile
+        starts[tile + 1] += 1
     for tile in range(len(starts) - 1):
         starts[tile + 1] += starts[tile]
     heads = starts.copy()
@@ -240,18 +235,9 @@ def interpolate_at(
 
 @compiled(fastmath=REORDER)
 def _filter(
-    spectrum: ComplexArray,
-    first: int,
-    end: int,
-    u: FloatArray,
-    v: FloatArray,
-    w: FloatArray,
-    gain_u: FloatArray,
-    gain_v: FloatArray,
-    gain_w: FloatArray,
-    a: FloatArray,
-    out: ComplexArray,
+    spectrum: ComplexArray, first: int, end: int, modes: Axes, gains: Axes, a: FloatArray, out: ComplexArray
 ) -> None:
+    (u, v, w), (gain_u, gain_v, gain_w) = modes, gains
     for i in range(first, end):
         for j in range(len(v)):
             constant = a[0, 0] * u[i] ** 2 + 2.0 * a[0, 1] * u[i] * v[j] + a[1, 1] * v[j] ** 2
@@ -339,26 +325,25 @@ class Grid:
         near = np.flatnonzero(self.covers(coordinates, rim=rim))
         return bin_rows(first + near, self.positions(coordinates[:, near]), self.shape)
 
-    def filter(
-        self, spectrum: ComplexArray, covariance: FloatArray, gains: Sequence[FloatArray]
-    ) -> ComplexArray:
+    def filter(self, spectrum: ComplexArray, covariance: FloatArray, gains: Axes) -> ComplexArray:
         """Multiply a spectrum by exp(-ωᵀ A ω / 2), and by a gain along every axis."""
         exponent, out = np.zeros((3, 3)), np.empty_like(spectrum)
         exponent[np.ix_(self.axes, self.axes)] = covariance
         exponent *= _HALF_IN_BASE_2
         cuts = pairwise(shares(len(spectrum)))
-        tasks = [(spectrum, *cut, *self.frequencies, *gains, exponent, out) for cut in cuts]
+        tasks = [(spectrum, *cut, self.frequencies, gains, exponent, out) for cut in cuts]
         run_tasks(_filter, tasks)
         return out
 
     @cached_property
-    def frequencies(self) -> list[FloatArray]:
+    def frequencies(self) -> Axes:
         """Angular frequencies of the modes of a real transform, along each axis."""
-        cycles = [np.fft.fftfreq(cells) for cells in self.shape[:2]] + [np.fft.rfftfreq(self.shape[2])]
-        return [np.float64(2.0 * math.pi / SPACING) * axis for axis in cycles]
+        depth, height, width = self.shape
+        unit, fft = np.float64(2.0 * math.pi / SPACING), np.fft
+        return unit * fft.fftfreq(depth), unit * fft.fftfreq(height), unit * fft.rfftfreq(width)
 
     @cached_property
-    def gains(self) -> list[FloatArray]:
+    def gains(self) -> Axes:
         """What the modes are multiplied by, along each axis, in addition to exp(-ω²/2).
 
         The transform of a Gaussian of unit width and height has the factor √(2π);
@@ -367,23 +352,19 @@ class Grid:
         return self._gains(readings=2)
 
     @cached_property
-    def gains_at_nodes(self) -> list[FloatArray]:
+    def gains_at_nodes(self) -> Axes:
         """The same for sums at the nodes of the grid, which are not read through a window."""
         return self._gains(readings=1)
 
-    @cached_property
-    def reading_gains(self) -> list[FloatArray]:
-        """What the transform of sums at the nodes is multiplied by to read them through windows."""
-        return [both / once for both, once in zip(self.gains, self.gains_at_nodes, strict=True)]
-
-    def _gains(self, readings: int) -> list[FloatArray]:
+    def _gains(self, readings: int) -> Axes:
         """The window is taken out once for spreading, and once more if sums are read through it."""
-        return [
+        depth, height, width = (
             math.sqrt(2.0 * math.pi) / SPACING / transform(axis * SPACING) ** readings
             if cells > 1
             else np.ones(1)
             for axis, cells in zip(self.frequencies, self.shape, strict=True)
-        ]
+        )
+        return depth, height, width
 
 
 def rounded(low: FloatArray, high: FloatArray, reach: float) -> Grid:

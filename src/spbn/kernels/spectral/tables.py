@@ -50,6 +50,10 @@ ROUNDING = 1e-9  # by how much a bandwidth may be narrower than the narrowest th
 LINES_A_CALL = 256
 BISECTIONS = 50
 
+#: The field with the last variable on the last axis; where queries are along the other axes, and the two ends
+#: of each along the last; the polynomials of the window, and those of its integral.
+Lines = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
@@ -78,7 +82,6 @@ class Lattice:
 
     @cached_property
     def grid(self) -> Grid:
-        """The grid."""
         return Grid(self.low, self.high, spectral.REACH * self.widest)
 
     @property
@@ -114,7 +117,6 @@ class RowTable:
 
     @classmethod
     def of(cls, points: FloatArray, lattice: Lattice) -> RowTable:
-        """Put variables × rows on a lattice."""
         windows = np.zeros(lattice.grid.shape)
         for first in range(0, points.shape[1], ROWS_AT_A_TIME):
             lattice.spread(points[:, first : first + ROWS_AT_A_TIME], windows)
@@ -122,11 +124,9 @@ class RowTable:
 
     @classmethod
     def total(cls, tables: Iterable[RowTable]) -> RowTable:
-        """Add up some tables, at least one."""
         return reduce(RowTable.__add__, tables)
 
     def __add__(self, other: RowTable) -> RowTable:
-        """Return the table of the rows of both."""
         return self._combined(other, np.add)
 
     def __sub__(self, other: RowTable) -> RowTable:
@@ -173,7 +173,7 @@ class RowTable:
 
 def readable(spectrum: ComplexArray, grid: Grid) -> FloatArray:
     """Return sums in a form to be read through windows, from the transform of those at the nodes."""
-    u, v, w = grid.reading_gains
+    u, v, w = (both / once for both, once in zip(grid.gains, grid.gains_at_nodes, strict=True))
     return _back(spectrum * u[:, None, None] * v[:, None] * w, grid)
 
 
@@ -244,9 +244,9 @@ def _along_lines(
     last = grid.axes[-1]  # the loops have the last variable on the last axis
     ends = frozen(np.stack([place[last] for place in places]))
     beside = frozen(np.delete(places[0], last, axis=0))
-    shared = (frozen(np.moveaxis(field, last, 2)), beside, ends, *_polynomials(), *others, out)
+    lines = (frozen(np.moveaxis(field, last, 2)), beside, ends, *_polynomials())
     cuts = range(0, len(out), LINES_A_CALL)
-    run_tasks(loop, [(first, min(first + LINES_A_CALL, len(out)), *shared) for first in cuts])
+    run_tasks(loop, [(first, min(first + LINES_A_CALL, len(out)), lines, *others, out) for first in cuts])
     return out, ends[0]
 
 
@@ -262,16 +262,9 @@ def _polynomials() -> tuple[FloatArray, FloatArray]:
 
 
 @compiled(fastmath=REORDER)
-def _read_line(
-    field: FloatArray,
-    places: FloatArray,
-    query: int,
-    pieces: FloatArray,
-    x: FloatArray,
-    y: FloatArray,
-    line: FloatArray,
-) -> None:
+def _read_line(lines: Lines, query: int, x: FloatArray, y: FloatArray, line: FloatArray) -> None:
     """Put the line of a query, and in front of every number the sum of those before it."""
+    field, places, _, pieces, _ = lines
     i0, depth = stencil(places[0, query], field.shape[0], pieces, x)
     j0, height = stencil(places[1, query], field.shape[1], pieces, y)
     cells = field.shape[2]
@@ -306,37 +299,20 @@ def _up_to(place: float, line: FloatArray, integrals: FloatArray) -> float:
 
 
 @compiled()
-def _integrate(
-    first: int,
-    end: int,
-    field: FloatArray,
-    places: FloatArray,
-    ends: FloatArray,
-    pieces: FloatArray,
-    integrals: FloatArray,
-    out: FloatArray,
-) -> None:
+def _integrate(first: int, end: int, lines: Lines, out: FloatArray) -> None:
+    field, _, ends, _, integrals = lines
     x, y, line = np.empty(WIDTH), np.empty(WIDTH), np.empty(2 * field.shape[2])
     for query in range(first, end):
-        _read_line(field, places, query, pieces, x, y, line)
+        _read_line(lines, query, x, y, line)
         out[query] = _up_to(ends[1, query], line, integrals) - _up_to(ends[0, query], line, integrals)
 
 
 @compiled()
-def _invert(
-    first: int,
-    end: int,
-    field: FloatArray,
-    places: FloatArray,
-    ends: FloatArray,
-    pieces: FloatArray,
-    integrals: FloatArray,
-    wanted: FloatArray,
-    out: FloatArray,
-) -> None:
+def _invert(first: int, end: int, lines: Lines, wanted: FloatArray, out: FloatArray) -> None:
+    field, _, ends, _, integrals = lines
     x, y, line = np.empty(WIDTH), np.empty(WIDTH), np.empty(2 * field.shape[2])
     for query in range(first, end):
-        _read_line(field, places, query, pieces, x, y, line)
+        _read_line(lines, query, x, y, line)
         low, high = ends[0, query], ends[1, query]
         target = _up_to(low, line, integrals) + wanted[query]
         for _ in range(BISECTIONS):
