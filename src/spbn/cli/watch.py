@@ -341,17 +341,11 @@ class NamesError(SpbnError):
 class RowReader:
     """Reads lines as rows of some variables.
 
-    Parameters
-    ----------
-    label
-        A column that says what rows are called.
-    keys
-        Columns that say which series a row belongs to, and when it was.
-    on_absent
-        Is told the variables that the stream lacks, when that shows: their values are missing.
-    sep, decimal
-        What is between the fields of CSV, and before the decimals of a number. The first is recognised in
-        the line of names, and the second is a point, if nothing is said.
+    `label`: a column that says what rows are called.
+    `keys`: columns that say which series a row belongs to, and when it was.
+    `on_absent`: is told the variables that the stream lacks, when that shows: their values are missing.
+    `sep`, `decimal`: what is between the fields of CSV, and before the decimals of a number. The first is
+    recognised in the line of names, and the second is a point, if nothing is said.
     """
 
     def __init__(

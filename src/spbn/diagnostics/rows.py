@@ -446,16 +446,10 @@ def reasons(
     These are nodes whose log-density is at least 1 below what is typical, and by at least a tenth
     of the greatest such drop.
 
-    Parameters
-    ----------
-    values
-        The row: the value of every node.
-    contributions
-        The log-density of every node in this row.
-    usual
-        The log-density of every node in a typical row, from `typical`.
-    most
-        How many nodes to return at most.
+    `values`: the row: the value of every node.
+    `contributions`: the log-density of every node in this row.
+    `usual`: the log-density of every node in a typical row, from `typical`.
+    `most`: how many nodes to return at most.
     """
     drops = {node: usual[node] - contributions[node] for node in contributions}
     least = max(LEAST_DROP, LEAST_SHARE * max(drops.values(), default=0.0))

@@ -191,18 +191,11 @@ def add_information(
 
     where n counts the rows nearer than the k-th neighbour, itself included, in a part of the variables.
 
-    Parameters
-    ----------
-    x
-        Versions × rows.
-    to_z, to_yz
-        `distances` of these rows in the condition, and in y and the condition.
-    order
-        For each of these rows, all rows by their distance in y and the condition.
-    digamma
-        ψ of 1, 2, ..., from place 1 on.
-    terms
-        One for each version.
+    `x`: versions × rows.
+    `to_z`, `to_yz`: `distances` of these rows in the condition, and in y and the condition.
+    `order`: for each of these rows, all rows by their distance in y and the condition.
+    `digamma`: ψ of 1, 2, ..., from place 1 on.
+    `terms`: one for each version.
     """
     rows = x.shape[1]
     sorted_yz = np.empty_like(to_yz)

@@ -232,15 +232,8 @@ def compact_scales(
     """Make tables of kernels of several widths on the same rows.
 
     They have the same outposts: what is kept for one of them is there for all, and is written to a file once.
-
-    Parameters
-    ----------
-    widths
-        What the kernels' widths are multiplied by; powers of two.
-
-    Returns
-    -------
-    None for tables that do not fit if rows are too many to be kept.
+    `widths` are what the kernels' widths are multiplied by: powers of two. None stands for tables that do not
+    fit, if rows are too many to be kept.
     """
     require_tolerance(tolerance)
     centre = rounded_centre(kernels.centre, kernels.whitener / max(widths))

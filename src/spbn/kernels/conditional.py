@@ -77,18 +77,10 @@ def conditional_log_density(train: FloatArray, queries: FloatArray) -> FloatArra
 def choose_rows_between(
     train: FloatArray, queries: FloatArray, highs: FloatArray, uniforms: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """Draw a training row for every query, with the weight that its kernel has in an interval.
+    """Draw a training row for every query, with the weight that its kernel has in an interval of the child.
 
-    Parameters
-    ----------
-    queries
-        The parents' coordinates and, last, the child's at the lower end.
-    highs
-        The child's coordinate at the upper end.
-
-    Returns
-    -------
-    The rows, and the log-probability that the child is in the interval.
+    Returns the rows, and the log-probability of the interval. Queries are the parents' coordinates and, last,
+    the child's at the lower end; `highs` are those at the upper end.
     """
     rows, log_mass = np.empty(queries.shape[1], dtype=np.int64), np.empty(queries.shape[1])
     in_parts(_choose_between, train, queries, frozen(highs), frozen(uniforms), rows, log_mass)

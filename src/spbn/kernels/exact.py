@@ -135,12 +135,8 @@ def write_sums(
 ) -> None:
     """Put log-densities into sets × scales × rows.
 
-    Parameters
-    ----------
-    checked
-        The scale whose sums must be large enough.
-    add_far
-        The loop for those that are not, instead of `_add_up_far`.
+    `checked`: the scale whose sums must be large enough.
+    `add_far`: the loop for those that are not, instead of `_add_up_far`.
     """
     (d, scales), tiles = (job[2].shape[1], out.shape[1]), job[-1]
 

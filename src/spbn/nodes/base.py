@@ -93,24 +93,15 @@ class Linear(Protocol):
     """A linear function of the parents with normal noise, which is what a `LinearGaussian` is."""
 
     @property
-    def node(self) -> str:
-        """The node."""
-
+    def node(self) -> str: ...
     @property
-    def parents(self) -> tuple[str, ...]:
-        """Its parents."""
-
+    def parents(self) -> tuple[str, ...]: ...
     @property
-    def intercept(self) -> float:
-        """The mean where all parents are 0."""
-
+    def intercept(self) -> float: ...
     @property
-    def coefficients(self) -> tuple[float, ...]:
-        """What the mean changes by with each parent."""
-
+    def coefficients(self) -> tuple[float, ...]: ...
     @property
-    def variance(self) -> float:
-        """The variance of the noise."""
+    def variance(self) -> float: ...
 
 
 class CPD(ABC):
@@ -475,10 +466,7 @@ class FoldByFold:
 
     Nothing is shared among them.
 
-    Parameters
-    ----------
-    centred
-        Subtract the medians from the rows, which saves digits if it makes no difference to the type.
+    `centred`: subtract the medians from the rows, which saves digits if it makes no difference to the type.
     """
 
     def __init__(self, node_type: NodeType, rows: RowStore, *, centred: bool = False) -> None:

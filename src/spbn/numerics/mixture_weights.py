@@ -35,16 +35,10 @@ BLOCK = 256  # rows at a time, which stay in the L1 cache
 
 
 def mixing_weights(log_densities: FloatArray) -> tuple[FloatArray, float]:
-    """Return the weights of components, and the log-likelihood of all rows under the mixture.
+    """Return the weights of components × rows, and the log-likelihood of all rows under the mixture.
 
-    Parameters
-    ----------
-    log_densities
-        Components × rows. A component that is -inf or NaN in any row drops out: its weight is 0.
-
-    Returns
-    -------
-    The weights, and -inf as the log-likelihood where no component is left.
+    A component that is -inf or NaN in any row drops out: its weight is 0. If none is left, the log-likelihood
+    is -inf.
     """
     usable = np.isfinite(log_densities).all(axis=1)
     weights = np.zeros(len(log_densities))

@@ -85,21 +85,11 @@ def leave_one_out(folds: Sequence[Moments]) -> list[Moments]:
 def moments_of_spans(
     columns: FloatArray, edges: IntArray, spans: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Compute the moments of the training rows and of the queries of groups.
+    """Compute means and scatters of the training rows, and of the queries, of groups of variables × rows.
 
-    Parameters
-    ----------
-    columns
-        Variables × rows.
-    edges
-        All bounds of spans, ascending, the first being 0.
-    spans
-        Groups × 6, as places among the edges: query rows and twice training rows, first and end. Training
-        rows are a beginning of the table and, if there is a second span, an end of it.
-
-    Returns
-    -------
-    Means and scatters of the training rows, and of the queries.
+    `edges`: all bounds of spans, ascending, the first being 0.
+    `spans`: groups × 6, as places among the edges: query rows and twice training rows, first and end. Training
+    rows are a beginning of the table and, if there is a second span, an end of it.
     """
     d, pieces, groups = len(columns), len(edges) - 1, len(spans)
     # Moments are the mean and, below it, the scatter: those of a piece, of all before it, and from it on.

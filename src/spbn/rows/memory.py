@@ -51,13 +51,9 @@ LARGEST_PART = 1 << 23  # log-densities of mixtures that are held at a time: 64 
 class MemoryRows(RowStore):
     """The rows of a table in memory.
 
-    Parameters
-    ----------
-    inner
-        Returns the cross-validation of the training rows that chooses weights and scales, if there is one
-        already.
-    kept_bytes
-        How much the log-densities of rows may take that are kept for later.
+    `inner`: returns the cross-validation of the training rows that chooses weights and scales, if there is
+    one already.
+    `kept_bytes`: how much the log-densities of rows may take that are kept for later.
     """
 
     def __init__(

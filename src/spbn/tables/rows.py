@@ -197,19 +197,13 @@ def are_dicts(rows: Any) -> bool:
 class RowBuffer:
     """Reads new rows, and remembers the last ones of every series, as many as rows depend on.
 
-    Parameters
-    ----------
-    variables
-        The variables that rows have.
-    lags
-        How many earlier rows a row may depend on. 0: rows do not depend on each other, and nothing is
-        remembered.
-    series, time, step
-        The columns that say which series a row belongs to and when it was, if there are any, and the interval
-        between times.
-    join
-        Puts rows together with those before them: a function of a table and of the numbers of rows, windows
-        × (lags + 1), the last row first.
+    `variables`: the variables that rows have.
+    `lags`: how many earlier rows a row may depend on. 0: rows do not depend on each other, and nothing is
+    remembered.
+    `series`, `time`, `step`: the columns that say which series a row belongs to and when it was, if there are
+    any, and the interval between times.
+    `join`: puts rows together with those before them: a function of a table and of the numbers of rows,
+    windows × (lags + 1), the last row first.
     """
 
     def __init__(
