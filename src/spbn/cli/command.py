@@ -330,19 +330,19 @@ def _answer(run: Callable[..., None], *, as_json: bool, **given: Any) -> None:
         sys.stdout.write(json.dumps(answer.document, indent=2, allow_nan=False) + "\n")
 
 
-def _read_tables(run: Callable[..., None], **given: Any) -> None:
+def _read_tables(run: Callable[..., None], **chosen: Any) -> None:
     """Run a command with tables that are written as the options say."""
-    written = {str(option.name): given.pop(str(option.name)) for option in _WRITTEN}
+    written = {str(option.name): chosen.pop(str(option.name)) for option in _WRITTEN}
     standard = 0
-    for name, value in given.items():
+    for name, value in chosen.items():
         tables = value if isinstance(value, tuple) else (value,)
         if tables and isinstance(tables[0], Source):
             standard += tables[0].is_standard  # several cannot be standard input, and are refused for that
             changed = tuple(replace(table, **written) for table in tables)
-            given[name] = changed if isinstance(value, tuple) else changed[0]
+            chosen[name] = changed if isinstance(value, tuple) else changed[0]
     if standard > 1:
         raise ArgumentError("only one table can come from standard input (-): give a file for the other.")
-    run(**given)
+    run(**chosen)
 
 
 def _unwrapped(text: str) -> str:

@@ -88,8 +88,8 @@ def moments_of_spans(
     """Compute means and scatters of the training rows, and of the queries, of groups of variables × rows.
 
     `edges`: all bounds of spans, ascending, the first being 0.
-    `spans`: groups × 6, as places among the edges: query rows and twice training rows, first and end. Training
-    rows are a beginning of the table and, if there is a second span, an end of it.
+    `spans`: groups × 6, as places among the edges: query rows and twice training rows, first and end.
+    Training rows are a beginning of the table and, if there is a second span, an end of it.
     """
     d, pieces, groups = len(columns), len(edges) - 1, len(spans)
     # Moments are the mean and, below it, the scatter: those of a piece, of all before it, and from it on.

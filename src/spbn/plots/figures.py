@@ -163,9 +163,9 @@ def _draw_shading(ax: Axes, family: _Family, points: int) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     network, node, (parent,) = family.network, family.variable.name, family.parents
-    given, values = family.columns[parent], family.column
+    below, values = family.columns[parent], family.column
     # Coarser than a curve, and smoothed: every point costs a sum over the training rows.
-    parents, xs = _shown_range(given, MESH_POINTS), _shown_range(values, MESH_POINTS)
+    parents, xs = _shown_range(below, MESH_POINTS), _shown_range(values, MESH_POINTS)
     mesh = np.meshgrid(parents, xs)
     density = family.density(mesh[1].ravel(), {parent: mesh[0].ravel()}).reshape(mesh[0].shape)
     kept = network.cpds[node].kept_rows
@@ -183,7 +183,7 @@ def _draw_shading(ax: Axes, family: _Family, points: int) -> None:
     ax.imshow(density, cmap=shades, extent=frame, **scale, **style)
     if len(values) > 1:
         step = -(-len(values) // points)
-        ax.plot(given[::step], values[::step], ".", color=INK, markersize=1.5, alpha=0.35)
+        ax.plot(below[::step], values[::step], ".", color=INK, markersize=1.5, alpha=0.35)
     ax.set_xlim(parents[0], parents[-1])
     ax.set_ylim(xs[0], xs[-1])
     ax.set_xlabel(short_title(parent), parse_math=False)

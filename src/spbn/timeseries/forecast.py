@@ -256,13 +256,13 @@ def simulate(
     places = lagged_places(names, lags)
     diverged = False
     for now in range(lags, lags + steps):
-        given = {}
+        inputs = {}
         for name in transition.inputs:
             place, lag = places[name]
             with np.errstate(over="ignore"):
                 moved = transition.in_density_units(name, rows[place, now - lag])
-            given[name] = np.clip(moved, -LARGEST, LARGEST)
-        drawn = transition.draw(paths, rng, given=given)
+            inputs[name] = np.clip(moved, -LARGEST, LARGEST)
+        drawn = transition.draw(paths, rng, given=inputs)
         for place, name in enumerate(names):
             values = transition.in_data_units(name, drawn[name])
             diverged |= bool(np.abs(values).max(initial=0.0) > LARGEST)
