@@ -48,7 +48,7 @@ class ParquetChunk:
     def __str__(self) -> str:
         return self.path
 
-    def batches(self, names: Sequence[str]) -> Iterator[pd.DataFrame]:
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, pd.Series[Any]]]:
         try:
             from pyarrow.parquet import ParquetFile
 
@@ -56,12 +56,18 @@ class ParquetChunk:
                 for batch in file.iter_batches(
                     ROWS_AT_A_TIME, row_groups=[self.group], columns=list(names), use_threads=False
                 ):
-                    yield batch.to_pandas(ignore_metadata=True, split_blocks=True, use_threads=False)
+                    yield {name: _series(batch.column(name)) for name in names}
         except (OSError, ValueError) as error:
             raise DataError(
                 f"{self.path} cannot be read where a worker is: {error!s:.200}. Every worker must be able to "
                 f"read all files, under the same names."
             ) from None
+
+
+def _series(column: Any) -> pd.Series[Any]:
+    """Return a column of Arrow; numbers without a copy, which is quicker than Arrow's own way."""
+    numeric = str(column.type) == "double" and not column.null_count
+    return pd.Series(column.to_numpy(), copy=False) if numeric else column.to_pandas()
 
 
 @dataclass(frozen=True, eq=False)
