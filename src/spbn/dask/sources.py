@@ -395,7 +395,7 @@ def distinct(source: Source, part: int) -> tuple[int, list[Found]]:
     values: list[dict[Any, None]] = [{} for _ in source.discrete]
     is_ordered = [True] * len(source.discrete)
     for frame in source.chunks[part].batches(source.discrete):
-        rows += len(frame)
+        rows += len(frame[source.discrete[0]])
         for place, name in enumerate(source.discrete):
             if len(values[place]) <= MOST_VALUES:
                 found = coded(frame[name])
