@@ -488,5 +488,7 @@ def numbers(column: pd.Series[Any], name: str, where: str) -> FloatArray:
             f"column {name!r} of {where} holds {column.dtype}, although the data frame has numbers there: "
             f"convert it, or leave it out with {setting('drop', [name])}."
         )
+    if column.dtype == np.float64:  # missing values are NaN already
+        return column.to_numpy()
     found: FloatArray = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return found
