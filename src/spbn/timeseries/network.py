@@ -39,7 +39,7 @@ class DynamicNetwork(Network):
     no such rows at its beginning: its first `lags` rows have the joint density that the static network
     gives them, in which a row depends on those before it as well, and never on later ones.
 
-    Parameters
+    Attributes
     ----------
     static
         The network of the first `lags` rows of a series. Its nodes are the variables in the last of these
