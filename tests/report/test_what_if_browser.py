@@ -126,10 +126,25 @@ def asked(page, network):
     return evidence
 
 
+def matching(rows, evidence):
+    """Count the rows in which everything holds."""
+    holds = np.ones(len(rows), dtype=bool)
+    for name, value in evidence.items():
+        if isinstance(value, set):
+            holds &= rows[name].isin(value)
+        else:
+            low, high = value
+            holds &= rows[name].between(
+                -np.inf if low is None else low, np.inf if high is None else high, inclusive="left"
+            )
+    return np.count_nonzero(holds)
+
+
 def require_the_networks_answer(page, network, evidence):
     """All charts show the conditional distributions, as precisely as the samples that are left allow."""
     left = int(page.locator("#explorer").get_attribute("data-left"))
     assert 300 < left < 20_000
+    assert left == matching(network.sample(20_000, seed=0), evidence)  # the rows that the page has
     posterior = network.query(evidence, n=20_000, seed=1)
     assert left / 20_000 == pytest.approx(
         np.exp(posterior.log_evidence),
