@@ -174,6 +174,11 @@ def test_brushing_shows_what_the_network_answers(opened, name, width):
     network = NETWORKS[name]()
     page = opened(name, width)
     continuous = [variable.name for variable in network.variables if not variable.is_discrete]
+    for node, values in network.sample(20_000, seed=0)[continuous].items():
+        # Middles of cells stand for what is in them, and tails are added up as they are.
+        cell = np.ptp(np.quantile(values, [0.005, 0.995])) / 90
+        seen = float(card(page, network, node).get_attribute("data-mean"))
+        assert seen == pytest.approx(values.mean(), abs=0.1 * cell)
     brush(page, network, continuous[0], 0.55, 0.8)
     first = asked(page, network)
     assert list(first) == continuous[:1]
