@@ -11,8 +11,10 @@ VARIABLES = (
     Variable("x<=5"),
     Variable("x"),
     Variable("a=b"),
+    Variable("a"),
     Variable("sex", ("F", "M")),
     Variable("sold in", ("May", "June, July", "a<b")),
+    Variable("sold", ("yes", "no")),
     Variable("rooms", ("1", "2", "10")),
     Variable("garden", ("False", "True")),
 )
@@ -38,12 +40,14 @@ VARIABLES = (
         ("x<=5=3", "x<=5", 3.0),
         ("x<=5<=6", "x<=5", (None, 6.0)),
         ("a=b>2", "a=b", (2.0, None)),
+        ("a=2", "a", 2.0),
         ("sex=F", "sex", "F"),
         ("sex in F,M", "sex", ["F", "M"]),
         ("sex in M", "sex", "M"),
         ("sold in=May", "sold in", "May"),
         ('sold in in May, "June, July"', "sold in", ["May", "June, July"]),
         ("sold in=a<b", "sold in", "a<b"),
+        ("sold in yes,no", "sold", ["yes", "no"]),
         ("rooms=10.0", "rooms", "10"),
         ("rooms in 1,2.0", "rooms", ["1", "2"]),
         ("garden=true", "garden", "True"),
@@ -82,10 +86,9 @@ def test_what_is_no_condition_is_refused_with_an_example(text, message):
 
 
 def test_several_conditions():
-    assert conditions_in("--given", ["C>1", "sex=F", "C<=4", "C<9"], VARIABLES) == {
-        "C": (1.0, 4.0),
-        "sex": "F",
-    }
+    texts = ["C>0", "C>1", "sex=F", "C<=4", "C<9", "C>=-3"]
+    for given in (texts, texts[::-1]):
+        assert conditions_in("--given", given, VARIABLES) == {"C": (1.0, 4.0), "sex": "F"}
     assert conditions_in("--given", [], VARIABLES) == {}
     for texts in (["C=1", "C=2"], ["C=1", "C<2"], ["sex=F", "sex in F,M"]):
         with pytest.raises(ArgumentError, match=r"--do names .* more than once"):

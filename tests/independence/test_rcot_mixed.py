@@ -90,9 +90,13 @@ def test_a_relabelled_copy_in_the_condition_leaves_nothing():
     test = RCoT(frame)
     assert test.pvalue("u", "v", ["copy"]) == 1.0
     assert test.pvalue("a", "u", ["copy", "w"]) == 1.0
+    # Features of a condition that is not the copy alone do not span what the copy says.
+    assert test.pvalue("u", "v", ["copy", "a"]) == 1.0
+    assert test.pvalue("v", "u", ["w", "copy", "a"]) == 1.0
     assert test.pvalue("u", "v", ["w"]) < 0.05
     frame["level"] = frame["u"].map({"x": 0.3, "y": 1.7, "z": -4.0})  # numbers that the levels determine
     assert RCoT(frame).pvalue("level", "v", ["u"]) == 1.0
+    assert RCoT(frame).pvalue("level", "v", ["u", "a"]) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))

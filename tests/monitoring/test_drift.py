@@ -60,6 +60,19 @@ def test_what_is_staked_grows_by_one_unit_per_row_in_the_mean():
     assert np.mean(final) == pytest.approx(rows, abs=4.0 * np.std(final) / np.sqrt(len(final)))
 
 
+def test_a_bet_comes_to_what_units_staked_before_every_row_have_grown_to():
+    rng = np.random.default_rng(2)
+    known, pit, uniforms = rng.random((2, 30)), rng.random((2, 15)), rng.random((2, 15))
+    test = DriftTest(bin_counts(known), 1e-12)
+    test.update(pit, uniforms)
+    paid = []
+    for row in range(15):  # by a test that has seen the rows before, but not bet on them
+        alone = DriftTest(bin_counts(np.concatenate([known, pit[:, :row]], axis=1)), 1e-12)
+        alone.update(pit[:, [row]], uniforms[:, [row]])
+        paid.append(alone.stakes)
+    np.testing.assert_allclose(test.stakes, sum(np.prod(paid[row:], axis=0) for row in range(15)), rtol=1e-9)
+
+
 @pytest.mark.parametrize(("moved", "within"), [(1.0, 100), (-2.0, 25), (0.5, 600)])
 def test_a_shift_is_found_in_the_variable_that_shifts(moved, within):
     rng = np.random.default_rng(2)

@@ -55,6 +55,16 @@ def test_the_fit_counts_and_sums_to_one(parents, smoothing):
     np.testing.assert_allclose(total, 1.0)
 
 
+def test_without_smoothing_a_configuration_that_no_training_row_has_is_like_all_rows():
+    labels = np.arange(30) % 3
+    frame = mixed_frame(30)[["u"]].assign(v=np.array(list("klm"))[labels])  # each fold has its own level
+    score = spbn.scores.CVLikelihood(frame, folds=labels, smoothing=0.0)
+    shares = [frame["u"][labels != fold].value_counts(normalize=True) for fold in labels]
+    expected = np.log([share[level] for share, level in zip(shares, frame["u"], strict=True)])
+    assert np.ptp(expected) > 0.3
+    np.testing.assert_allclose(score.rows(Family("u", ("v",), NodeType.DISCRETE)), expected, rtol=1e-12)
+
+
 def test_cdf_adds_up_the_levels_in_their_order():
     frame = mixed_frame(50)
     cpd = ProbabilityTable.fit(frame, "u", ["v"])

@@ -126,10 +126,25 @@ def asked(page, network):
     return evidence
 
 
+def matching(rows, evidence):
+    """Count the rows in which everything holds."""
+    holds = np.ones(len(rows), dtype=bool)
+    for name, value in evidence.items():
+        if isinstance(value, set):
+            holds &= rows[name].isin(value)
+        else:
+            low, high = value
+            holds &= rows[name].between(
+                -np.inf if low is None else low, np.inf if high is None else high, inclusive="left"
+            )
+    return np.count_nonzero(holds)
+
+
 def require_the_networks_answer(page, network, evidence):
     """All charts show the conditional distributions, as precisely as the samples that are left allow."""
     left = int(page.locator("#explorer").get_attribute("data-left"))
     assert 300 < left < 20_000
+    assert left == matching(network.sample(20_000, seed=0), evidence)  # the rows that the page has
     posterior = network.query(evidence, n=20_000, seed=1)
     assert left / 20_000 == pytest.approx(
         np.exp(posterior.log_evidence),
@@ -159,6 +174,11 @@ def test_brushing_shows_what_the_network_answers(opened, name, width):
     network = NETWORKS[name]()
     page = opened(name, width)
     continuous = [variable.name for variable in network.variables if not variable.is_discrete]
+    for node, values in network.sample(20_000, seed=0)[continuous].items():
+        # Middles of cells stand for what is in them, and tails are added up as they are.
+        cell = np.ptp(np.quantile(values, [0.005, 0.995])) / 90
+        seen = float(card(page, network, node).get_attribute("data-mean"))
+        assert seen == pytest.approx(values.mean(), abs=0.1 * cell)
     brush(page, network, continuous[0], 0.55, 0.8)
     first = asked(page, network)
     assert list(first) == continuous[:1]

@@ -11,8 +11,11 @@ import spbn
 from spbn import datasets
 from spbn.nodes.base import NodeType
 from spbn.nodes.families import named_batch
-from spbn.scores import likelihood
+from spbn.rows.families import FamilyBatch
+from spbn.scores import Score, likelihood
 from spbn.scores.likelihood import CVLikelihood, ValidatedLikelihood
+
+from strategies import ScoreOf, random_local
 
 ROWS = 4_000
 
@@ -38,6 +41,40 @@ TABLES = {
     "heavy tails": lambda: heavy_tailed(ROWS),
     "mixed": lambda: mixed_frame(ROWS),
 }
+
+
+class Rough:
+    """Estimates of a score's changes, each wrong by less than it says."""
+
+    def __init__(self, score: Score) -> None:
+        self._score = score
+        self._rng = np.random.default_rng(0)
+
+    def gains(self, new: FamilyBatch, old: FamilyBatch) -> tuple[np.ndarray, np.ndarray]:
+        true = self._score.local_batch(new) - self._score.local_batch(old)
+        errors = self._rng.uniform(0.2, 2.0, len(true))
+        return true + errors * self._rng.uniform(-0.99, 0.99, len(true)), errors
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rough_estimates_lead_to_the_same_steps(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, types = list("abcd"), ("ckde", "blend")
+    in_full, estimated, copy = (ScoreOf(nodes, random_local(seed), types=types) for _ in range(3))
+    estimated.preview = Rough(copy)
+    start = spbn.Structure(nodes, [("a", "b"), ("b", "c"), ("c", "d")], "ckde")
+    expected = spbn.search.hill_climb(in_full, start, types=types)
+    asked = []
+    local_batch = ScoreOf.local_batch
+
+    def counted(score: ScoreOf, batch: FamilyBatch) -> np.ndarray:
+        asked.append(batch)
+        assert len(asked) < 5_000, "the same is computed again and again"
+        return local_batch(score, batch)
+
+    monkeypatch.setattr(ScoreOf, "local_batch", counted)
+    found = spbn.search.hill_climb(estimated, start, types=types)
+    assert [step.operator for step in found.steps] == [step.operator for step in expected.steps]
+    assert found.score == pytest.approx(expected.score, rel=1e-12)
 
 
 @pytest.mark.slow

@@ -169,6 +169,14 @@ def test_a_worker_that_dies_while_it_is_sent_something(client, monkeypatch):
     assert len(failed) == 2
 
 
+def test_what_tasks_have_in_common_arrives_as_it_is(client):
+    """Collections too, of which Dask would send every member."""
+    common = (frozenset([("a", 1), ("b", 2)]), [1, 2], {"c": (3,)}, ("d",), {4})
+    found = dict(Executor(client, "shared").map(together, [(0,), (1,)], common=common))
+    assert found == {number: ("shared", number, *common) for number in (0, 1)}
+    assert [type(one) for one in found[0][2:]] == [type(one) for one in common]
+
+
 @pytest.mark.parametrize("pinned", [False, True])
 def test_nobody_waits_for_a_worker_that_died_unnoticed(processes, pinned):
     """Sending to all of them would: the scheduler does not know yet."""
@@ -193,6 +201,10 @@ def whereabouts(shared, seconds):
 
     time.sleep(seconds)
     return get_worker().address
+
+
+def together(*everything):
+    return everything
 
 
 def joined(*words):

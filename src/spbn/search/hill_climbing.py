@@ -215,8 +215,8 @@ def hill_climb(
         operators=operators,
         types=[choice for choice in map(NodeType.parse, types) if choice in score.node_types],
         max_parents=max_parents,
-        required_arcs=list(required_arcs),
-        forbidden_arcs=list(forbidden_arcs),
+        required_arcs=required_arcs,
+        forbidden_arcs=forbidden_arcs,
         fixed_types=fixed_types,
     )
     _require_types(score, structure)
