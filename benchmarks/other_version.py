@@ -143,7 +143,7 @@ def cases(data: Path) -> dict[str, tuple[str, list[tuple[object, ...]]]]:
             ],
         ),
         "rows": (ROWS, [("lg", 20), ("ckde", 20), ("blend", 10)]),
-        "workers": (WORKERS, [("gbn", 200_000, 3), ("spbn", 50_000, 2)]),
+        "workers": (WORKERS, [("gbn", 2_000_000, 3), ("spbn", 50_000, 2)]),
         "import": (IMPORT, [()]),
     }
 
