@@ -176,3 +176,11 @@ def test_changed_entries_of_a_file_are_refused(change):
     assert from_plain(document, ["a"]) == network.margins
     with pytest.raises(ModelFileError, match="margins make no sense"):
         from_plain({**document, **change}, ["a"])
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 1.5, 2.0])
+def test_however_far_out_a_draw_is_its_value_is_a_finite_number(exponent):
+    with np.errstate(all="raise"):
+        found = YeoJohnson(0.0, 1.0, exponent).inverse(np.array([-1e4, 0.0, 1e4]))
+    assert np.isfinite(found).all()
+    assert found[0] < found[1] == 0.0 < found[2]
