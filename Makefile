@@ -70,6 +70,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/pc.py
 	$(BIN)/python benchmarks/independence.py
 	$(BIN)/python benchmarks/blend.py
+	$(BIN)/python benchmarks/curve.py
 	$(BIN)/python benchmarks/compact.py
 	$(BIN)/python benchmarks/hybrid.py
 	$(BIN)/python benchmarks/queries.py

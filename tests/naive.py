@@ -79,6 +79,8 @@ def lg_logpdf(frame, train, node, parents):
 
 def logpdf(frame, train, node, parents, node_type, **options):
     """Log-density of a node of either type."""
+    if node_type == "curve":
+        return curve_logpdf(frame, train, fold_labels(len(train), min(10, len(train)), 0), node, parents)
     if node_type == "blend":
         weights = em_weights(blend_cv_rows(train, fold_labels(len(train), 10, 0), node, parents))
         return special.logsumexp(blend_rows(frame, train, node, parents), b=weights[:, None], axis=0)
@@ -87,6 +89,8 @@ def logpdf(frame, train, node, parents, node_type, **options):
 
 def cv_rows(frame, labels, node, parents, node_type, **options):
     """Log-density of every row under parameters fitted without its fold."""
+    if node_type == "curve":
+        return curve_cv_rows(frame, labels, node, parents)
     if node_type == "blend":
         components = blend_cv_rows(frame, labels, node, parents)
         return special.logsumexp(components, b=em_weights(components)[:, None], axis=0)
@@ -97,22 +101,55 @@ def cv_rows(frame, labels, node, parents, node_type, **options):
     return out
 
 
-def blend_rows(frame, train, node, parents):
-    """Log-densities of a blend's components, one bandwidth at a time: four kernels, then the line."""
-    kernels = [
-        ckde_logpdf(frame, train, node, parents, lambda rows, c=c: c * scott(rows))
-        for c in (1 / 16, 1 / 4, 1, 4)
-    ]
-    return np.stack([*kernels, lg_logpdf(frame, train, node, parents)])
+def without_far_values(frame, of=None):
+    """Replace values far out by the median: three times as far as 98 % of the rows on that side."""
+    out = frame.copy()
+    for name in frame.select_dtypes("number"):
+        column = np.sort((frame if of is None else of)[name])
+        centre, low, high = (_quantile(column, share) for share in (0.5, 0.02, 0.98))
+        if low == high:
+            low, high = column[0], column[-1]
+        far = (frame[name] < centre + 3 * (low - centre)) | (frame[name] > centre + 3 * (high - centre))
+        out.loc[far, name] = centre
+    return out
+
+
+def tails_logpdf(frame, train, node, of=None):
+    """Log-density of Student's t at the median, as wide as the node."""
+    centre, _, low, high = curve_spread((train if of is None else of)[node].to_numpy())
+    width = np.sqrt(np.mean((np.clip(train[node], low, high) - centre) ** 2))
+    return stats.t.logpdf(frame[node], 2, centre, width)
+
+
+def blend_rows(frame, train, node, parents, labels=None):
+    """Log-densities of a blend's components: four kernels, line, curve and tails."""
+    labels = fold_labels(len(train), 10, 0) if labels is None else labels
+    curve = curve_logpdf(frame, train, labels, node, parents)
+    held = without_far_values(train)
+    return np.stack(
+        [*_kernels_and_line(frame, train, held, node, parents), curve, tails_logpdf(frame, train, node)]
+    )
 
 
 def blend_cv_rows(frame, labels, node, parents):
     """The same for every row under components fitted without its fold."""
-    out = np.empty((5, len(frame)))
+    out = np.empty((7, len(frame)))
+    held = without_far_values(frame)
     for label in np.unique(labels):
         test = labels == label
-        out[:, test] = blend_rows(frame[test], frame[~test], node, parents)
+        out[:5, test] = _kernels_and_line(frame[test], frame[~test], held[~test], node, parents)
+        out[6, test] = tails_logpdf(frame[test], frame[~test], node, of=frame)
+    out[5] = curve_cv_rows(frame, labels, node, parents)
     return out
+
+
+def _kernels_and_line(frame, train, held, node, parents):
+    bandwidth = scott(held[[node, *parents]].to_numpy())
+    kernels = [
+        ckde_logpdf(frame, train, node, parents, lambda rows, c=c: c * bandwidth)
+        for c in (1 / 16, 1 / 4, 1, 4)
+    ]
+    return np.stack([*kernels, lg_logpdf(frame, held, node, parents)])
 
 
 def em_weights(log_densities, steps=100_000):
@@ -243,3 +280,120 @@ def climb(score, start, *, types, patience, epsilon, max_parents, required, forb
             tabu.add(operator.inverse)
             if len(taken) - best > patience:
                 return taken, best
+
+
+def curve_features(parents, spreads, *, is_rich):
+    """The functions of a curve's basis, rows × functions; parents are rows × variables."""
+    d = parents.shape[1]
+    standard = []
+    for j, (centre, scale, low, high) in enumerate(spreads):
+        bounds = max((low - centre) / scale - 0.25, -6), min((high - centre) / scale + 0.25, 6)
+        standard.append(np.clip((parents[:, j] - centre) / scale, *bounds))
+    columns = [np.ones(len(parents)), *standard]
+    columns += [standard[i] * standard[j] for i in range(d) for j in range(i + 1)]
+    greatest = {0: 0, 1: 24, 2: 10, 3: 6.5, 4: 4.5, 5: 4, 6: 3}[d] * (1 if is_rich else 0.6)
+    greatest = max(greatest, 2) if d else 0
+    penalties = [1e-9, *[1e-5] * d]
+    weights = [0.1] * (d * (d + 1) // 2)
+    for index in np.ndindex(*[int(greatest) + 1] * d):
+        active = sum(k > 0 for k in index)
+        size = np.sqrt(sum(k * k for k in index))
+        if 0 < active <= (2 if d > 4 else 4) and size * (1 + 0.25 * (active - 1)) <= greatest:
+            angles = [np.arccos(z / np.sqrt(z**2 + 1.5**2)) for z in standard]
+            factors = [np.sqrt(2) * np.cos(k * a) for k, a in zip(index, angles, strict=True) if k]
+            columns.append(np.prod(factors, axis=0))
+            weights.append(size**4)
+    return np.column_stack(columns), np.array(penalties), np.array(weights)
+
+
+def _quantile(ordered, share):
+    return ordered[max(int(np.ceil(round(share * len(ordered), 9))) - 1, 0)]
+
+
+def curve_spread(column):
+    """Median, width, and how far a curve of the column reaches."""
+    ordered = np.sort(column)
+    scale = 0
+    for share, width in ((0.1, 2.563), (0.02, 4.107), (0, 6)):
+        scale = scale or (_quantile(ordered, 1 - share) - _quantile(ordered, share)) / width
+    centre, low, high = (_quantile(ordered, share) for share in (0.5, 0.02, 0.98))
+    if low == high:
+        low, high = ordered[0], ordered[-1]
+    ends = max(ordered[0], centre + 1.5 * (low - centre)), min(ordered[-1], centre + 1.5 * (high - centre))
+    return centre, scale, *ends
+
+
+def curve_cv_rows(frame, labels, node, parents):
+    """Log-density of every row under the curve of all folds but its own."""
+    return _curve(frame, frame, labels, node, parents)[: len(frame)]
+
+
+def curve_logpdf(frame, train, labels, node, parents):
+    """Log-density of rows under the curve of all training rows, whose folds are chosen by labels."""
+    return _curve(frame, train, labels, node, parents)[len(train) :]
+
+
+def _curve(frame, train, labels, node, parents):
+    """Both, one after the other."""
+    names, count = list(parents), len(train)
+    x = np.concatenate([train[names].to_numpy(), frame[names].to_numpy()])
+    raw = np.concatenate([train[node], frame[node]])
+    spreads = [curve_spread(column) for column in x[:count].T]
+    features, fixed, weights = curve_features(x, spreads, is_rich=count >= 600)
+    near = np.arange(len(x)) < count  # rows that curves are fitted to
+    for column, (c, s, low, high) in zip(x.T, spreads, strict=True):
+        near &= (column >= max(low - s / 4, c - 6 * s)) & (column <= min(high + s / 4, c + 6 * s))
+    centre, scale, *_ = curve_spread(raw[:count])
+    y = (raw - centre) / scale
+    labels = np.concatenate([labels, np.full(len(frame), -1)])
+    folds = [labels == fold for fold in np.unique(labels)]
+    grid = (1e-5, 3e-4, 1e-2, 0.3, 10.0, 300.0)
+
+    def predicted(values):
+        """Predictions of left-out rows, with the penalty that has the least logarithmic error."""
+        best = np.inf, None
+        for penalty in grid:
+            ridge = np.diag(np.r_[fixed, penalty * weights])
+            out, loss = np.empty(len(values)), 0
+            for fold in folds:
+                f = features[~fold & near]
+                out[fold] = features[fold] @ np.linalg.solve(f.T @ f + ridge, f.T @ values[~fold & near])
+                errors = (values - out)[fold & near]
+                loss += len(errors) * np.log((errors**2).mean()) if len(errors) else 0
+            best = min(best, (loss, out), key=lambda pair: pair[0])
+        return best[1]
+
+    def others(values):
+        """The mean over all training rows that are not in the fold of a row."""
+        out = np.empty(len(values))
+        for fold in folds:
+            out[fold] = values[~fold & near].mean()
+        return out
+
+    aimed, cut = np.clip(y, -5, 5), np.inf
+    tails = np.sqrt(others(aimed**2))
+    for pull in range(3):
+        mean = predicted(aimed)
+        reference = ((aimed - mean)[near] ** 2).mean()
+        residuals = np.clip(y - mean, -cut, cut)
+        logs = np.log(residuals**2 / reference + 1e-4)
+        level = logs[near].mean()
+        spread = np.sqrt(others(residuals**2))
+        if pull < 2:
+            cut = 4 * np.sqrt(reference) * np.exp(level / 2) / np.exp(-(np.euler_gamma + np.log(2)) / 2)
+            aimed = mean + np.clip(y - mean, -cut, cut)
+    log_ratio = predicted(logs) - level
+    gain = (((logs - level) ** 2)[near].sum() - ((logs - level - log_ratio) ** 2)[near].sum()) / np.pi**2
+    if gain > 3:
+        ratio = np.exp(np.clip(log_ratio, -6, 6))
+        spread = np.sqrt(others(residuals**2 / ratio) * ratio)
+    densities = np.stack(
+        [
+            stats.norm.pdf(y, mean, spread),
+            stats.t.pdf(y, 3, mean, 0.6 * spread),
+            stats.t.pdf(y, 2, 0, tails),
+        ]
+    )
+    shapes = [((1 - t) * (1 - w), t * (1 - w), w) for t in (0, 0.3, 0.7, 1) for w in (0.001, 0.01, 0.05)]
+    logs = [np.log(shape @ densities) for shape in np.array(shapes)]
+    return max(logs, key=lambda found: found[:count].sum()) - np.log(scale)

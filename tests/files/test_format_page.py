@@ -46,6 +46,8 @@ def learned(kind):
         return spbn.learn(data, **quick)
     if kind == "blend with margins":
         return spbn.learn(data, model="blend", margins="yeo-johnson", **quick)
+    if kind == "curve":
+        return spbn.learn(data, types="curve", **quick)
     if kind == "compact":
         return spbn.learn(data, model="kdebn", **quick).compact(others="keep")
     if kind == "compact blend":
@@ -61,11 +63,12 @@ def learned(kind):
     return spbn.learn_dynamic(data, lags=1, model="gbn")
 
 
-KINDS = ("spbn", "blend with margins", "compact", "compact blend", "pc", "mixed", "holes", "dynamic")
+KINDS = ("spbn", "blend with margins", "curve", "compact", "compact blend", "pc", "mixed", "holes", "dynamic")
 #: What tells that the network is of its kind.
 TELLING = {
     "spbn": {"bandwidth", "steps"},
-    "blend with margins": {"weights", "kernels", "exponent"},
+    "blend with margins": {"weights", "kernels", "curve", "tails", "exponent"},
+    "curve": {"transform", "target", "noise", "mixture", "explained"},
     "compact": {"compact", "whitener"},
     "compact blend": {"parts"},
     "pc": {"separating_sets"},

@@ -32,7 +32,7 @@ from naive import (
 )
 from strategies import mixed_frame
 
-TYPES = ["lg", "ckde", "blend"]
+TYPES = ["lg", "ckde", "blend", "curve"]
 some_parents = st.sampled_from([[], ["b"], ["c", "b"]])
 some_levels = st.sampled_from([["u"], ["v"], ["w", "u"], ["u", "v", "w"]])
 
@@ -233,7 +233,8 @@ def test_a_level_that_occurs_once_stops_nothing(node_type, tmp_path):
 def test_integrates_to_one_over_levels_and_values(node_type):
     frame = mixed_frame(60, 1, rare=1)
     network = network_of(frame, "a", ["u", "v"], node_type)
-    values = np.linspace(-30, 30, 6001)
+    far = np.geomspace(30.0, 1e7, 4001)
+    values = np.concatenate([-far[:0:-1], np.linspace(-30, 30, 6001), far[1:]])
     total = 0.0
     for u in sorted(set(frame["u"])):
         for v in ("no", "yes"):

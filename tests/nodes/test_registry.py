@@ -130,7 +130,7 @@ def test_a_type_is_known_by_its_name(laplace):
     assert pickle.loads(pickle.dumps(laplace)) is laplace
     assert f"{laplace:>9}" == "  laplace"
     assert {laplace: 1}["laplace"] == 1
-    with pytest.raises(ArgumentError, match="'blend', 'discrete' or 'laplace'"):
+    with pytest.raises(ArgumentError, match="'discrete', 'curve' or 'laplace'"):
         NodeType.parse("gauss")
 
 

@@ -24,6 +24,15 @@ CASES = {
     "discrete": (mixed_rows.TABLES, {"rtol": 1e-12}),
     "ckde": (mixed_rows.KERNELS, {"atol": 1e-6}),
     "blend": (mixed_rows.BLENDS[:3], {"atol": 1e-6}),
+    "curve": (
+        [
+            ("a", [], "curve"),
+            ("b", ["a"], "curve"),
+            ("c", ["a", "b"], "curve"),
+            ("b", ["a", "kind"], "curve"),
+        ],
+        {"rtol": 1e-9},
+    ),
     "laplace": (
         [("a", [], "laplace"), ("b", ["a"], "laplace"), ("b", ["a", "kind"], "laplace")],
         {"rtol": 1e-12},

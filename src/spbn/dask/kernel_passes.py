@@ -18,7 +18,7 @@ memory, and adds their kernels at its own rows (`cache_pairwise`, `kernels.pairw
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from threading import Lock
@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
-from spbn.dask.mapreduce import Block, Plan, Where, blocks
+from spbn.dask.mapreduce import Block, GroupRequest, Plan, Where, blocks, group_values
 from spbn.kernels import exact
 from spbn.kernels.compression import Outskirts
 from spbn.kernels.estimates import Spans, whitened
@@ -273,17 +273,14 @@ def fill_gaps(plan: Plan, parts: Sequence[int], asked: Sequence[Gaps]) -> None:
                 _cached(plan, part, number, one.key)[one.places[2, mine]] = one.values[mine]
 
 
-class Line(NamedTuple):
-    """A linear Gaussian: direction × (row - means) is its residual."""
-
-    direction: FloatArray
-    means: FloatArray
-    variance: float
-
-    def log_density(self, points: FloatArray) -> FloatArray:
-        """Return the log-density of variables × rows, parents first and the node last."""
-        residuals = self.direction @ (points - self.means[:, None])
-        return -0.5 * (residuals * residuals / self.variance + math.log(2.0 * math.pi * self.variance))
+def line_log_densities(
+    points: FloatArray, starts: IntArray, directions: FloatArray, means: FloatArray, variances: FloatArray
+) -> FloatArray:
+    """Return the log-density of every row under a line; its residual is direction × (row - means)."""
+    groups = np.repeat(np.arange(len(variances)), np.diff(starts))
+    residuals = np.einsum("rc,cr->r", directions[groups], points - means[groups].T)
+    variance = variances[groups]
+    return -0.5 * (residuals * residuals / variance + np.log(2.0 * math.pi * variance))
 
 
 class MixtureRequest(NamedTuple):
@@ -292,7 +289,7 @@ class MixtureRequest(NamedTuple):
     columns: Columns  # the parents and, last, the node
     #: For every kernel component that there is, the keys of all columns and of the parents, if any.
     kernels: Sequence[tuple[Key, ...]]
-    lines: Mapping[int, Line] | None  # by label, the last component, if there is one
+    others: Sequence[GroupRequest]  # the other components that there are
     weights: FloatArray  # of the components that there are, in order
     labels: tuple[int, ...]  # of the rows that count: that of the validation rows, or some of the others
 
@@ -304,9 +301,7 @@ def mixture_sums(plan: Plan, block: Block, asked: MixtureRequest) -> MixtureSums
     for keys in asked.kernels:
         whole, *below = [_cached(plan, block.part, block.number, key)[mine] for key in keys]
         found.append(whole - below[0] if below else whole)
-    if asked.lines is not None:
-        rows = [(label, block.rows(asked.columns, (label,))) for label in asked.labels]
-        found.append(np.concatenate([asked.lines[label].log_density(points) for label, points in rows]))
+    found += [group_values(plan, block, other) for other in asked.others]
     return MixtureSums.of(np.stack(found), asked.weights)
 
 

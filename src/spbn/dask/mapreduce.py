@@ -11,17 +11,20 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
+from operator import add
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import BoolArray, FloatArray, IntArray
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen
 from spbn.dask.sources import Chunk
 from spbn.dask.sources import blocks as read_blocks
 from spbn.errors import DataError, setting
 from spbn.numerics.moments import Moments
+from spbn.numerics.spreads import Spreads, without_far_values
 from spbn.rows.store import Columns
 from spbn.transforms import YeoJohnson
 
@@ -298,6 +301,54 @@ def configuration_numbers(plan: Plan, block: Block, columns: Columns) -> IntArra
         levels = len(plan.levels[plan.names[column]])
         numbers = numbers * levels + block.columns[block.places[column]].astype(np.int64)
     return numbers
+
+
+class GroupRequest(NamedTuple):
+    """A function of columns in the rows with some labels, and its other arguments (see `RowStore.sums`)."""
+
+    columns: Columns
+    labels: tuple[int, ...]
+    function: Callable[..., FloatArray]
+    by_label: tuple[FloatArray, ...]  # arguments, along the first axis
+    shared: tuple[object, ...]
+
+    def only(self, places: Sequence[int]) -> GroupRequest:
+        """Return the same for some of the labels, by their places."""
+        labels = tuple(self.labels[place] for place in places)
+        return self._replace(labels=labels, by_label=tuple(values[list(places)] for values in self.by_label))
+
+
+def group_values(plan: Plan, block: Block, asked: GroupRequest) -> FloatArray:
+    """Return what the function returns for the rows of a block that have the labels."""
+    counts = np.diff(block.starts)[list(asked.labels)]
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    rows = frozen(block.rows(asked.columns, asked.labels))
+    return asked.function(rows, starts, *map(frozen, asked.by_label), *asked.shared)
+
+
+def group_totals(plan: Plan, block: Block, asked: GroupRequest) -> FloatArray:
+    """Return the sums of what the function returns for each of these rows, by label."""
+    values = group_values(plan, block, asked)
+    counts = np.diff(block.starts)[list(asked.labels)]
+    return np.array([part.sum() for part in np.split(values, np.cumsum(counts)[:-1])])
+
+
+def add_arrays(parts: Sequence[FloatArray]) -> FloatArray:
+    """Add up the sums of different rows."""
+    return np.sum(parts, axis=0)
+
+
+def held_moments(plan: Plan, block: Block, spreads: Spreads) -> list[Moments]:
+    """Return the moments of the rows with each label, in which values far out count as the median."""
+    every, labels = tuple(range(len(plan.names))), range(plan.assignment.folds + 1)
+    rows = [block.rows(every, (label,)) for label in labels]
+    continuous = np.array([name not in plan.levels for name in plan.names])[:, None]
+    return [Moments.of(np.where(continuous, without_far_values(some, spreads), some)) for some in rows]
+
+
+def add_by_label(parts: Sequence[list[Moments]]) -> list[Moments]:
+    """Add up the moments of different rows."""
+    return [reduce(add, some) for some in zip(*parts, strict=True)]
 
 
 #: By the number of a configuration, the moments of its rows with each label.

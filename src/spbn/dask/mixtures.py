@@ -22,16 +22,17 @@ from spbn.dask.densities import PAIRWISE, GridDensities, Groups
 from spbn.dask.kernel_passes import (
     Gaps,
     Key,
-    Line,
     LostError,
     MixtureRequest,
     PairwiseRequest,
     cache_pairwise,
     evict,
     fill_gaps,
+    line_log_densities,
     mixture_sums,
     rows_at_a_time,
 )
+from spbn.dask.mapreduce import GroupRequest
 from spbn.dask.shards import Shards
 from spbn.errors import ClusterError, quoted
 from spbn.kernels import SHARED_GRID
@@ -42,7 +43,6 @@ from spbn.numerics.moments import residual_directions
 from spbn.rows.families import VariableSet
 from spbn.rows.store import Columns
 
-COMPONENTS = len(SCALES) + 1  # the kernels, and last the line
 TIMES = 4  # that densities are made again if workers that cached them die
 MOST_STEPS = 100
 MOST_PAIRS = 2e11  # that are added up for wider kernels if no grid fits: some minutes on one core
@@ -172,10 +172,16 @@ class DaskMixtures:
     cached: CachedDensities
     parts: tuple[Groups, ...]  # whose values follow each other
     families: tuple[Columns, ...]  # the columns of each, the node last
+    #: By family, the components that are not kernels, of each of the parts; None for those that it lacks.
+    others: tuple[tuple[Sequence[GroupRequest] | None, ...], ...]
+
+    @property
+    def components(self) -> int:
+        return len(SCALES) + len(self.others[0])
 
     def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
         (groups,) = self.parts
-        wanted = np.ones(COMPONENTS, dtype=np.bool_) if usable is None else usable
+        wanted = np.ones(self.components, dtype=np.bool_) if usable is None else usable
         return self.cached.retry(self._search, groups, wanted)
 
     def values(self, weights: FloatArray) -> FloatArray:
@@ -185,16 +191,13 @@ class DaskMixtures:
     def _search(self, groups: Groups, wanted: BoolArray) -> list[tuple[FloatArray, float]]:
         self.cached.require(groups, self.families)
         rows = int(groups.queries.queried.counts[list(groups.labels)].sum())
-        usable = [wanted & self._components(groups, members) for members in self.families]
+        usable = [wanted & self._usable(groups, number) for number in range(len(self.families))]
         searches = {i: WeightSearch(int(some.sum()), rows) for i, some in enumerate(usable) if some.any()}
         for _ in range(MOST_STEPS):
             left = [i for i, search in searches.items() if not search.is_done]
             if not left:
                 break
-            asked = [
-                self._request(groups, self.families[i], usable[i], searches[i].trial, groups.labels)
-                for i in left
-            ]
+            asked = [self._request(groups, i, usable[i], searches[i].trial, groups.labels) for i in left]
             for i, found in zip(left, _sums(groups.queries, asked), strict=True):
                 if found.usable.all():
                     searches[i].update(found)
@@ -205,7 +208,7 @@ class DaskMixtures:
                 searches[i].is_done = not usable[i].any()
         out = []
         for i, some in enumerate(usable):
-            weights, total = np.zeros(COMPONENTS), -math.inf
+            weights, total = np.zeros(self.components), -math.inf
             if some.any() and i in searches:
                 weights[some], total = searches[i].trial, searches[i].total
             out.append((weights, total))
@@ -215,33 +218,38 @@ class DaskMixtures:
         self.cached.require(groups, self.families)
         out = np.full((len(self.families), len(groups.labels)), -np.inf)
         asked, places = [], []
-        for number, members in enumerate(self.families):
-            weights = np.where(self._components(groups, members), trial[number], 0.0)
+        for number in range(len(self.families)):
+            weights = np.where(self._usable(groups, number), trial[number], 0.0)
             if weights.sum() > 0.0:
                 shares = (weights / weights.sum())[weights > 0.0]
                 for place, label in enumerate(groups.labels):
-                    asked.append(self._request(groups, members, weights > 0.0, shares, (label,)))
+                    asked.append(self._request(groups, number, weights > 0.0, shares, (label,)))
                     places.append((number, place))
         for (number, place), found in zip(places, _sums(groups.queries, asked), strict=True):
             out[number, place] = found.total if found.usable.all() else -np.inf
         return out
 
-    def _components(self, groups: Groups, members: Columns) -> BoolArray:
+    def _usable(self, groups: Groups, number: int) -> BoolArray:
         """Tell which components of a family can be fitted."""
-        return np.array([*self.cached.usable(groups, members), _lines(groups, members) is not None])
+        kernels = self.cached.usable(groups, self.families[number])
+        return np.array([*kernels, *(other is not None for other in self.others[number])])
 
     def _request(
         self,
         groups: Groups,
-        members: Columns,
+        number: int,
         usable: BoolArray,
         weights: FloatArray,
         labels: tuple[int, ...],
     ) -> MixtureRequest:
         """Describe a mixture of the usable components, with their weights, at the rows with some labels."""
-        kernels = list(compress(self.cached.keys(groups, members), usable[:-1]))
-        lines = _lines(groups, members) if usable[-1] else None
-        return MixtureRequest(members, kernels, lines, weights, labels)
+        members, part = self.families[number], self.parts.index(groups)
+        kernels = list(compress(self.cached.keys(groups, members), usable))
+        others = [other[part] for other in compress(self.others[number], usable[len(SCALES) :]) if other]
+        if labels != groups.labels:
+            places = [groups.labels.index(label) for label in labels]
+            others = [other.only(places) for other in others]
+        return MixtureRequest(members, kernels, others, weights, labels)
 
 
 def _sums(queries: Shards, asked: Sequence[MixtureRequest]) -> list[MixtureSums]:
@@ -249,15 +257,19 @@ def _sums(queries: Shards, asked: Sequence[MixtureRequest]) -> list[MixtureSums]
     return queries.gather(mixture_sums, asked, MixtureSums.add, pinned=True) if asked else []
 
 
-def _lines(groups: Groups, members: Columns) -> dict[int, Line] | None:
-    """Return the linear Gaussian of every label; None if one cannot be fitted."""
-    columns = np.array(members)
-    training = groups.training.training.only(np.array(groups.labels))
-    directions, variances, share = residual_directions(training.counts, training.scatters, columns)
-    if share == 0.0:
-        return None
-    means = training.means[:, columns] + groups.training.centre[columns]
-    return dict(zip(groups.labels, map(Line, directions, means, variances.tolist()), strict=True))
+def lines(parts: Sequence[Groups], members: Columns) -> Sequence[GroupRequest] | None:
+    """Return the linear Gaussians of a family, for each of several parts; None if one cannot be fitted."""
+    found = []
+    for groups in parts:
+        columns = np.array(members)
+        training = groups.training.training.only(np.array(groups.labels))
+        directions, variances, share = residual_directions(training.counts, training.scatters, columns)
+        if share == 0.0:
+            return None
+        means = training.means[:, columns] + groups.training.centre[columns]
+        arguments = (directions, means, variances)
+        found.append(GroupRequest(members, groups.labels, line_log_densities, arguments, ()))
+    return found
 
 
 def _pairwise_requests(groups: Groups, found: Mapping[Key, Sequence[Estimate]]) -> Iterator[PairwiseRequest]:

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar, final
 
 import numpy as np
@@ -16,18 +17,23 @@ from spbn.dask.densities import Groups, SetTotals, compact_kernels
 from spbn.dask.mapreduce import (
     Counted,
     FoldAssignment,
+    GroupRequest,
     MomentsByConfiguration,
     Where,
+    add_arrays,
     add_counts,
     add_moments,
     count,
+    group_totals,
+    group_values,
     moments_by_configuration,
 )
-from spbn.dask.mixtures import CachedDensities, DaskMixtures
+from spbn.dask.mixtures import CachedDensities, DaskMixtures, lines
 from spbn.dask.shards import Shards, batched
 from spbn.errors import quoted
 from spbn.kernels.compressed import CompactKernels
 from spbn.numerics.moments import Moments, MomentStack, log_likelihoods
+from spbn.numerics.spreads import Spreads
 from spbn.rows.families import Configurations, FamilyBatch, number_possible
 from spbn.rows.store import (
     Columns,
@@ -35,9 +41,11 @@ from spbn.rows.store import (
     FamilyCounts,
     FitSettings,
     KernelDensities,
+    ParametricScorer,
     Part,
     RemoteRows,
     Scorer,
+    SumRequest,
 )
 from spbn.tables.table import Table
 
@@ -109,6 +117,11 @@ class Session:
         self.counts = PassCache(shards, self._bytes_of_counts, self._counted)
         self.divisions = PassCache(shards, self._bytes_of_moments, self._divided)
         self._refolded: dict[int, Session] = {}
+
+    @cached_property
+    def held(self) -> Session:
+        """The same rows, in whose moments values far out count as the median."""
+        return Session(self.shards.held, self.rule)
 
     def refolded(self, folds: int) -> Session:
         """Return the same rows, all of them in one of so many folds."""
@@ -239,12 +252,70 @@ class DaskRows(RemoteRows):
         counts[:, places, counted.numbers % levels] = counted.counts.T
         return Configurations(tuple(parents), numbers), counts
 
-    def mixtures(self, families: FamilyBatch, line: Scorer) -> Iterator[tuple[list[int], DaskMixtures]]:
+    def mixtures(
+        self, families: FamilyBatch, line: Scorer, others: Sequence[ParametricScorer]
+    ) -> Iterator[tuple[list[int], DaskMixtures]]:
         """Yield families whose densities fit into the memory of workers together, and their mixtures."""
         cached, members = self.session.cached, families.column_tuples
         largest = max(self.parts, key=lambda groups: groups.queries.most_rows)
         for numbers in cached.batches(largest, members):
-            yield numbers, DaskMixtures(cached, self.parts, tuple(members[number] for number in numbers))
+            some = tuple(members[number] for number in numbers)
+            densities: list[list[Sequence[GroupRequest] | None]]
+            densities = [[lines(self.parts, columns) for columns in some]]
+            for scorer in others:
+                found = {n: self._by_part(scorer.function, one) for n, one in scorer.parameters(some)}
+                densities.append([found.get(number) for number in range(len(some))])
+            yield numbers, DaskMixtures(cached, self.parts, some, tuple(zip(*densities, strict=True)))
+
+    def _by_part(self, function: Callable[..., FloatArray], request: SumRequest) -> list[GroupRequest]:
+        """Return what is asked of each of the parts."""
+        ends = np.cumsum([0, *(len(groups.labels) for groups in self.parts)]).tolist()
+        return [
+            GroupRequest(
+                request.columns,
+                groups.labels,
+                function,
+                tuple(values[first:end] for values in request.by_group),
+                request.shared,
+            )
+            for groups, (first, end) in zip(self.parts, pairwise(ends), strict=True)
+        ]
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        return self.shards.spreads
+
+    @cached_property
+    def held(self) -> DaskRows:
+        parts = [groups._replace(training=groups.training.held) for groups in self.parts]
+        return DaskRows(self.session.held, parts, self.settings, is_crossed=self.is_crossed)
+
+    def sums(self, function: Callable[..., FloatArray], requests: Sequence[SumRequest]) -> list[FloatArray]:
+        return self._gathered(group_values, function, requests)
+
+    def values(self, function: Callable[..., FloatArray], requests: Sequence[SumRequest]) -> list[FloatArray]:
+        return self._gathered(group_totals, function, requests)
+
+    def _gathered(
+        self,
+        answer: Callable[..., FloatArray],
+        function: Callable[..., FloatArray],
+        requests: Sequence[SumRequest],
+    ) -> list[FloatArray]:
+        asked = [self._by_part(function, request) for request in requests]
+        found = [
+            groups.queries.gather(answer, [one[part] for one in asked], add_arrays)
+            for part, groups in enumerate(self.parts)
+        ]
+        return [np.concatenate(by_part) for by_part in zip(*found, strict=True)]
+
+    @property
+    def inner_folds(self) -> Sequence[int] | None:
+        if self.inner is None:
+            return None
+        (known,) = self.inner.parts
+        labels = [label for groups in self.parts for label in groups.labels]
+        return [known.labels.index(label) if label in known.labels else -1 for label in labels]
 
     def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Division]]:
         for columns, parts in self.session.divisions.each(sets):

@@ -26,15 +26,19 @@ from spbn.dask.mapreduce import (
     Plan,
     Survey,
     Where,
+    add_by_label,
     collect,
     fold_blocks,
+    held_moments,
     only_where,
     require_finite,
     survey,
 )
+from spbn.dask.order_statistics import order_statistics
 from spbn.dask.sources import Source
 from spbn.errors import DataError, quoted
 from spbn.numerics.moments import Moments, MomentStack, leave_one_out
+from spbn.numerics.spreads import LEVELS, Spreads, spreads_from_quantiles
 from spbn.rows.memory import FEWEST_ROWS
 from spbn.rows.store import Columns
 from spbn.tables.columns import how_to_drop
@@ -169,6 +173,23 @@ class Shards:
         centred = tuple(_centred(moments, self.centre) for moments in by_label)
         count = sum(moments.count for moments in by_label)
         return replace(self, where=where, by_label=centred, most_rows=min(self.most_rows, count))
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """Order statistics of the rows in folds; those of discrete columns mean nothing."""
+        columns = np.flatnonzero(~self.discrete).tolist()
+        rows = int(self.queried.counts[:-1].sum())
+        ranks = np.quantile(np.arange(rows), LEVELS, method="inverted_cdf").astype(np.int64)
+        found = np.ones((len(LEVELS), len(self.names)))
+        found[:, columns] = order_statistics(self.gather, columns, ranks, rows).T
+        return spreads_from_quantiles(found)
+
+    @cached_property
+    def held(self) -> Shards:
+        """The same rows, in whose moments values far out count as the median."""
+        every = [tuple(range(len(self.names)))]
+        (found,) = self.gather(held_moments, [self.spreads], add_by_label, every)
+        return replace(self, by_label=tuple(_centred(moments, self.centre) for moments in found))
 
     def training_labels(self, label: int) -> list[int]:
         """Return the labels of the rows that densities at a label are fitted to: other folds, or all."""

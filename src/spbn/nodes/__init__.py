@@ -6,8 +6,12 @@
     The types of the paper.
 `kde`
     The kernels of a CKDE, on rows; `kernels.compressed` has those without.
+`curve`
+    Smooth functions of the parents, with noise around them.
 `blend`
-    A mixture of both, with kernels at several scales.
+    A mixture of all of them, with kernels at several scales.
+`tails`
+    What a blend says about rows that are far from everything.
 `discrete`, `by_configuration`
     Tables of probabilities, and densities of any type that depend on discrete parents.
 `families`
@@ -24,6 +28,7 @@ MODULES = (
     "ckde",
     "blend",
     "discrete",
+    "curve",
 )
 
 for _module in MODULES:
@@ -32,6 +37,7 @@ for _module in MODULES:
 from spbn.nodes.blend import Blend  # noqa: E402 -- once the types are registered
 from spbn.nodes.by_configuration import ByConfiguration  # noqa: E402
 from spbn.nodes.ckde import CKDE  # noqa: E402
+from spbn.nodes.curve import Curve  # noqa: E402
 from spbn.nodes.discrete import ProbabilityTable  # noqa: E402
 from spbn.nodes.families import Family, families_of  # noqa: E402
 from spbn.nodes.kde import KDE  # noqa: E402
@@ -47,6 +53,7 @@ __all__ = [
     "Appearance",
     "Blend",
     "ByConfiguration",
+    "Curve",
     "Description",
     "Family",
     "FamilyBatch",

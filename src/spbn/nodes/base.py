@@ -243,6 +243,18 @@ class CPD(ABC):
         return self.as_linear()
 
     @property
+    def curve_share(self) -> float:
+        """How much of the density is noise around a curve of the parents: from 0 to 1, by default 0."""
+        return 0.0
+
+    def smooth_mean(self, parents: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return that curve and the standard deviation of noise around it, for parents × rows.
+
+        Only a density with a `curve_share` has one.
+        """
+        raise ArgumentError(f"the density of {self.node!r} has no curve.")
+
+    @property
     def cases(self) -> tuple[CPD, ...]:
         """The densities under all configurations of discrete parents; itself if it has none."""
         return (self,)

@@ -1,61 +1,72 @@
-"""Blend: a mixture of a linear Gaussian and of kernels at four scales, weighted by what predicts best.
+"""Blend: a mixture of kernels at four scales, a line, a curve and tails, weighted by what predicts best.
 
 This is stacked density estimation (Smyth and Wolpert, 1999) inside a node:
 
     f(x | pa) = Σ_k w_k f_k(x | pa),
 
-where the components f_k are the LG and the CKDE with the bandwidth c·H for c = 1/16, 1/4, 1 and 4. The
-weights maximise the likelihood of rows that the components were not fitted to (`numerics.mixing`). A
-CKDE has one scale and the tails of one Gaussian; a blend has narrow kernels where rows are dense, and
-the tails of the LG far out.
+where the components f_k are the CKDE with the bandwidth c·H for c = 1/16, 1/4, 1 and 4, the linear Gaussian,
+the curve, and tails that ignore the parents. The weights maximise the likelihood of rows that the components
+were not fitted to (`numerics.mixture_weights`). A CKDE has one scale and the tails of one Gaussian; a blend
+has narrow kernels where rows are dense, a curve where the relation is smooth, and tails far out.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray, IntArray, frozen, relative_weights
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, frozen, relative_weights
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import FitError, quoted
 from spbn.kernels.compressed import CompactKernels, CompactScales
 from spbn.kernels.compression import compact_scales
-from spbn.kernels.estimates import BandwidthRule
+from spbn.kernels.estimates import BandwidthRule, family_matrix
 from spbn.kernels.multiscale import SCALES
 from spbn.nodes.base import CPD, Appearance, Description, NodeType, ParameterTable, Region
 from spbn.nodes.ckde import CKDE, compact_kernels_from_record, compact_kernels_of, require_few_dimensions
 from spbn.nodes.ckde import NODE_TYPE as KERNELS
+from spbn.nodes.curve import NODE_TYPE as CURVES
+from spbn.nodes.curve import Curve, curve_scorer
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.nodes.tails import Tails, TailScorer
 from spbn.numerics.mixture_weights import mix_logs
+from spbn.numerics.spreads import spreads_of, without_far_values
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
 from spbn.rows.partition import Partition
-from spbn.rows.store import FitSettings, RemoteRows, RowStore, TooLargeError
+from spbn.rows.store import FitSettings, Mixtures, RemoteRows, RowStore, TooLargeError
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 
-#: What the components are called: the kernels by scale, then the line.
-COMPONENTS = ("very narrow kernels", "narrow kernels", "kernels", "wide kernels", "linear Gaussian")
-LEGEND = "A blend mixes kernels of several widths and a line, with the weights that predict best."
+#: What the components are called: the kernels by scale, then the others.
+COMPONENTS = (
+    *("very narrow kernels", "narrow kernels", "kernels", "wide kernels"),
+    *("linear Gaussian", "curve", "tails"),
+)
+LINE, CURVE, TAILS = range(len(SCALES), len(COMPONENTS))
+OF_VERSION_2 = LINE + 1  # components of blends in files of version 0.2
+LEGEND = (
+    "A blend mixes kernels of several widths, a line, a curve and tails, with the weights that predict best."
+)
 FOLDS = 10
 FEWEST_TO_BLEND = 4  # rows, for the weights
 MOST_WEIGHTS = 1 << 18  # families whose weights are remembered
-LEAST_LOSS = 0.005  # of the weight of a blend, that is worth a warning
+LEAST_LOSS = 0.005  # weight of a component, whose loss is worth a warning
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class Blend(CPD):
-    """The density of a node as a mixture of a linear Gaussian and of kernels at several scales.
+    """The density of a node as a mixture of kernels at several scales, a line, a curve and tails.
 
     Attributes
     ----------
@@ -68,6 +79,8 @@ class Blend(CPD):
         `CompactScales`; None if they could not be fitted.
     mixture
         The weights of `COMPONENTS`; 0 for what could not be fitted.
+    curve, tails
+        The others; None if they could not be fitted.
 
     Examples
     --------
@@ -75,7 +88,7 @@ class Blend(CPD):
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> node = spbn.learn(data[["A", "C"]], model="blend", patience=0).cpds["A"]
     >>> list(node.weights)
-    ['very narrow kernels', 'narrow kernels', 'kernels', 'wide kernels', 'linear Gaussian']
+    ['very narrow kernels', 'narrow kernels', 'kernels', 'wide kernels', 'linear Gaussian', 'curve', 'tails']
     """
 
     node: str
@@ -83,6 +96,8 @@ class Blend(CPD):
     line: LinearGaussian | None
     kernels: KDE | CompactScales | None
     mixture: tuple[float, ...]
+    curve: Curve | None = None
+    tails: Tails | None = None
 
     @classmethod
     def fit(
@@ -106,16 +121,31 @@ class Blend(CPD):
         if table.rows < FEWEST_TO_BLEND:
             raise FitError(f"a blend needs at least {FEWEST_TO_BLEND} rows. {node!r} has {table.rows}.")
         partition = Partition.folds(table, fold_labels(table.rows, min(folds, table.rows), 0))
-        family = FamilyBatch.single(table.names)
-        weights = BlendScorer(MemoryRows(partition, settings)).weights(family)[0]
-        line = _or_none(lambda: LinearGaussian.fit(table, node, parents))
-        kernels = _or_none(lambda: CKDE.fit(table, node, parents, bandwidth=bandwidth, engine=engine).kernels)
-        usable = np.array([kernels is not None] * len(SCALES) + [line is not None])
-        weights = np.where(usable, weights, 0.0)
-        if not weights.sum() > 0.0:
+        rows, columns = MemoryRows(partition, settings), tuple(range(len(table.names)))
+        weights = BlendScorer(rows).weights(FamilyBatch.single(table.names))[0]
+        held = table.with_columns(without_far_values(table.columns, spreads_of(table.columns)))
+        parts = cls(
+            node,
+            tuple(parents),
+            line=_or_none(lambda: LinearGaussian.fit(held, node, parents)),
+            kernels=_or_none(lambda: _kernels(table, held, settings)),
+            mixture=tuple(weights.tolist()),
+            curve=_or_none(lambda: curve_scorer(rows).fit(columns)),
+            tails=TailScorer(rows).fit(columns[-1]),
+        )
+        weights = np.where(parts.there, weights, 0.0)
+        if not weights[:TAILS].sum() > 0.0:
             raise _nothing_fits(node, parents)
-        mixture = tuple((weights / weights.sum()).tolist())
-        return cls(node, tuple(parents), line, kernels, mixture)
+        return replace(parts, mixture=tuple((weights / weights.sum()).tolist()))
+
+    @property
+    def there(self) -> BoolArray:
+        """Tell which of `COMPONENTS` there are."""
+        kernels = [self.kernels is not None] * len(SCALES)
+        if isinstance(self.kernels, CompactScales):
+            kernels = [part is not None for part in self.kernels.by_scale]
+        others = (self.line, self.curve, self.tails)
+        return np.array([*kernels, *(part is not None for part in others)], dtype=np.bool_)
 
     @property
     def type(self) -> NodeType:
@@ -164,20 +194,28 @@ class Blend(CPD):
         return self._plain_kernels.nearest_line()
 
     @property
+    def curve_share(self) -> float:
+        return self.mixture[CURVE]
+
+    def smooth_mean(self, parents: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return super().smooth_mean(parents) if self.curve is None else self.curve.smooth_mean(parents)
+
+    @property
     def _plain_kernels(self) -> CKDE:
         """The kernels at scale 1, on rows."""
         assert self.joint is not None
         return CKDE(self.node, self.parents, self.joint)
 
     @cached_property
-    def components(self) -> dict[int, CKDE | LinearGaussian]:
+    def components(self) -> dict[int, CKDE | LinearGaussian | Curve | Tails]:
         """The components that have a weight, by their number in `COMPONENTS`."""
-        found: dict[int, CKDE | LinearGaussian] = {}
+        found: dict[int, CKDE | LinearGaussian | Curve | Tails] = {}
         for k in range(len(SCALES)):
             if self.kernels is not None and self.mixture[k] > 0.0:
                 found[k] = CKDE(self.node, self.parents, self.kernels.at_scale(k))
-        if self.line is not None and self.mixture[-1] > 0.0:
-            found[len(SCALES)] = self.line
+        for k, part in ((LINE, self.line), (CURVE, self.curve), (TAILS, self.tails)):
+            if part is not None and self.mixture[k] > 0.0:
+                found[k] = part
         return found
 
     @cached_property
@@ -187,9 +225,10 @@ class Blend(CPD):
     def logpdf_of_columns(self, columns: FloatArray) -> FloatArray:
         parts = np.full((len(COMPONENTS), columns.shape[1]), -np.inf)
         if self.kernels is not None:
-            parts[:-1] = self.kernels.conditional_log_density_by_scale(columns)
-        if self.line is not None:
-            parts[-1] = self.line.logpdf_of_columns(columns)
+            parts[:LINE] = self.kernels.conditional_log_density_by_scale(columns)
+        for k, part in self.components.items():
+            if k >= LINE:
+                parts[k] = part.logpdf_of_columns(columns)
         out = np.empty(columns.shape[1])
         mix_logs(parts, self._weights, out)
         return out
@@ -244,29 +283,33 @@ class Blend(CPD):
                 if kernels is None:
                     raise FitError(f"the {COMPONENTS[k]} of {self.node!r} would need too large a table")
                 by_scale[k] = kernels
-        line = self.line if self.mixture[-1] > 0.0 else None
-        return replace(self, line=line, kernels=CompactScales(tuple(by_scale)))
+        return replace(self, kernels=CompactScales(tuple(by_scale)))
 
     def pool(self, others: Sequence[Blend]) -> Blend:
         """Return the blend of the pooled components, with the mean of the weights."""
         cpds = (self, *others)
         lines = [cpd.line for cpd in cpds if cpd.line is not None]
+        curves = [cpd.curve for cpd in cpds if cpd.curve is not None]
+        tails = [cpd.tails for cpd in cpds if cpd.tails is not None]
         kernels = [cpd._plain_kernels for cpd in cpds if cpd.joint is not None]
         return replace(
             self,
             line=lines[0].pool(lines[1:]) if lines else None,
             kernels=kernels[0].pool(kernels[1:]).joint if kernels else None,
             mixture=tuple(np.mean([cpd.mixture for cpd in cpds], axis=0).tolist()),
+            curve=curves[0].pool(curves[1:]) if curves else None,
+            tails=tails[0].pool(tails[1:]) if tails else None,
         )
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
+        others = {"line": self.line, "curve": self.curve, "tails": self.tails}
+        record: dict[str, Any] = {"weights": list(self.mixture)}
+        for key, part in others.items():
+            record[key] = None if part is None else part.to_record(arrays)
         if isinstance(self.kernels, CompactScales):
-            parts = [self.components.get(k) for k in range(len(COMPONENTS))]
-            written = [None if part is None else part.to_record(arrays) for part in parts]
-            return {"weights": list(self.mixture), "parts": written}
-        line = None if self.line is None else self.line.to_record(arrays)
-        kernels = None if self.joint is None else self.joint.to_record(arrays)
-        return {"weights": list(self.mixture), "line": line, "kernels": kernels}
+            written = [None if part is None else part.to_record(arrays) for part in self.kernels.by_scale]
+            return {**record, "parts": written}
+        return {**record, "kernels": None if self.joint is None else self.joint.to_record(arrays)}
 
     def describe(self) -> Description:
         """Return the weights, greatest first, and the bandwidth of the kernels."""
@@ -277,9 +320,10 @@ class Blend(CPD):
             tables += self._plain_kernels.describe().tables
         elif isinstance(self.kernels, CompactScales):
             formula += " (compact)"
-            for k in (k for k in self.components if k < len(SCALES)):
-                (table,) = self.components[k].describe().tables
-                tables.append(replace(table, title=f"{table.title} of the {COMPONENTS[k]}"))
+            for k, part in self.components.items():
+                if isinstance(part, CKDE):
+                    (table,) = part.describe().tables
+                    tables.append(replace(table, title=f"{table.title} of the {COMPONENTS[k]}"))
         return Description(formula, legend=LEGEND, tables=tuple(tables), shares=self.weights)
 
 
@@ -288,24 +332,29 @@ class BlendScorer:
     """Scores blend families: their components are shared with other families, and their weights remembered.
 
     In a cross-validation, the weights of a family are fitted to the same rows that are scored, each under
-    components that were not fitted to it: four numbers, beside which the rows are many. Elsewhere they
+    components that were not fitted to it: six numbers, beside which the rows are many. Elsewhere they
     come from a cross-validation of the training rows (`RowStore.inner`).
     """
 
     def __init__(self, rows: RowStore) -> None:
-        self._line = rows.scorer(LG)
-        self._rows = rows
+        self._rows, self._held = rows, rows.held
+        self._others = (curve_scorer(rows), TailScorer(rows))
         self._weights: dict[bytes, FloatArray] = {}
 
     def totals(self, families: FamilyBatch) -> FloatArray:
         if not self._rows.is_crossed:
             return self.rows(families).sum(axis=1)
         out = np.empty(len(families))
-        for chosen, mixtures in self._rows.mixtures(families, self._line):
+        for chosen, mixtures in self.mixtures(families):
             for f, (weights, total) in zip(chosen, mixtures.best(), strict=True):
-                out[f] = total
-                self._remember(families.keys[f], weights)
+                fits = weights[:TAILS].any()
+                out[f] = total if fits else -np.inf
+                self._remember(families.keys[f], weights if fits else np.zeros_like(weights))
         return out
+
+    def mixtures(self, families: FamilyBatch) -> Iterator[tuple[list[int], Mixtures]]:
+        """Yield the numbers of some families at a time, and the mixtures of all components."""
+        return self._held.mixtures(families, self._held.scorer(LG), self._others)
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         out = np.full((len(families), self._rows.pieces), -np.inf)
@@ -316,7 +365,7 @@ class BlendScorer:
         chooser = inner.scorer(NODE_TYPE)
         assert isinstance(chooser, BlendScorer)
         weights = chooser.weights(families)
-        for chosen, mixtures in self._rows.mixtures(families, self._line):
+        for chosen, mixtures in self.mixtures(families):
             out[chosen] = mixtures.values(weights[chosen])
         return out
 
@@ -341,7 +390,7 @@ class BlendType(NodeType):
     appearance = Appearance(
         label="blend",
         short_label="Blend",
-        sentence="A mixture of a straight line and kernels at four scales, "
+        sentence="A mixture of a straight line, a smooth curve, kernels at four scales and tails, "
         "with the weights that predict best.",
         colour="#e4d9ee",
         dark_colour="#4a3c58",
@@ -361,32 +410,39 @@ class BlendType(NodeType):
         rows = rows.refolded(FOLDS)
         if rows.count < FEWEST_TO_BLEND or not rows.pieces:
             raise FitError(f"a blend needs at least {FEWEST_TO_BLEND} rows. {node!r} has {rows.count}.")
-        tables: dict[int, CompactKernels] = {}
-        too_large = []
+        held, tables, too_large = rows.held, dict[int, CompactKernels](), []
         for k, scale in enumerate(SCALES):
             try:
-                tables[k] = compact_kernels_of(rows, node, parents, scale)
+                tables[k] = compact_kernels_of(held, node, parents, scale)
             except TooLargeError:
                 too_large.append(k)
             except FitError:
                 pass
-        line = _or_none(lambda: LG.fit_rows(rows, node, parents, settings))
-        usable = np.array([*(k in tables for k in range(len(SCALES))), line is not None])
         *given, place = rows.columns((*parents, node))
         names = tuple(variable.name for variable in rows.variables)
         family = FamilyBatch(
             names, np.array([place]), np.isin(np.arange(len(names)), given)[None], np.zeros(1, dtype=np.int8)
         )
-        ((_, mixtures),) = rows.mixtures(family, rows.scorer(LG))
+        parts = Blend(
+            node,
+            tuple(parents),
+            line=_or_none(lambda: LG.fit_rows(held, node, parents, settings)),
+            kernels=CompactScales(tuple(tables.get(k) for k in range(len(SCALES)))),
+            mixture=(1.0,) * len(COMPONENTS),
+            curve=_or_none(lambda: curve_scorer(rows).fit((*given, place))),
+            tails=TailScorer(rows).fit(place),
+        )
+        scorer = rows.scorer(self)
+        assert isinstance(scorer, BlendScorer)
+        ((_, mixtures),) = scorer.mixtures(family)
         if too_large:
             ((every, _),) = mixtures.best()
             _warn_of_lost(node, parents, {COMPONENTS[k]: float(every[k]) for k in too_large})
-        ((weights, _),) = mixtures.best(usable)
-        if not weights.sum() > 0.0:
+        ((weights, _),) = mixtures.best(parts.there)
+        if not weights[:TAILS].sum() > 0.0:
             raise _nothing_fits(node, parents)
-        kernels = CompactScales(tuple(tables[k] if weights[k] > 0.0 else None for k in range(len(SCALES))))
-        line = line if weights[-1] > 0.0 else None
-        return Blend(node, tuple(parents), line, kernels, tuple(weights.tolist()))
+        kept = CompactScales(tuple(tables.get(k) if weights[k] > 0.0 else None for k in range(len(SCALES))))
+        return replace(parts, kernels=kept, mixture=tuple(weights.tolist()))
 
     def scorer(self, rows: RowStore) -> BlendScorer:
         """Score from log-densities of sets of columns at all scales, which families share."""
@@ -394,24 +450,36 @@ class BlendType(NodeType):
 
     def from_record(self, record: Mapping[str, Any], arrays: ArrayReader) -> Blend:
         node, parents = family_of(record)
-        weights = numbers(record, "weights", (len(COMPONENTS),))
+        written = record.get("weights")
+        is_old = isinstance(written, list) and len(written) == OF_VERSION_2
+        weights = numbers(record, "weights", (OF_VERSION_2 if is_old else len(COMPONENTS),))
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > 1e-9:
             refuse(f"the weights of {node!r} must be positive and sum to 1. Got {weights.tolist()}.")
-        family = {"node": node, "parents": list(parents)}
-        if "parts" in record:
-            return _compact_from_record(record, family, weights, arrays)
-        parts: list[Any] = []
-        for key, part_type in (("line", LG), ("kernels", KERNELS)):
-            part = record.get(key)
+        mixture = np.zeros(len(COMPONENTS))
+        mixture[: len(weights)] = weights
+        parts = dict(record)
+        if is_old and isinstance(record.get("parts"), list) and len(record["parts"]) == OF_VERSION_2:
+            *parts["parts"], parts["line"] = record["parts"]
+
+        def read(key: str, part_type: Any) -> Any:
+            part = parts.get(key)
             if part is not None and not isinstance(part, dict):
                 refuse(f"{key!r} of {node!r} must be an object or null. Got {part!r:.200}.")
-            parts.append(None if part is None else part_type.from_record({**part, **family}, arrays))
-        line, kernels = parts
-        if (line is None and weights[-1] > 0.0) or (kernels is None and weights[:-1].any()):
+            family = {"node": node, "parents": list(parents)}
+            return None if part is None else part_type.from_record({**part, **family}, arrays)
+
+        blend = Blend(
+            node,
+            parents,
+            line=read("line", LG),
+            kernels=_kernels_from_record(parts, arrays),
+            mixture=tuple(mixture.tolist()),
+            curve=read("curve", CURVES),
+            tails=read("tails", Tails),
+        )
+        if (mixture[~blend.there] > 0.0).any():
             refuse(f"{node!r} gives weight to a component that it lacks.")
-        if kernels is not None and kernels.joint is None:
-            refuse(f"the kernels of {node!r} must be on rows.")
-        return Blend(node, parents, line, kernels and kernels.joint, tuple(weights.tolist()))
+        return blend
 
 
 NODE_TYPE = BlendType()
@@ -426,7 +494,7 @@ def _nothing_fits(node: str, parents: Sequence[str]) -> FitError:
 
 def _warn_of_lost(node: str, parents: Sequence[str], weights: Mapping[str, float]) -> None:
     """Warn of components that have a weight in the score of a family, but not in the network."""
-    if sum(weights.values()) >= LEAST_LOSS:
+    if max(weights.values()) >= LEAST_LOSS:
         warnings.warn(
             f"the blend of {node!r} given {quoted(parents)} is fitted without some of the "
             f"kernels that it is scored with, of which no table fits into memory: {in_words(weights)}. Its "
@@ -442,25 +510,35 @@ def _or_none(fit: Callable[[], Any]) -> Any:
         return None
 
 
-def _compact_from_record(
-    record: Mapping[str, Any], family: Mapping[str, Any], weights: FloatArray, arrays: ArrayReader
-) -> Blend:
-    """Read the components of a compact blend."""
-    node, written = family["node"], record["parts"]
-    if not isinstance(written, list) or len(written) != len(COMPONENTS):
-        refuse(f"{node!r} must have {len(COMPONENTS)} parts. Got {written!r:.200}.")
-    by_scale: list[CompactKernels | None] = []
-    line = None
-    for k, (part, weight) in enumerate(zip(written, weights.tolist(), strict=True)):
-        if (part is None) != (weight == 0.0) or not (part is None or isinstance(part, dict)):
-            refuse(f"{node!r} must have a part for every weight that is not zero, and for no other.")
-        full = None if part is None else {**part, **family}
-        if k < len(SCALES):
-            by_scale.append(None if full is None else compact_kernels_from_record(full, arrays))
-        elif full is not None:
-            line = LG.from_record(full, arrays)
-    kernels = CompactScales(tuple(by_scale))
-    return Blend(node, tuple(family["parents"]), line, kernels, tuple(weights.tolist()))
+def _kernels(table: Table, held: Table, settings: FitSettings) -> KDE:
+    """Place kernels on all rows, with the bandwidth of a table without far values."""
+    matrix = family_matrix(settings.bandwidth, held.columns)
+    kernels = KDE(table.names, table.columns, matrix, settings.engine)
+    kernels.whitener  # noqa: B018 -- refuse a singular matrix now, not at the first use
+    return kernels
+
+
+def _kernels_from_record(record: Mapping[str, Any], arrays: ArrayReader) -> KDE | CompactScales | None:
+    node, parents = family_of(record)
+    family = {"node": node, "parents": list(parents)}
+    if "parts" not in record:
+        found = record.get("kernels")
+        if found is None:
+            return None
+        if not isinstance(found, dict) or "compact" in found:
+            refuse(f"the kernels of {node!r} must be on rows. Got {found!r:.200}.")
+        return KERNELS.from_record({**found, **family}, arrays).joint
+    written = record["parts"]
+    if not isinstance(written, list) or len(written) != len(SCALES):
+        refuse(f"{node!r} must have {len(SCALES)} parts. Got {written!r:.200}.")
+    if not all(part is None or isinstance(part, dict) for part in written):
+        refuse(f"the parts of {node!r} must be objects or null.")
+    return CompactScales(
+        tuple(
+            None if part is None else compact_kernels_from_record({**part, **family}, arrays)
+            for part in written
+        )
+    )
 
 
 def in_words(weights: Mapping[str, float]) -> str:

@@ -175,6 +175,19 @@ class ByConfiguration(CPD):
             lambda density, rows: density.draw(np.ascontiguousarray(parents[numbers[:-1]][:, rows]), rng),
         )
 
+    @property
+    def curve_share(self) -> float:
+        """The least share of the curve, over all configurations."""
+        return min(density.curve_share for density in self.cases)
+
+    def smooth_mean(self, parents: FloatArray) -> tuple[FloatArray, FloatArray]:
+        discrete, numbers = self._places
+        codes, given = parents[discrete], parents[numbers[:-1]]
+        return (
+            self._by_density(codes, lambda density, rows: density.smooth_mean(given[:, rows])[0]),
+            self._by_density(codes, lambda density, rows: density.smooth_mean(given[:, rows])[1]),
+        )
+
     def log_mass(self, region: Region, parents: Table) -> FloatArray:
         return self._by_density(
             self._codes(parents), lambda density, rows: density.log_mass(region, parents.take(rows))

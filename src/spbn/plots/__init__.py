@@ -4,9 +4,9 @@ Every function draws into `ax`, or into a new figure, and returns it. matplotlib
 graphs, come with the extra ``spbn[plot]``.
 """
 
+from spbn.plots.densities import plot_cpd
 from spbn.plots.figures import (
     plot_contributions,
-    plot_cpd,
     plot_forecast,
     plot_posterior,
     plot_search,

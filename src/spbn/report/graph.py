@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from math import exp, inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from spbn.diagnostics.model import FEWEST_ROWS, Importance, Loss, other_type
 from spbn.diagnostics.rows import Source
 from spbn.nodes.base import Description, ParameterTable
 from spbn.plots import plot_cpd, plot_slices
+from spbn.plots.densities import MOSTLY, is_drawn_as_curve
 from spbn.plots.pictures import FILL, INK, LINES, SETTINGS, graph_inches
 from spbn.report import html as h
 from spbn.report.charts import graph_svg
@@ -177,14 +178,31 @@ def _caption(content: Content, node: str) -> str:
         if not parents:
             return f"Probability of every level (blue), and its share of {rows} (grey)."
         return f"Probabilities under the most common configurations of its parents; taken from {rows}."
+    if is_drawn_as_curve(content.network, node):
+        return _caption_of_curve(node, parents, content.discrete, rows)
     if content.discrete & set(parents):
         others = ", with the others at typical values" if len(parents) > 1 else ""
         return f"Density at levels of one parent{others}; taken from {rows}."
     if not parents:
         return f"Density (line) over {rows} (bars)."
     if len(parents) == 1:
-        return f"Density given {parents[0]} (shading), with {rows} (dots)."
+        line = ", its curve (line)" if content.network.cpds[node].curve_share >= MOSTLY else ""
+        return f"Density given {parents[0]} (shading){line}, with {rows} (dots)."
     return f"Density at five quantiles of one parent, with the others at their medians; taken from {rows}."
+
+
+def _caption_of_curve(node: str, parents: Sequence[str], discrete: Collection[str], rows: str) -> str:
+    levels = [parent for parent in parents if parent in discrete]
+    if not levels and len(parents) == 1:
+        return f"The curve (line), one and two standard deviations around it (bands), and {rows} (dots)."
+    if not levels and len(parents) == 2:
+        return f"{node} on the curve, by its parents (lines; the bluer, the higher), with {rows} (dots)."
+    lines = "The curve at levels of one parent (lines), with one standard deviation around it (bands)"
+    if not levels:
+        lines = "The curve (lines), with one and two standard deviations around it (bands)"
+    each = ", against one parent at a time" if len(parents) - len(levels) > 1 else ""
+    others = ", with the others at typical values" if len(parents) > 2 else ""
+    return f"{lines}{each}{others}; taken from {rows}."
 
 
 def _facts(content: Content, node: str) -> h.Html:

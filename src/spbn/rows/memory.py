@@ -17,13 +17,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import final
 
 import numpy as np
 
 from spbn import kernels
-from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half, remembered
-from spbn._base.jit import compiled
+from spbn._base.arrays import BoolArray, FloatArray, IntArray, forget_older_half, frozen, remembered
+from spbn._base.jit import compiled, run_tasks, shares
 from spbn.kernels import estimates as bandwidths
 from spbn.kernels.conditional import FAR, conditional_log_density, quotient
 from spbn.kernels.estimates import BandwidthRule
@@ -31,9 +32,20 @@ from spbn.kernels.multiscale import SCALES
 from spbn.numerics import gaussian
 from spbn.numerics.mixture_weights import log_mixture, mixing_weights
 from spbn.numerics.moments import ILL_CONDITIONED, log_likelihoods, residual_directions
+from spbn.numerics.spreads import Spreads, spreads_of
 from spbn.rows.families import Configurations, FamilyBatch, VariableSet
 from spbn.rows.partition import Partition
-from spbn.rows.store import Columns, Division, FamilyCounts, FitSettings, Part, RowStore, Scorer
+from spbn.rows.store import (
+    Columns,
+    Division,
+    FamilyCounts,
+    FitSettings,
+    ParametricScorer,
+    Part,
+    RowStore,
+    Scorer,
+    SumRequest,
+)
 from spbn.tables.table import Table
 
 LARGEST_OUTPUT = 1 << 23  # log-densities that are computed at a time: 64 MB
@@ -43,7 +55,9 @@ MOST_SETS = 64  # of discrete columns whose configurations are remembered
 MOST_BYTES = 1 << 29  # that the rows of these may take, if there are more than two
 MOST_QUESTIONS = 16  # choices of rows that are remembered
 SHARE = 16  # a configuration may remember this part of what its rows would be due
+FEWEST_TO_CROSS = 4  # training rows, for a cross-validation of them
 FEWEST_ROWS = 2  # of a configuration, for it to be worth a try
+MANY_ROWS = 20_000  # of which threads share the sums
 LARGEST_PART = 1 << 23  # log-densities of mixtures that are held at a time: 64 MB
 
 
@@ -89,8 +103,11 @@ class MemoryRows(RowStore):
         """Return a store in which only some of the rows are evaluated."""
 
         def found() -> MemoryRows:
-            some = self.partition.asking(asked)
-            return MemoryRows(some, self.settings, inner=lambda: self.inner, kept_bytes=0)
+            some, folds = self.partition.asking(asked), self.inner_folds
+            kept = np.unique(self._group_of_row[asked])
+            store = MemoryRows(some, self.settings, inner=lambda: self.inner, kept_bytes=0)
+            store.inner_folds = None if folds is None else [folds[group] for group in kept]
+            return store
 
         return remembered(self._asking, asked.tobytes(), found, limit=MOST_QUESTIONS)
 
@@ -101,6 +118,10 @@ class MemoryRows(RowStore):
     @cached_property
     def scaled_densities(self) -> SetDensities:
         return self._densities(SCALES)
+
+    @cached_property
+    def held(self) -> MemoryRows:
+        return MemoryRows(self.partition.held(), self.settings, kept_bytes=self._kept_bytes)
 
     def _densities(self, scales: Sequence[float]) -> SetDensities:
         rule, engine = self.settings.bandwidth, self.settings.engine
@@ -138,7 +159,9 @@ class MemoryRows(RowStore):
             queried = partition.queried(cells)
             yield columns, FamilyCounts(found, train.reshape(shape), test.reshape(shape), queried)
 
-    def mixtures(self, families: FamilyBatch, line: Scorer) -> Iterator[tuple[list[int], MemoryMixtures]]:
+    def mixtures(
+        self, families: FamilyBatch, line: Scorer, others: Sequence[ParametricScorer]
+    ) -> Iterator[tuple[list[int], MemoryMixtures]]:
         """Yield families, some at a time, and their components.
 
         Families of the same variables follow one another, because the rows that they share are not
@@ -146,12 +169,44 @@ class MemoryRows(RowStore):
         """
         joints, _ = families.sets
         order = sorted(range(len(families)), key=joints.__getitem__)
-        at_a_time = max(1, LARGEST_PART // ((len(SCALES) + 1) * self.pieces))
+        at_a_time = max(1, LARGEST_PART // ((len(SCALES) + 1 + len(others)) * self.pieces))
         for start in range(0, len(families), at_a_time):
             part = order[start : start + at_a_time]
             batch = families.only(np.array(part))
             by_scale = self.scaled_densities.conditional_values(batch)
-            yield part, MemoryMixtures(np.concatenate([by_scale, line.rows(batch)[:, None]], axis=1))
+            values = (scorer.rows(batch)[:, None] for scorer in (line, *others))
+            yield part, MemoryMixtures(np.concatenate([by_scale, *values], axis=1))
+
+    @cached_property
+    def spreads(self) -> Spreads:
+        """Order statistics of all columns."""
+        return spreads_of(self.partition.original.columns)
+
+    def sums(self, function: Callable[..., FloatArray], requests: Sequence[SumRequest]) -> list[FloatArray]:
+        rows = self.partition.queried(self.partition.original.columns)
+        starts = np.concatenate([[0], np.cumsum(self.partition.spans.query_counts)])
+        # Threads share the groups if there are many rows: the sums of a group are one thread's.
+        parts = list(pairwise(shares(len(starts) - 1) if rows.shape[1] > MANY_ROWS else (0, len(starts) - 1)))
+        out: dict[tuple[int, int], FloatArray] = {}
+
+        def add_up(number: int, first: int, end: int) -> None:
+            asked, by_group, shared = requests[number]
+            mine = frozen(rows[list(asked), starts[first] : starts[end]])
+            arguments = [frozen(argument[first:end]) for argument in by_group]
+            out[number, first] = function(mine, starts[first : end + 1] - starts[first], *arguments, *shared)
+
+        run_tasks(add_up, [(number, *part) for number in range(len(requests)) for part in parts])
+        return [np.concatenate([out[n, first] for first, _ in parts]) for n in range(len(requests))]
+
+    values = sums
+
+    @cached_property
+    def inner_folds(self) -> Sequence[int] | None:
+        if self.is_crossed:
+            return range(self.partition.groups)
+        if self.partition.groups > 1 or self.train.counts[0] < FEWEST_TO_CROSS:
+            return None
+        return (-1,) if self.inner.pieces == self.train.counts[0] else None
 
     def configurations(self, columns: Columns) -> tuple[Configurations, IntArray]:
         """Return the configurations of some discrete columns, and the place of every row among them."""

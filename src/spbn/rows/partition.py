@@ -14,6 +14,7 @@ import numpy.typing as npt
 from spbn._base.arrays import BoolArray, FloatArray, IntArray
 from spbn.kernels.estimates import Spans
 from spbn.numerics.moments import Moments, MomentStack, centre_of, leave_one_out, moments_of_spans
+from spbn.numerics.spreads import spreads_of, without_far_values
 from spbn.tables.splits import fold_labels
 from spbn.tables.table import Table
 
@@ -151,6 +152,13 @@ class Partition:
             lambda: self.original.take(order),
         )
 
+    def held(self) -> Partition:
+        """Return the partition with moments that no odd row decides: values far out count as the median."""
+        columns = self.table.columns
+        spreads = spreads_of(columns[:, self.training_rows(0)] if self.groups == 1 else columns)
+        held = without_far_values(columns, spreads)
+        return self if held is columns else replace(self, train=_moments(held, self.spans)[0])
+
     def single(self, group: int) -> Partition:
         """Return the partition of one group alone."""
         one = np.array([group])
@@ -173,7 +181,7 @@ class Partition:
         """A cross-validation of the training rows; the partition itself if it is one."""
         if self.is_crossed:
             return self
-        table = self.table.take(self.training_rows(0)) if self.groups == 1 else self.table
+        table = self.original.take(self.training_rows(0)) if self.groups == 1 else self.original
         return Partition.folds(table, fold_labels(table.rows, min(INNER_FOLDS, table.rows), 0))
 
     @property

@@ -27,6 +27,7 @@ from spbn.kernels import estimates as bandwidths
 from spbn.kernels.compressed import CompactKernels
 from spbn.kernels.estimates import BandwidthRule
 from spbn.numerics.moments import Moments, MomentStack
+from spbn.numerics.spreads import Spreads
 from spbn.rows.families import Configurations, FamilyBatch
 from spbn.tables.table import Table, Variable
 
@@ -60,6 +61,17 @@ class Scorer(Protocol):
         """Families × pieces, in the store's order; -inf throughout if one cannot be fitted."""
 
 
+class ParametricScorer(Scorer, Protocol):
+    """Scores densities whose parameters are found first: `function` needs the rows and those alone."""
+
+    @property
+    def function(self) -> Callable[..., FloatArray]:
+        """Returns log-densities of rows (see `RowStore.values`)."""
+
+    def parameters(self, families: Sequence[Columns]) -> Iterator[tuple[int, SumRequest]]:
+        """Yield the numbers of families that can be fitted, and what `function` needs for them."""
+
+
 class ScoredType(Protocol):
     """A node type, as far as rows have to know it."""
 
@@ -81,8 +93,16 @@ class KernelDensities(Protocol):
         """Families × scales × pieces; -inf throughout where a scale cannot be fitted."""
 
 
+class SumRequest(NamedTuple):
+    """Columns whose rows a function gets, and its other arguments."""
+
+    columns: Columns
+    by_group: tuple[FloatArray, ...]  # arguments of every group, along the first axis
+    shared: tuple[object, ...]  # those of all groups
+
+
 class Mixtures(Protocol):
-    """Mixtures of kernels at several scales and a line, one for each of some families."""
+    """Mixtures of kernels at several scales and other densities, one for each of some families."""
 
     def best(self, usable: BoolArray | None = None) -> list[tuple[FloatArray, float]]:
         """Return the weights that make the evaluated rows most likely, and their log-likelihood.
@@ -196,8 +216,40 @@ class RowStore(ABC):
         """
 
     @abstractmethod
-    def mixtures(self, families: FamilyBatch, line: Scorer) -> Iterator[tuple[list[int], Mixtures]]:
-        """Yield the numbers of some families at a time, and their mixtures with a linear Gaussian."""
+    def mixtures(
+        self, families: FamilyBatch, line: Scorer, others: Sequence[ParametricScorer]
+    ) -> Iterator[tuple[list[int], Mixtures]]:
+        """Yield the numbers of some families at a time, and their mixtures of kernels, a line and others."""
+
+    @property
+    @abstractmethod
+    def held(self) -> RowStore:
+        """The same rows with moments that no odd row decides: values far out count as the median."""
+
+    @property
+    @abstractmethod
+    def spreads(self) -> Spreads:
+        """Order statistics of all columns."""
+
+    @abstractmethod
+    def sums(self, function: Callable[..., FloatArray], requests: Sequence[SumRequest]) -> list[FloatArray]:
+        """Return sums over the evaluated rows of every group, for each request: groups × ...
+
+        `function`: takes columns × rows, the rows in groups, where groups begin and last where they end, and
+        the arguments of the request; it returns sums over the rows of each group.
+        """
+
+    @abstractmethod
+    def values(self, function: Callable[..., FloatArray], requests: Sequence[SumRequest]) -> list[FloatArray]:
+        """Return, by piece, what such a function returns for every row."""
+
+    @property
+    @abstractmethod
+    def inner_folds(self) -> Sequence[int] | None:
+        """For every group, the fold of `inner` whose training rows it has; -1 if it has all rows of `inner`.
+
+        None if groups have others.
+        """
 
     @abstractmethod
     def split(self, sets: Sequence[Columns]) -> Iterator[tuple[Columns, Division]]:
@@ -228,6 +280,10 @@ class TooLargeError(FitError):
 
 class RemoteRows(RowStore):
     """Rows that are not in the memory of this process: what fits get instead of a table."""
+
+    @property
+    @abstractmethod
+    def held(self) -> RemoteRows: ...
 
     @property
     @abstractmethod

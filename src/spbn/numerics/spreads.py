@@ -1,0 +1,66 @@
+"""Order statistics of columns: where most of the rows are, whatever the others may be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spbn._base.arrays import FloatArray
+
+LEVELS = (0.0, 0.02, 0.1, 0.5, 0.9, 0.98, 1.0)
+WIDTHS = (2.563, 4.107, 6.0)  # of the middle 80 %, 96 % and all rows, in standard deviations
+FAR = 1.5  # times the distance of all but 2 % of the rows from the median: a curve ends there
+FAR_OUT = 3.0  # the same, beyond which values do not count for moments
+
+
+class Spreads(NamedTuple):
+    """Order statistics of columns, which no single row decides.
+
+    Attributes
+    ----------
+    centre
+        The medians.
+    scale
+        Widths of the middle 80 % of the rows, as standard deviations if these were normal; of more rows where
+        these have one value only, and 0 where all have.
+    low, high
+        Values that 2 % of the rows are below and above; the least and the greatest where these are the same.
+    least, greatest
+        The least and the greatest values.
+    """
+
+    centre: FloatArray
+    scale: FloatArray
+    low: FloatArray
+    high: FloatArray
+    least: FloatArray
+    greatest: FloatArray
+
+    def bounds(self, times: float) -> tuple[FloatArray, FloatArray]:
+        """Return bounds at a multiple of the distances of low and high from the centre, within all values."""
+        low, high = (self.centre + times * (values - self.centre) for values in (self.low, self.high))
+        return np.maximum(low, self.least), np.minimum(high, self.greatest)
+
+
+def spreads_of(columns: FloatArray) -> Spreads:
+    """Return the order statistics of variables × rows."""
+    return spreads_from_quantiles(np.quantile(columns, LEVELS, axis=1, method="inverted_cdf"))
+
+
+def spreads_from_quantiles(quantiles: FloatArray) -> Spreads:
+    """Return the order statistics that follow from `LEVELS` × variables."""
+    least, low, first, centre, last, high, greatest = quantiles
+    scale = np.zeros(len(centre))
+    between = (last - first, high - low, greatest - least)
+    for width, difference in reversed(list(zip(WIDTHS, between, strict=True))):
+        scale = np.where(difference > 0.0, difference / width, scale)
+    same = low == high
+    return Spreads(centre, scale, np.where(same, least, low), np.where(same, greatest, high), least, greatest)
+
+
+def without_far_values(columns: FloatArray, spreads: Spreads) -> FloatArray:
+    """Replace values far out by the medians, for parameters that one of them would decide."""
+    low, high = (bound[:, None] for bound in spreads.bounds(FAR_OUT))
+    is_near = (columns >= low) & (columns <= high)
+    return columns if is_near.all() else np.where(is_near, columns, spreads.centre[:, None])
