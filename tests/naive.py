@@ -4,6 +4,7 @@ Written from the definitions, with other means than the library's: no moments,
 no set functions, no whitening, no compiled code.
 """
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -105,10 +106,7 @@ def without_far_values(frame, of=None):
     """Replace values far out by the median: three times as far as 98 % of the rows on that side."""
     out = frame.copy()
     for name in frame.select_dtypes("number"):
-        column = np.sort((frame if of is None else of)[name])
-        centre, low, high = (_quantile(column, share) for share in (0.5, 0.02, 0.98))
-        if low == high:
-            low, high = column[0], column[-1]
+        centre, _, low, high, *_ = _coarse_statistics((frame if of is None else of)[name])
         far = (frame[name] < centre + 3 * (low - centre)) | (frame[name] > centre + 3 * (high - centre))
         out.loc[far, name] = centre
     return out
@@ -310,16 +308,26 @@ def _quantile(ordered, share):
     return ordered[max(int(np.ceil(round(share * len(ordered), 9))) - 1, 0)]
 
 
-def curve_spread(column):
-    """Median, width, and how far a curve of the column reaches."""
-    ordered = np.sort(column)
-    scale = 0
+def _coarse_statistics(column):
+    """Median, width, ends of most rows and of all, as multiples of the unit that has 11 bits of the width."""
+    ordered, scale = np.sort(column).tolist(), 0
     for share, width in ((0.1, 2.563), (0.02, 4.107), (0, 6)):
         scale = scale or (_quantile(ordered, 1 - share) - _quantile(ordered, share)) / width
     centre, low, high = (_quantile(ordered, share) for share in (0.5, 0.02, 0.98))
     if low == high:
         low, high = ordered[0], ordered[-1]
-    ends = max(ordered[0], centre + 1.5 * (low - centre)), min(ordered[-1], centre + 1.5 * (high - centre))
+    if not scale:
+        return centre, scale, low, high, ordered[0], ordered[-1]
+    unit = Fraction(2) ** (math.frexp(scale)[1] - 11)
+    to = (round, round, math.floor, math.ceil, math.floor, math.ceil)
+    values = (centre, scale, low, high, ordered[0], ordered[-1])
+    return tuple(float(f(Fraction(value) / unit) * unit) for f, value in zip(to, values, strict=True))
+
+
+def curve_spread(column):
+    """Median, width, and how far a curve of the column reaches."""
+    centre, scale, low, high, least, greatest = _coarse_statistics(column)
+    ends = max(least, centre + 1.5 * (low - centre)), min(greatest, centre + 1.5 * (high - centre))
     return centre, scale, *ends
 
 

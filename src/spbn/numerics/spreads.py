@@ -10,12 +10,16 @@ from spbn._base.arrays import FloatArray
 
 LEVELS = (0.0, 0.02, 0.1, 0.5, 0.9, 0.98, 1.0)
 WIDTHS = (2.563, 4.107, 6.0)  # of the middle 80 %, 96 % and all rows, in standard deviations
+DIGITS = 11  # binary ones that are left of widths, and the unit of which others are multiples
 FAR = 1.5  # times the distance of all but 2 % of the rows from the median: a curve ends there
 FAR_OUT = 3.0  # the same, beyond which values do not count for moments
 
 
 class Spreads(NamedTuple):
-    """Order statistics of columns, which no single row decides.
+    """Order statistics of columns, which no single row decides, and which tell no value of a single row.
+
+    All are whole multiples of a unit, less than a thousandth of the scale, that is a power of 2: they become
+    parameters of networks, whose files must not hold values of training rows.
 
     Attributes
     ----------
@@ -56,7 +60,19 @@ def spreads_from_quantiles(quantiles: FloatArray) -> Spreads:
     for width, difference in reversed(list(zip(WIDTHS, between, strict=True))):
         scale = np.where(difference > 0.0, difference / width, scale)
     same = low == high
-    return Spreads(centre, scale, np.where(same, least, low), np.where(same, greatest, high), least, greatest)
+    low, high = np.where(same, least, low), np.where(same, greatest, high)
+    unit = np.where(scale > 0.0, np.ldexp(1.0, np.frexp(scale)[1] - DIGITS), 0.0)
+    low, least = (_multiples(np.floor, values, unit) for values in (low, least))
+    high, greatest = (_multiples(np.ceil, values, unit) for values in (high, greatest))
+    return Spreads(
+        _multiples(np.rint, centre, unit), _multiples(np.rint, scale, unit), low, high, least, greatest
+    )
+
+
+def _multiples(rounding: np.ufunc, values: FloatArray, unit: FloatArray) -> FloatArray:
+    """Round to multiples of a unit, which are exact; those that have no smaller digits stay as they are."""
+    step = np.maximum(unit, np.spacing(np.abs(values)))
+    return np.asarray(rounding(values / step) * step)
 
 
 def without_far_values(columns: FloatArray, spreads: Spreads) -> FloatArray:
