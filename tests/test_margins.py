@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from sklearn.preprocessing import PowerTransformer
 import spbn
 from spbn import BayesianNetwork, Structure
 from spbn.errors import ArgumentError, DataError, ModelFileError
-from spbn.transforms import YeoJohnson, from_plain, to_plain
+from spbn.transforms import Margins, YeoJohnson, from_plain, to_plain
 
 from strategies import nonlinear_frame
 
@@ -87,7 +89,7 @@ def test_a_gaussian_network_of_lognormal_columns_is_right():
     )
     margin, cpd = network.margins.columns["x"], network.cpds["x"]
     assert margin.exponent == 0.0
-    x = np.array([1.5, 3.0, 40.0]) * margin.scale + margin.centre
+    x = np.array([1.5, 3.0, 0.99 * margin.high]) * margin.scale + margin.centre
     shifted = stats.lognorm(
         np.sqrt(cpd.variance), loc=margin.centre - margin.scale, scale=margin.scale * np.exp(cpd.intercept)
     )
@@ -145,13 +147,75 @@ def test_columns_that_cannot_be_transformed_are_refused():
     assert np.isfinite(spbn.learn(half_tied, margins="yeo-johnson").logpdf(half_tied)).all()
 
 
+def without_limits(network):
+    """The same network with transforms that are bent everywhere."""
+    columns = {
+        name: replace(column, low=-np.inf, high=np.inf) for name, column in network.margins.columns.items()
+    }
+    return BayesianNetwork(network.structure, network.cpds, margins=Margins(columns))
+
+
+def test_margins_of_version_2_are_read():
+    network = BayesianNetwork.fit(Structure("a"), SKEWED[["a"]], margins="yeo-johnson")
+    document = to_plain(network.margins)
+    for key in ("low", "high"):
+        del document["columns"]["a"][key]
+    assert from_plain(document, ["a"]) == without_limits(network).margins
+    np.testing.assert_array_equal(without_limits(network).logpdf(SKEWED), network.logpdf(SKEWED))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    exponent=st.floats(0.0, 2.0), low=st.floats(-100.0, 0.0), high=st.floats(0.0, 100.0),
+    beyond=st.floats(0.0, 1e6),
+)  # fmt: skip
+def test_beyond_its_limits_a_transform_is_the_tangent_of_the_one_of_scipy(exponent, low, high, beyond):
+    transform = YeoJohnson(2.0, 3.0, exponent, low, high)
+    ends, sides = np.array([low, high]), np.array([-1.0, 1.0])
+    x = 2.0 + 3.0 * (ends + beyond * sides)
+    slopes = np.array([(1.0 - low) ** (1.0 - exponent), (1.0 + high) ** (exponent - 1.0)])
+    expected = stats.yeojohnson(ends, exponent) + beyond * sides * slopes
+    np.testing.assert_allclose(transform.forward(x), expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(transform.inverse(transform.forward(x)), x, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(transform.log_slope(x), np.log(slopes / 3.0), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 999), st.integers(2, 60), st.floats(-100, 100))
+def test_limits_are_coarse_and_twice_as_far_as_the_rows(seed, rows, magnitude):
+    column = 10.0**magnitude * np.random.default_rng(seed).standard_t(1, rows)
+    transform = YeoJohnson.fit(column)
+    z = (column - column.mean()) / column.std()
+    for limit, end in ((transform.low, z.min()), (transform.high, z.max())):
+        assert 1.0 <= limit / (2.0 * end) <= 1.0 + 1 / 16
+        assert (32.0 * np.frexp(limit)[0]) % 1.0 == 0.0
+
+
+def test_where_a_transform_is_a_logarithm_heavy_tails_leave_a_mean():
+    """Without limits, the mean of these draws would be that of a few which are beyond all bounds."""
+    frame = pd.DataFrame({"a": np.exp(np.random.default_rng(0).normal(size=200))})
+    network = BayesianNetwork.fit(Structure("a", types="blend"), frame, margins="yeo-johnson")
+    tails = (*(0.0,) * 6, 1.0)
+    network = BayesianNetwork(
+        network.structure, {"a": replace(network.cpds["a"], mixture=tails)}, margins=network.margins
+    )
+    assert network.margins.columns["a"].exponent == 0.0
+    draws = network.sample(100_000, seed=1)["a"]
+    assert draws.mean() == pytest.approx(frame["a"].mean(), abs=4.0 * frame["a"].std())
+    assert without_limits(network).sample(100_000, seed=1)["a"].mean() > 1e20
+
+
 @pytest.mark.parametrize("model", ["gbn", "spbn", "blend"])
-def test_values_that_the_transform_cannot_bear_are_refused(model):
+def test_values_that_a_transform_without_limits_cannot_bear_are_refused(model):
+    """Files of version 0.2 have such transforms; others take whatever a network without margins takes."""
     frame = pd.DataFrame({"a": -np.exp(4 * RNG.random(100)), "b": RNG.normal(size=100)})
     frame["a"] **= 3
     network = spbn.learn(frame, margins="yeo-johnson", model=model)
     assert network.margins.columns["a"].exponent == 2.0
     rows = {"a": [-1.0, 1e308], "b": [0.0, 0.0]}
+    plain = spbn.learn(frame, model=model)
+    np.testing.assert_array_equal(np.isfinite(network.logpdf(rows)), np.isfinite(plain.logpdf(rows)))
+    network = without_limits(network)
     for ask in (network.logpdf, network.logpdf_by_node, network.loglik):
         with pytest.raises(DataError, match=r"'a' .* cannot transform: 1e\+308 \(row 2, counted from 1\)"):
             ask(rows)
@@ -167,6 +231,9 @@ def test_values_that_the_transform_cannot_bear_are_refused(model):
         {"columns": {"a": {"centre": 0.0, "scale": 0.0, "exponent": 1.0}}},
         {"columns": {"a": {"centre": "0", "scale": 1.0, "exponent": 1.0}}},
         {"columns": {"a": {"centre": 0.0, "scale": 1.0}}},
+        {"columns": {"a": {"centre": 0.0, "scale": 1.0, "exponent": 1.0, "low": 0.5}}},
+        {"columns": {"a": {"centre": 0.0, "scale": 1.0, "exponent": 1.0, "high": -0.5}}},
+        {"columns": {"a": {"centre": 0.0, "scale": 1.0, "exponent": 1.0, "high": None}}},
         {"columns": 7},
     ],
 )

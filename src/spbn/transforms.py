@@ -9,6 +9,10 @@ with logarithms where an exponent is 0. For λ in [0, 2] it is a bijection of th
 density of the transformed columns is one of the original columns too:
 
     log f(x) = log f(ψ) + log ψ'(z) - log(scale).
+
+Beyond twice the range of the rows, ψ goes on as a straight line. Bent, it would make a density with heavy
+tails one whose mean is infinite: where ψ is a logarithm, a draw that is 50 standard deviations out would be
+e⁵⁰ of them out in the units of the data.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from spbn.tables.table import Table
 KINDS = ("none", "yeo-johnson")
 LEAST, GREATEST = 0.0, 2.0  # exponents for which the transform is a bijection
 PRECISION = 1e-6  # of an exponent
+BITS = 32.0  # limits have five binary digits
 LARGEST_LOG = 700.0  # whose exponential is finite
 AT_ONCE = 1 << 14  # rows, of which some arrays as large as the columns are made
 
@@ -39,6 +44,9 @@ class YeoJohnson:
     centre: float
     scale: float
     exponent: float
+    #: Standardised values beyond which the transform is a straight line.
+    low: float = -np.inf
+    high: float = np.inf
 
     @classmethod
     def fit(cls, column: FloatArray) -> YeoJohnson:
@@ -51,25 +59,32 @@ class YeoJohnson:
         slopes = float(np.sum(np.sign(z) * np.log1p(np.abs(z))))
 
         def loss(exponent: float) -> float:
-            return (
-                0.5 * len(z) * float(np.log(_moved(z, 0.0, 1.0, exponent)[0].var()))
-                - (exponent - 1.0) * slopes
-            )
+            return 0.5 * len(z) * float(np.log(_bent(z, exponent)[0].var())) - (exponent - 1.0) * slopes
 
         options: dict[str, object] = {"xatol": PRECISION}
         found = minimize_scalar(loss, bounds=(LEAST, GREATEST), method="bounded", options=options)  # type: ignore[call-overload]
         best = min((float(found.x), LEAST, 1.0, GREATEST), key=loss)
-        return cls(centre, scale, best)
+        return cls(centre, scale, best, *limits_of(float(z.min()), float(z.max())))
 
     def forward(self, column: FloatArray) -> FloatArray:
-        return _moved(column, self.centre, self.scale, self.exponent)[0]
+        return _moved(column, *self.parameters)[0]
 
     def inverse(self, values: FloatArray) -> FloatArray:
-        upper, lower = np.maximum(values, 0.0), np.maximum(-values, 0.0)
-        return self.centre + self.scale * (_root(upper, self.exponent) - _root(lower, 2.0 - self.exponent))
+        with np.errstate(over="ignore", invalid="ignore"):  # no draw is beyond infinity
+            ends = _bent(np.array([self.low, self.high]), self.exponent)[0]
+        held = np.clip(values, *ends)
+        upper, lower = np.maximum(held, 0.0), np.maximum(-held, 0.0)
+        z = _root(upper, self.exponent) - _root(lower, 2.0 - self.exponent)
+        straight = (values - held) * np.exp(-_bent(z, self.exponent)[1])
+        return self.centre + self.scale * (z + straight)
 
     def log_slope(self, column: FloatArray) -> FloatArray:
-        return _moved(column, self.centre, self.scale, self.exponent)[1]
+        return _moved(column, *self.parameters)[1]
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """What `_moved` needs of it."""
+        return self.centre, self.scale, self.exponent, self.low, self.high
 
     def __str__(self) -> str:
         return f"Yeo-Johnson, λ = {self.exponent:.2f}"
@@ -106,7 +121,7 @@ class Margins:
         Columns without a transform stay as they are. All are transformed at once: quick for single rows.
         """
         moved, slopes = columns.copy(), np.zeros(columns.shape)
-        places, *parameters = self._stacked(names)
+        places, parameters = self._stacked(names)
         for first in range(0, columns.shape[1], AT_ONCE):
             some = slice(first, first + AT_ONCE)
             moved[places, some], slopes[places, some] = _moved(columns[places, some], *parameters)
@@ -114,17 +129,17 @@ class Margins:
             _require_finite(names, columns, moved)
         return moved, slopes
 
-    def _stacked(self, names: tuple[str, ...]) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Return which columns have a transform, and centres, scales and exponents of these: columns × 1."""
+    def _stacked(self, names: tuple[str, ...]) -> tuple[IntArray, tuple[FloatArray, ...]]:
+        """Return which columns have a transform, and the parameters of these: columns × 1."""
         if names not in self._stacks:
             places = [place for place, name in enumerate(names) if name in self.columns]
             found = [self.columns[names[place]] for place in places]
-            numbers = np.array([(column.centre, column.scale, column.exponent) for column in found])
-            self._stacks[names] = np.array(places, dtype=np.int64), *numbers.reshape(-1, 3, 1).swapaxes(0, 1)
+            numbers = np.array([column.parameters for column in found]).reshape(-1, 5, 1)
+            self._stacks[names] = np.array(places, dtype=np.int64), tuple(numbers.swapaxes(0, 1))
         return self._stacks[names]
 
     @cached_property
-    def _stacks(self) -> dict[tuple[str, ...], tuple[IntArray, FloatArray, FloatArray, FloatArray]]:
+    def _stacks(self) -> dict[tuple[str, ...], tuple[IntArray, tuple[FloatArray, ...]]]:
         return {}
 
 
@@ -168,7 +183,7 @@ def to_plain(margins: Margins) -> dict[str, Any]:
     return {
         "kind": "yeo-johnson",
         "columns": {
-            name: {"centre": column.centre, "scale": column.scale, "exponent": column.exponent}
+            name: {key: value for key, value in vars(column).items() if np.isfinite(value)}
             for name, column in margins.columns.items()
         },
     }
@@ -185,25 +200,48 @@ def from_plain(document: Any, nodes: Sequence[str]) -> Margins:
 
 
 def _column(entry: Mapping[str, Any]) -> YeoJohnson:
-    values = [entry[key] for key in ("centre", "scale", "exponent")]
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-        raise ValueError(f"{entry!r:.100} must hold numbers")
-    centre, scale, exponent = map(float, values)
-    if not (np.isfinite(values).all() and scale > 0.0 and LEAST <= exponent <= GREATEST):
+    values = {key: entry[key] for key in ("centre", "scale", "exponent")}
+    values |= {key: entry[key] for key in ("low", "high") if key in entry}  # files of version 0.2 have none
+    for value in values.values():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise ValueError(f"{entry!r:.100} must hold numbers")
+    found = YeoJohnson(**{key: float(value) for key, value in values.items()})
+    if not (found.scale > 0.0 and LEAST <= found.exponent <= GREATEST and found.low <= 0.0 <= found.high):
         raise ValueError(f"{entry!r:.100} is not a transform")
-    return YeoJohnson(centre, scale, exponent)
+    return found
+
+
+def limits_of(least: float, greatest: float) -> tuple[float, float]:
+    """Return twice the range of standardised values, rounded outwards, so that they tell no value of a row."""
+    parts, exponents = np.frexp([least, greatest])
+    low, high = np.floor(BITS * parts[0]) / BITS, np.ceil(BITS * parts[1]) / BITS
+    low, high = np.ldexp([low, high], exponents + 1).tolist()
+    return low, high
 
 
 def _moved(
-    values: FloatArray, centres: float | FloatArray, scales: float | FloatArray, exponents: float | FloatArray
+    values: FloatArray,
+    centres: float | FloatArray,
+    scales: float | FloatArray,
+    exponents: float | FloatArray,
+    lows: float | FloatArray,
+    highs: float | FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return transformed values, and the logarithms of the transform's derivative; precise also near 0."""
+    """Return transformed values, and the logarithms of the transform's derivative."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what comes of it is refused
         z = (values - centres) / scales
-        logs = np.log1p(np.abs(z))
-        powers = np.where(z >= 0.0, exponents, 2.0 - exponents)
+        held = np.clip(z, lows, highs)
+        bent, slopes = _bent(held, exponents)
+        return bent + (z - held) * np.exp(slopes), slopes - np.log(scales)
+
+
+def _bent(z: FloatArray, exponents: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ψ of standardised values, precise also near 0, and the logarithms of its derivative."""
+    logs = np.log1p(np.abs(z))
+    powers = np.where(z >= 0.0, exponents, 2.0 - exponents)
+    with np.errstate(invalid="ignore", divide="ignore"):  # of the other case
         raised = np.where(powers == 0.0, logs, np.expm1(powers * logs) / powers)
-        return np.copysign(raised, z), (exponents - 1.0) * np.sign(z) * logs - np.log(scales)
+    return np.copysign(raised, z), (exponents - 1.0) * np.sign(z) * logs
 
 
 def _root(values: FloatArray, exponent: float) -> FloatArray:

@@ -34,9 +34,7 @@ def test_they_are_near_in_order_and_around_the_rows(columns):
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    st.integers(0, 999), st.integers(3, 300), st.floats(-280, 280), st.sampled_from([0.0, 1.0, 1e3, -1e6])
-)
+@given(st.integers(0, 999), st.integers(3, 300), st.floats(-280, 280), st.sampled_from([0.0, 1.0, 1e3, -1e6]))
 def test_eleven_bits_are_left_of_them(seed, rows, magnitude, shift):
     columns = 10.0**magnitude * (np.random.default_rng(seed).standard_t(2, (3, rows)) + shift)
     found = spreads_of(columns)

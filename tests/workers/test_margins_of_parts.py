@@ -40,6 +40,7 @@ def test_transforms_are_those_of_the_table(folder, client, workers):
     for name, column in expected.columns.items():
         ours = found.columns[name]
         np.testing.assert_allclose([ours.centre, ours.scale], [column.centre, column.scale], rtol=1e-10)
+        assert (ours.low, ours.high) == (column.low, column.high)
         np.testing.assert_allclose(ours.exponent, column.exponent, atol=2e-6)  # what is promised in memory
         values = SKEWED[name].to_numpy()
         assert loss(ours, values) <= loss(column, values) + 1e-9  # and no worse
@@ -111,9 +112,7 @@ def test_so_do_blends(folder, name, skew):
     assert exact.logpdf(fresh).mean() == pytest.approx(found.logpdf(fresh).mean(), abs=0.002)
     alike = replace(exact.cpds[name], mixture=found.cpds[name].mixture)
     table = Margins.fit(as_table(SKEWED[[name]])).transformed(as_table(SKEWED[[name]]))
-    np.testing.assert_allclose(
-        found.cpds[name].logpdf(table), alike.logpdf(table), rtol=1e-5, atol=1e-5
-    )
+    np.testing.assert_allclose(found.cpds[name].logpdf(table), alike.logpdf(table), rtol=1e-5, atol=1e-5)
 
 
 def test_unknown_margins_are_refused(folder):

@@ -43,7 +43,7 @@ from spbn.rows.memory import FEWEST_ROWS
 from spbn.rows.store import Columns
 from spbn.tables.columns import how_to_drop
 from spbn.tables.table import Variable, correlated_pairs, require_spread
-from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson
+from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson, limits_of
 
 T = TypeVar("T")
 
@@ -288,13 +288,16 @@ def _require_distinct(plan: Plan, moments: Moments) -> None:
 class Spread(NamedTuple):
     """Sums of a column under each of some transforms: number, means, squared deviations from these.
 
-    `slopes` is the sum of the logarithms of 1 + |z|, with the sign of z, the standardised values.
+    `slopes` is the sum of the logarithms of 1 + |z|, with the sign of z, the standardised values; `least` and
+    `greatest` are the ends of these.
     """
 
     rows: int
     means: FloatArray
     squares: FloatArray
     slopes: float
+    least: float
+    greatest: float
 
     def add(self, other: Spread) -> Spread:
         rows = self.rows + other.rows
@@ -305,6 +308,8 @@ class Spread(NamedTuple):
             self.means + share * shift,
             self.squares + other.squares + self.rows * share * shift**2,
             self.slopes + other.slopes,
+            min(self.least, other.least),
+            max(self.greatest, other.greatest),
         )
 
     def losses(self, exponents: FloatArray) -> FloatArray:
@@ -325,13 +330,14 @@ def spreads(plan: Plan, block: Block, asked: TransformRequest) -> Spread:
     column = block.rows([number], tuple(range(plan.assignment.folds + 1)))[0]
     means, squares = np.zeros(len(transforms)), np.zeros(len(transforms))
     if not len(column):
-        return Spread(0, means, squares, 0.0)
+        return Spread(0, means, squares, 0.0, 0.0, 0.0)
     for k, transform in enumerate(transforms):
         moved = transform.forward(column)
         means[k] = moved.mean()
         squares[k] = np.sum((moved - means[k]) ** 2)
     z = (column - transforms[0].centre) / transforms[0].scale
-    return Spread(len(column), means, squares, float(np.sum(np.sign(z) * np.log1p(np.abs(z)))))
+    slopes = float(np.sum(np.sign(z) * np.log1p(np.abs(z))))
+    return Spread(len(column), means, squares, slopes, float(z.min()), float(z.max()))
 
 
 def fit_margins(shards: Shards) -> Margins:
@@ -362,7 +368,12 @@ def fit_margins(shards: Shards) -> Margins:
                 best[i] = _best(exponents[i], losses, special[i])
     return Margins(
         {
-            shards.names[c]: YeoJohnson(float(centres[i]), float(scales[i]), float(best[i]))
+            shards.names[c]: YeoJohnson(
+                float(centres[i]),
+                float(scales[i]),
+                float(best[i]),
+                *limits_of(found[i].least, found[i].greatest),
+            )
             for i, c in enumerate(places.tolist())
         }
     )
