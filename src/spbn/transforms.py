@@ -212,7 +212,7 @@ def _column(entry: Mapping[str, Any]) -> YeoJohnson:
 
 
 def limits_of(least: float, greatest: float) -> tuple[float, float]:
-    """Return twice the range of standardised values, rounded outwards, so that they tell no value of a row."""
+    """Return twice the range of standardised values, rounded outwards: they tell no value of a row."""
     parts, exponents = np.frexp([least, greatest])
     low, high = np.floor(BITS * parts[0]) / BITS, np.ceil(BITS * parts[1]) / BITS
     low, high = np.ldexp([low, high], exponents + 1).tolist()
