@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-import naive
 import spbn
 from spbn import BayesianNetwork, Monitor, RowScorer, Structure
 from spbn._base import jit
@@ -17,6 +16,7 @@ from spbn.nodes import Curve
 from spbn.rows import memory
 from time_series import threshold
 
+import naive
 from strategies import mixed_frame, nonlinear_frame
 
 CURVES = {"types": "curve", "start": "curve"}
