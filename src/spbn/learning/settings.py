@@ -56,6 +56,8 @@ MODELS: dict[Model, tuple[str, ...]] = {
     "kdebn": ("ckde",),
     "blend": ("blend",),
 }
+#: Those of the paper.
+PUBLISHED: tuple[Model, ...] = ("spbn", "gbn", "kdebn")
 TESTS: tuple[Test, ...] = get_args(Test)
 SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
 
@@ -341,6 +343,11 @@ class LearnSettings:
     def score_name(self) -> ScoreName:
         """The score that hill climbing maximises: the one that was asked for, or that of the model."""
         return self.score or ("bic" if self.model == "gbn" else "cv")
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the model is one of the paper's, which learns from all rows as they are."""
+        return self.model in PUBLISHED and self.types is None and self.margins == "none"
 
     @property
     def fit_settings(self) -> FitSettings:
