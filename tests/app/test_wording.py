@@ -87,7 +87,7 @@ def test_every_option_is_one_of_the_command_line():
         ("--model bn", "--model must be one of 'spbn', 'gbn', 'kdebn', 'blend'. Got 'bn' instead."),
         ("--algorithm up", "--algorithm must be one of 'hc', 'pc'. Got 'up' instead."),
         ("--test t", "--test must be one of 'plc', 'rcot', 'cmiknn'. Got 't' instead."),
-        ("--start up", "--start must be 'lg', 'ckde', 'blend' or 'discrete'. Got 'up' instead."),
+        ("--start up", "--start must be 'lg', 'ckde', 'blend', 'discrete' or 'curve'. Got 'up' instead."),
         ("--score aic", "--score must be one of 'cv', 'bic', 'bge'. Got 'aic' instead."),
         ("--score bic", "--score bic is for --model gbn only. Got --model spbn: use --score cv."),
         ("--bandwidth wide", "'--bandwidth': 'wide' is not one of 'scott', 'silverman', 'cv'."),

@@ -107,7 +107,7 @@ def test_iterators_are_read_once_and_kept():
         (
             {"start": "up"},
             "start",
-            "a node type must be 'lg', 'ckde', 'blend' or 'discrete'. Got 'up' instead.",
+            "a node type must be 'lg', 'ckde', 'blend', 'discrete' or 'curve'. Got 'up' instead.",
         ),
         ({"patience": 1.5}, "patience", "patience must be a whole number, 0 or more. Got 1.5 instead."),
         ({"alpha": 1}, "alpha", "alpha must be between 0 and 1. Got 1 instead."),
