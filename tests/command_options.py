@@ -26,7 +26,7 @@ def learning_options(command, *, without=(), names=None):
 
     `names` has the options that are called something else there.
     """
-    chosen = [name for name in CASES if name not in ("types", *without)]  # types of one's own are for Python
+    chosen = [name for name in CASES if name not in without]
     named = {name: (names or {}).get(name, ARGUMENTS[name]) for name in chosen}
     return [pytest.param(name, id=called, marks=option(command, called)) for name, called in named.items()]
 
@@ -38,7 +38,7 @@ def as_options(settings):
             for source, target in value:
                 yield from (ARGUMENTS[name], f"{source}:{target}")
         else:
-            yield from (ARGUMENTS[name], ",".join(value) if name == "discrete" else str(value))
+            yield from (ARGUMENTS[name], ",".join(value) if name in ("discrete", "types") else str(value))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ class Record:
     versions
         Those of spbn and of the packages that the numbers depend on.
     rows, columns
-        Size of the training table, and the names of its columns.
+        How many rows were learned from, and the names of the columns.
     data_hash
         SHA-256 of the training table: tables with the same rows and columns have the same hash.
     seconds
@@ -40,6 +40,8 @@ class Record:
         The search for the structure, and the one for the node types of PC's graph.
     rounds
         If missing values were imputed: the score that the search of every round reached.
+    left_out
+        How many further rows have a value so far out that nothing was learned from them.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Record:
     search: Any = None
     type_search: Any = None
     rounds: tuple[float, ...] = ()
+    left_out: int = 0
 
     @property
     def seed(self) -> Any:
@@ -98,6 +101,7 @@ def to_plain(record: Record) -> dict[str, Any]:
         "seconds": record.seconds,
         "typical": dict(record.typical),
         **({"rounds": list(record.rounds)} if record.rounds else {}),
+        **({"left_out": record.left_out} if record.left_out else {}),
     }
 
 
@@ -112,9 +116,10 @@ def from_plain(document: Any, *, search: Any, type_search: Any) -> Record:
         "seconds": lambda value: value is None or is_number(value),
         "typical": lambda value: isinstance(value, dict) and all(map(is_number, value.values())),
         "rounds": lambda value: isinstance(value, list) and all(map(is_number, value)),
+        "left_out": lambda value: is_whole(value, 0),
     }
     if isinstance(document, dict):
-        document = {"rounds": [], **document}
+        document = {"rounds": [], "left_out": 0, **document}
     if not isinstance(document, dict) or set(document) != set(expected):
         raise ModelFileError(
             f"its record of learning must have {', '.join(expected)}. Got {document!r:.200}."

@@ -36,7 +36,7 @@ from spbn.learning.settings import OPTIONS
         ),
         (f"{setting('alarm', 1e-09)} is far less", "alarm=1e-09 is far less", "--alarm 1e-09 is far less"),
         (f"give {setting('series', ...)}.", "give series=....", "give --series."),
-        (f"{argument('types')} must", "types must", "types must"),
+        (f"{argument('engine')} must", "engine must", "engine must"),
         # What only looks like an argument stays.
         ("column 'max_parents' is constant", *["column 'max_parents' is constant"] * 2),
         ("seed=3.csv does not exist.", *["seed=3.csv does not exist."] * 2),

@@ -126,7 +126,8 @@ def learning_options(
             chosen = {known.name: options.pop(known.name) for known in shared}
             for known in shared:
                 if known.kind == "names":
-                    chosen[known.name] = names_in(str(known.flag), chosen[known.name]) or []
+                    given = names_in(str(known.flag), chosen[known.name])
+                    chosen[known.name] = known.default if given is None else given
             can_impute = "missing" not in (*but, *changes)
             lesson = Lesson(files, names_in("--columns", columns), chosen.pop("drop"), chosen, can_impute)
             command(lesson=lesson, **options)

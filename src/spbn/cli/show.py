@@ -128,6 +128,7 @@ def _network_document(network: Network, details: bool) -> dict[str, Any]:
         "arcs": [list(arc) for arc in structure.arcs],
         "open_directions": [list(arc) for arc in structure.undecided_arcs()],
         "rows": record.rows,
+        **({"left_out": record.left_out} if record.left_out else {}),
         "seconds": record.seconds,
         "search": _search_document(network.search),
         "type_search": _search_document(network.type_search),

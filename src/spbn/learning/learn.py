@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from spbn._base import checks
-from spbn._base.arrays import generator
+from spbn._base.arrays import IntArray, generator
 from spbn._base.display import search_progress
 from spbn.dask.sources import is_remote
 from spbn.errors import ArgumentError, DataError, argument, quoted
@@ -28,6 +28,7 @@ from spbn.io.checkpoint import Checkpoint, describe_work, resume
 from spbn.learning.settings import OPTIONS, LearnSettings, takes
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
+from spbn.numerics.spreads import ODD, odd_values
 from spbn.record import Record, current_versions
 from spbn.rows.store import RemoteRows
 from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
@@ -124,6 +125,7 @@ def learn_network(data: RowsLike, settings: LearnSettings, extras: Extras = NO_E
     if settings.missing == "impute" and not is_remote(data):
         return _impute_and_learn(cast("TableLike", data), settings)
     task = prepare_task(data, settings, extras)
+    task.odd.warn()
     return fit(task, search(task))
 
 
@@ -147,11 +149,81 @@ class Task:
     extras: Extras  # with completions that are transformed, too
     began: float  # when learning began, by the clock of `time.perf_counter`
     original: Table | None  # all rows in the units of the data, if they are in memory
+    odd: OddRows  # rows of these that nothing is learned from
     margins: Margins | None
-    rows: Table | RemoteRows  # all rows, transformed by the margins
+    rows: Table | RemoteRows  # all others, transformed by the margins
     start: Structure  # where the search starts
     scored: Table | RemoteRows  # the rows that the search scores: all, or those of a split for training
     scoring: LearnSettings  # of the score, with the folds and validation rows of the split
+
+
+@dataclass(frozen=True, eq=False)
+class OddRows:
+    """Rows with a value so far from all others that it must be a mistake: nothing is learned from them.
+
+    They would cost every network alike, but move its parameters, and decide which rows are in which fold.
+    """
+
+    numbers: IntArray
+    examples: tuple[str, ...] = ()  # one value of each, in words
+
+    @classmethod
+    def of(cls, table: Table, settings: LearnSettings) -> OddRows:
+        """Find the odd rows of a table, which may have holes.
+
+        There are none for the paper's models, which learn from all rows, nor where folds are labels of
+        training rows that are not known yet.
+        """
+        examples: dict[int, str] = {}
+        has_labels = np.ndim(settings.folds) > 0
+        if settings.is_published or (has_labels and np.shape(settings.folds) != (table.rows,)):
+            return NO_ODD_ROWS
+        for variable, column in zip(table.variables, table.columns, strict=True):
+            if not variable.is_discrete:
+                for row in np.flatnonzero(odd_values(column)).tolist():
+                    examples.setdefault(row, f"{variable.name} = {column[row]:.3g} in row {row + 1}")
+        ordered = sorted(examples)
+        return cls(np.array(ordered, dtype=np.int64), tuple(examples[row] for row in ordered))
+
+    def warn(self) -> None:
+        """Say which rows are left out, if any are."""
+        if len(self.numbers):
+            shown = ", ".join(self.examples[:3]) + (", ..." if len(self.numbers) > 3 else "")
+            rows = "1 row is" if len(self.numbers) == 1 else f"{len(self.numbers)} rows are"
+            warnings.warn(
+                f"{rows} left out, with values over {ODD:,.0f} times as far from the median as most others "
+                f"(counted from 1): {shown}.",
+                stacklevel=5,
+            )
+
+    def leave_out(self, table: Table) -> Table:
+        """Return the other rows."""
+        return table.take(self._others(table.rows)) if len(self.numbers) else table
+
+    def leave_out_of_split(self, split: Split) -> Split:
+        """Return a split of the other rows."""
+        if not len(self.numbers):
+            return split
+        trained = ~np.isin(split.training, self.numbers)
+        validated = ~np.isin(split.validation, self.numbers)
+        before = np.searchsorted(self.numbers, split.training[trained])
+        before_too = np.searchsorted(self.numbers, split.validation[validated])
+        return Split(
+            split.training[trained] - before, split.folds[trained], split.validation[validated] - before_too
+        )
+
+    def leave_out_of_folds(self, settings: LearnSettings) -> LearnSettings:
+        """Return settings whose folds, if these are labels of rows, are those of the other rows."""
+        if not len(self.numbers) or np.ndim(settings.folds) == 0:
+            return settings
+        labels = np.asarray(settings.folds)
+        return settings.replace(folds=labels[self._others(len(labels))])
+
+    def _others(self, rows: int) -> IntArray:
+        return np.setdiff1d(np.arange(rows), self.numbers)
+
+
+NO_ODD_ROWS = OddRows(np.array([], dtype=np.int64))
 
 
 def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EXTRAS) -> Task:
@@ -159,15 +231,20 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
     began = time.perf_counter()
     original: Table | None = None
     rows: Table | RemoteRows
-    completions, split = extras.completions, extras.split
+    completions, split, odd = extras.completions, extras.split, NO_ODD_ROWS
     if is_remote(data):
         settings = remote_settings(settings)
         rows, margins = _open_rows(data, settings, extras.columns)
     else:
-        rows = original = read_table(cast("TableLike", data), settings)
-        margins = fit_margins(settings.margins, original)
+        original = read_table(cast("TableLike", data), settings)
+        odd = OddRows.of(original, settings)
+        rows = odd.leave_out(original)
+        completions = [odd.leave_out(completion) for completion in completions]
+        split = None if split is None else odd.leave_out_of_split(split)
+        settings = odd.leave_out_of_folds(settings)
+        margins = fit_margins(settings.margins, rows)
         if margins is not None:
-            rows = margins.transformed(original)
+            rows = margins.transformed(rows)
             completions = [margins.transformed(completion) for completion in completions]
     start = start_structure(rows.variables, settings, extras.inputs)
     refuse_impossible(impossible_arcs(rows.variables), settings.required_arcs)
@@ -177,7 +254,7 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
         scored = rows.take(split.training)
         scoring = settings.replace(folds=split.folds, validation=rows.take(split.validation))
     done = extras._replace(completions=tuple(completions))
-    return Task(settings, done, began, original, margins, rows, start, scored, scoring)
+    return Task(settings, done, began, original, odd, margins, rows, start, scored, scoring)
 
 
 def read_table(data: TableLike, settings: LearnSettings) -> Table:
@@ -441,11 +518,12 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
         cpds = pooled_over(task.extras.completions, structure, cpds, fit_settings)
     original, typical = task.original, dict[str, float]()
     if original is not None:
-        typical = typical_logpdf(structure, original, fit_settings, task.margins)
+        typical = typical_logpdf(structure, task.odd.leave_out(original), fit_settings, task.margins)
     record = Record(
         settings=settings.plain(),
         versions=current_versions(),
         rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
+        left_out=len(task.odd.numbers),
         columns=tuple(variable.name for variable in task.rows.variables),
         data_hash=None if original is None else original.digest,
         typical=typical,
@@ -467,10 +545,13 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     from spbn.learning import structural_em
 
     began = time.perf_counter()
-    table = read_table(data, settings)
+    every = read_table(data, settings)
     complete = settings.replace(missing="error", drop=(), discrete=())
-    if not np.isnan(table.columns).any():
-        return learn_network(table, complete)
+    if not np.isnan(every.columns).any():
+        return learn_network(every, complete)
+    odd = OddRows.of(every, settings)
+    odd.warn()
+    table, complete = odd.leave_out(every), odd.leave_out_of_folds(complete)
     structural_em.require_values(table)
     smooth = complete
     if settings.model in ("blend", "kdebn"):
@@ -508,7 +589,8 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     record = replace(
         network.record,
         settings=settings.plain(),
-        data_hash=table.digest,
+        data_hash=every.digest,
+        left_out=len(odd.numbers),
         seconds=time.perf_counter() - began,
         rounds=tuple(scores),
     )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
+    Types = Iterable[NodeType | str]
     BandwidthFunction = Callable[[FloatArray], FloatArray]
 
 Model = Literal["spbn", "gbn", "kdebn", "blend"]
@@ -56,6 +57,8 @@ MODELS: dict[Model, tuple[str, ...]] = {
     "kdebn": ("ckde",),
     "blend": ("blend",),
 }
+#: Those of the paper.
+PUBLISHED: tuple[Model, ...] = ("spbn", "gbn", "kdebn")
 TESTS: tuple[Test, ...] = get_args(Test)
 SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
 
@@ -64,7 +67,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., object])
 
-#: What the text of an option on the command line stands for. "names" are columns, "arcs" pairs of them.
+#: What the text of an option on the command line stands for. "names" are words, "arcs" pairs of columns.
 Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "object"]
 _KINDS: dict[str, Kind] = {
     "int": "int",
@@ -72,6 +75,7 @@ _KINDS: dict[str, Kind] = {
     "bool": "flag",
     "str": "text",
     "Names": "names",
+    "Types": "names",
     "Arcs": "arcs",
 }
 
@@ -142,14 +146,15 @@ class LearnSettings:
     )
     start: str | NodeType | Structure = option(
         "ckde",
-        "Type of all nodes at the start of an SPBN search, or a structure to start from.",
+        "Type of all nodes at the start of a search that chooses types, or a structure to start from. Where "
+        'no node can be a CKDE: "blend", "curve", or else the first of the types.',
         "Type of all nodes at the start: ckde or lg.",
     )
-    types: Iterable[NodeType | str] | None = option(
+    types: Types | None = option(
         None,
         "The node types to choose from, instead of the model's own: for example "
-        '``("lg", "ckde", "laplace")`` with a type of your own.',
-        flag=None,
+        '``("lg", "curve", "blend")``, or ``("lg", "ckde", "laplace")`` with a type of your own.',
+        "Node types to choose from, instead of the model's own: lg,curve,blend.",
     )
     score: ScoreName | None = option(
         None,
@@ -335,12 +340,19 @@ class LearnSettings:
         from spbn.nodes.base import NodeType
 
         first, choices = NodeType.parse(cast("str | NodeType", self.start), "start"), self.node_types
-        return first if first in choices else choices[0]
+        # From lines, a search does not see relations that are far from linear, and would stop too early.
+        preferred = (first, NodeType.BLEND, NodeType.CURVE)
+        return next((choice for choice in preferred if choice in choices), choices[0])
 
     @property
     def score_name(self) -> ScoreName:
         """The score that hill climbing maximises: the one that was asked for, or that of the model."""
         return self.score or ("bic" if self.model == "gbn" else "cv")
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the model is one of the paper's, which learns from all rows as they are."""
+        return self.model in PUBLISHED and self.types is None and self.margins == "none"
 
     @property
     def fit_settings(self) -> FitSettings:

@@ -331,7 +331,8 @@ class NodeType(ABC, metaclass=_Registered):
 
     LG: ClassVar[NodeType]  #: linear Gaussian: a linear regression with normal noise
     CKDE: ClassVar[NodeType]  #: conditional kernel density estimate
-    BLEND: ClassVar[NodeType]  #: mixture of a linear Gaussian and of kernels at several scales
+    BLEND: ClassVar[NodeType]  #: mixture of kernels at several scales, a line, a curve and tails
+    CURVE: ClassVar[NodeType]  #: smooth function of the parents with noise around it
     DISCRETE: ClassVar[NodeType]  #: table of probabilities
 
     #: What it is called in files and arguments.

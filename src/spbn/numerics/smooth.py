@@ -293,69 +293,85 @@ def _solve_all(
 ) -> None:
     """Put coefficients fitted to all folds but each, and last to all, and the errors of left-out folds."""
     folds, size, targets = right.shape
-    total = np.zeros((size, targets))
-    for fold in range(folds):
-        for i in range(size):
-            for t in range(targets):
-                total[i, t] += right[fold, i, t]
-    for number in range(len(lower)):
-        for fold in range(folds + 1):
-            found = coefficients[number, fold]
+    total, own, found = np.empty(size), np.empty(size), np.empty(size)
+    for t in range(targets):  # one after the other: what is added up is contiguous then
+        total[:] = 0.0
+        for fold in range(folds):
             for i in range(size):
-                for t in range(targets):
-                    found[i, t] = total[i, t] - (right[fold, i, t] if fold < folds else 0.0)
-            _solve(lower[number, fold], found)
-            if fold < folds:
-                _put_errors(grams[fold], right[fold], squares[fold], found, errors[number, fold])
+                total[i] += right[fold, i, t]
+        for number in range(len(lower)):
+            for fold in range(folds + 1):
+                for i in range(size):
+                    own[i] = right[fold, i, t] if fold < folds else 0.0
+                    found[i] = total[i] - own[i]
+                _solve(lower[number, fold], found)
+                for i in range(size):
+                    coefficients[number, fold, i, t] = found[i]
+                if fold < folds:
+                    errors[number, fold, t] = _squared_error(grams[fold], own, squares[fold, t], found)
 
 
 @compiled(fastmath=REORDER)
 def _factorise(matrix: FloatArray) -> None:
-    """Replace the lower half of a positive definite matrix by its Cholesky factor."""
-    for i in range(len(matrix)):
-        for j in range(i + 1):
+    """Replace the lower half of a positive definite matrix by its Cholesky factor.
+
+    Column by column; four rows at a time share what they are multiplied by.
+    """
+    size = len(matrix)
+    for j in range(size):
+        total = 0.0
+        for k in range(j):
+            total += matrix[j, k] * matrix[j, k]
+        # What rounding leaves of a function that others determine is not zero.
+        matrix[j, j] = math.sqrt(max(matrix[j, j] - total, 1e-12 * abs(matrix[j, j]) + 1e-300))
+        inverse = 1.0 / matrix[j, j]
+        i = j + 1
+        while i + 3 < size:
+            a, b, c, d = 0.0, 0.0, 0.0, 0.0
+            for k in range(j):
+                a += matrix[i, k] * matrix[j, k]
+                b += matrix[i + 1, k] * matrix[j, k]
+                c += matrix[i + 2, k] * matrix[j, k]
+                d += matrix[i + 3, k] * matrix[j, k]
+            matrix[i, j] = (matrix[i, j] - a) * inverse
+            matrix[i + 1, j] = (matrix[i + 1, j] - b) * inverse
+            matrix[i + 2, j] = (matrix[i + 2, j] - c) * inverse
+            matrix[i + 3, j] = (matrix[i + 3, j] - d) * inverse
+            i += 4
+        while i < size:
             total = 0.0
             for k in range(j):
                 total += matrix[i, k] * matrix[j, k]
-            if i > j:
-                matrix[i, j] = (matrix[i, j] - total) / matrix[j, j]
-            else:  # what rounding leaves of a function that others determine is not zero
-                matrix[i, i] = math.sqrt(max(matrix[i, i] - total, 1e-12 * abs(matrix[i, i]) + 1e-300))
+            matrix[i, j] = (matrix[i, j] - total) * inverse
+            i += 1
 
 
 @compiled(fastmath=REORDER)
 def _solve(lower: FloatArray, right: FloatArray) -> None:
-    """Solve for functions × targets, in place."""
-    size, targets = right.shape
+    """Solve for one target, in place."""
+    size = len(right)
     for i in range(size):
+        total = 0.0
         for k in range(i):
-            for t in range(targets):
-                right[i, t] -= lower[i, k] * right[k, t]
-        for t in range(targets):
-            right[i, t] /= lower[i, i]
+            total += lower[i, k] * right[k]
+        right[i] = (right[i] - total) / lower[i, i]
     for i in range(size - 1, -1, -1):
-        for t in range(targets):
-            right[i, t] /= lower[i, i]
+        right[i] /= lower[i, i]
+        solved = right[i]
         for k in range(i):
-            for t in range(targets):
-                right[k, t] -= lower[i, k] * right[i, t]
+            right[k] -= lower[i, k] * solved
 
 
 @compiled(fastmath=REORDER)
-def _put_errors(
-    gram: FloatArray, right: FloatArray, squares: FloatArray, coefficients: FloatArray, out: FloatArray
-) -> None:
-    """Put the squared errors of functions in a fold, by target."""
-    size, targets = coefficients.shape
-    for t in range(targets):
-        total = squares[t]
-        for i in range(size):
-            total -= 2.0 * coefficients[i, t] * right[i, t]
-            product = 0.0
-            for j in range(i):
-                product += gram[i, j] * coefficients[j, t]
-            total += coefficients[i, t] * (2.0 * product + gram[i, i] * coefficients[i, t])
-        out[t] = total
+def _squared_error(gram: FloatArray, right: FloatArray, squares: float, coefficients: FloatArray) -> float:
+    """Return the squared error of a function in a fold."""
+    total = squares
+    for i in range(len(coefficients)):
+        product = 0.0
+        for j in range(i):
+            product += gram[i, j] * coefficients[j]
+        total += coefficients[i] * (2.0 * (product - right[i]) + gram[i, i] * coefficients[i])
+    return total
 
 
 def leave_one_out_totals(by_fold: FloatArray) -> FloatArray:

@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import BoolArray, FloatArray
 
 LEVELS = (0.0, 0.02, 0.1, 0.5, 0.9, 0.98, 1.0)
 WIDTHS = (2.563, 4.107, 6.0)  # of the middle 80 %, 96 % and all rows, in standard deviations
 DIGITS = 11  # binary ones that are left of widths, and the unit of which others are multiples
 FAR = 1.5  # times the distance of all but 2 % of the rows from the median: a curve ends there
 FAR_OUT = 3.0  # the same, beyond which values do not count for moments
+ODD = 1_000.0  # widths from the median, beyond which nothing is learned from a row ...
+FEW, FEW_SHARE = 3, 0.001  # ... unless there are more such rows than both: then the column is like that
 
 
 class Spreads(NamedTuple):
@@ -73,6 +75,19 @@ def _multiples(rounding: np.ufunc, values: FloatArray, unit: FloatArray) -> Floa
     """Round to multiples of a unit, which are exact; those that have no smaller digits stay as they are."""
     step = np.maximum(unit, np.spacing(np.abs(values)))
     return np.asarray(rounding(values / step) * step)
+
+
+def odd_values(column: FloatArray) -> BoolArray:
+    """Tell which values of a column, if any, are too far from all others to be anything but mistakes."""
+    is_odd = np.zeros(len(column), dtype=np.bool_)
+    present = column[np.isfinite(column)]
+    if not len(present):
+        return is_odd
+    spreads = spreads_of(present[None])
+    distances = np.abs(np.where(np.isfinite(column), column, spreads.centre[0]) / 2 - spreads.centre[0] / 2)
+    is_odd = distances > ODD / 2 * spreads.scale[0]  # halves, as the greatest numbers have no difference
+    few = max(FEW, FEW_SHARE * len(present))
+    return is_odd if np.count_nonzero(is_odd) <= few else np.zeros_like(is_odd)
 
 
 def without_far_values(columns: FloatArray, spreads: Spreads) -> FloatArray:

@@ -431,6 +431,7 @@ def provenance_section(content: Content) -> h.Html:
         None
         if record.rows is None
         else f"{h.plural(record.rows, 'row')}, {h.plural(len(record.columns), 'column')}"
+        + (f"; {h.plural(record.left_out, 'row')} with odd values left out" if record.left_out else "")
     )
     defaults = LearnSettings().plain()  # those of `fit` are the same
     changed = ", ".join(
