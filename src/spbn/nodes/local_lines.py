@@ -43,7 +43,7 @@ from spbn.rows.families import FamilyBatch
 from spbn.rows.store import Columns, RowStore, SumRequest
 from spbn.tables.table import Table
 
-MOST_ROWS = 20_000  # that mixtures are fitted to
+MOST_ROWS = 10_000  # that mixtures are fitted to
 MOST_GROUPS = 10  # that are left out; if there are more, several at a time
 KEPT_BYTES = 1 << 26  # of mixtures, by set of columns
 MOST_IN_A_FILE = 1 << 12  # lines of one node
