@@ -195,15 +195,20 @@ class Shards:
         """Return the labels of the rows that densities at a label are fitted to: other folds, or all."""
         return [m for m in range(self.folds) if m != label or self.folds == 1]
 
-    def collect(self, columns: Columns) -> tuple[FloatArray, IntArray]:
-        """Bring columns of all rows here, in the order of the parts; return them, and the labels of rows."""
-        size = 8 * self.every.count * len(columns)
+    def collect(self, columns: Columns, *, step: int = 1) -> tuple[FloatArray, IntArray]:
+        """Bring columns of all rows here, in the order of the parts; return them, and the labels of rows.
+
+        `step`: of how many rows of a part one is brought.
+        """
+        size = 8 * self.every.count * len(columns) // step
         if size > MOST_COLLECTED_BYTES:
             raise DataError(
                 f"{quoted(self.names[column] for column in columns)} take {size / (1 << 30):.1f} GB, "
                 f"which is more than is collected for a node type that needs all rows: use other node types."
             )
-        parts = sorted((one for batch in self.map(collect, columns) for one in batch), key=lambda one: one[0])
+        parts = sorted(
+            (one for batch in self.map(collect, columns, step) for one in batch), key=lambda one: one[0]
+        )
         return np.concatenate([p[1] for p in parts], axis=1), np.concatenate([p[2] for p in parts])
 
     def answerable(self, labels: Sequence[int]) -> list[int]:
