@@ -21,6 +21,7 @@ CASES = {
     "max_parents": (1, {}),
     "required_arcs": ([("a", "c"), ("d", "b")], {"model": "gbn"}),
     "forbidden_arcs": ([("b", "a"), ("a", "b")], {"model": "gbn"}),
+    "tiers": ([["d"], ["c"], ["a", "b"]], {"model": "gbn"}),
     "bandwidth": ("silverman", {}),
     "margins": ("yeo-johnson", {}),
     "discrete": (["d"], {"model": "gbn"}),

@@ -134,7 +134,7 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     task = prepare_task(data, settings)
     found = search(task).structure
     structure, *_ = fit_what_can_be(
-        found, task.rows, settings.fit_settings, required_arcs=settings.required_arcs
+        found, task.rows, settings.fit_settings, required_arcs=task.settings.required_arcs
     )
     return structure
 
@@ -143,7 +143,8 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
 class Task:
     """What a search needs to know: settings, and rows that have been read and transformed."""
 
-    settings: LearnSettings
+    given: LearnSettings  # for the record
+    settings: LearnSettings  # the same, with background knowledge as arcs between the columns
     extras: Extras  # with completions that are transformed, too
     began: float  # when learning began, by the clock of `time.perf_counter`
     original: Table | None  # all rows in the units of the data, if they are in memory
@@ -170,14 +171,15 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
             rows = margins.transformed(original)
             completions = [margins.transformed(completion) for completion in completions]
     start = start_structure(rows.variables, settings, extras.inputs)
-    refuse_impossible(impossible_arcs(rows.variables), settings.required_arcs)
+    resolved = settings.resolve([variable.name for variable in rows.variables])
+    refuse_impossible(impossible_arcs(rows.variables), resolved.required_arcs)
     scored, scoring = rows, settings
     if split is not None:
         assert isinstance(rows, Table)  # only these are split
         scored = rows.take(split.training)
         scoring = settings.replace(folds=split.folds, validation=rows.take(split.validation))
     done = extras._replace(completions=tuple(completions))
-    return Task(settings, done, began, original, margins, rows, start, scored, scoring)
+    return Task(settings, resolved, done, began, original, margins, rows, start, scored, scoring)
 
 
 def read_table(data: TableLike, settings: LearnSettings) -> Table:
@@ -354,7 +356,7 @@ def _search_by_score(task: Task) -> Found:
         taken, note = resume(task.extras.notes(), task.start)
     elif settings.checkpoint is not None:
         assert task.original is not None  # there are no checkpoints of rows that are elsewhere
-        work = describe_work("search", settings.affecting_result(), task.original)
+        work = describe_work("search", task.given.affecting_result(), task.original)
         taken, note = resume(Checkpoint(settings.checkpoint, work), task.start)
     left = settings.max_seconds
     if left is not None:
@@ -443,7 +445,7 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
     if original is not None:
         typical = typical_logpdf(structure, original, fit_settings, task.margins)
     record = Record(
-        settings=settings.plain(),
+        settings=task.given.plain(),
         versions=current_versions(),
         rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
         columns=tuple(variable.name for variable in task.rows.variables),
@@ -481,6 +483,7 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
         max_parents=settings.max_parents,
         required_arcs=settings.required_arcs,
         forbidden_arcs=settings.forbidden_arcs,
+        tiers=settings.tiers,
         margins=settings.margins,
         seed=settings.seed,
         smoothing=settings.smoothing,

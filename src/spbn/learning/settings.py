@@ -15,6 +15,7 @@ import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_fields
 from functools import partial, update_wrapper
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
+    Tiers = Sequence[Names]
     BandwidthFunction = Callable[[FloatArray], FloatArray]
 
 Model = Literal["spbn", "gbn", "kdebn", "blend"]
@@ -64,8 +66,9 @@ R = TypeVar("R")
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., object])
 
-#: What the text of an option on the command line stands for. "names" are columns, "arcs" pairs of them.
-Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "object"]
+#: What the text of an option on the command line stands for: "names" are columns, "arcs" pairs of them, and
+#: "tiers" groups of them.
+Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "tiers", "object"]
 _KINDS: dict[str, Kind] = {
     "int": "int",
     "float": "float",
@@ -73,6 +76,7 @@ _KINDS: dict[str, Kind] = {
     "str": "text",
     "Names": "names",
     "Arcs": "arcs",
+    "Tiers": "tiers",
 }
 
 
@@ -198,15 +202,24 @@ class LearnSettings:
     )
     required_arcs: Arcs = option(
         (),
-        "Arcs that the network must have: pairs (parent, child).",
-        "An arc that is required, A:B. May be repeated.",
+        "Arcs that the network must have: pairs (parent, child). A pattern stands for all columns that it "
+        'matches: ``("age", "*")``, ``("lab_*", "outcome")``.',
+        "An arc that is required, A:B. '*' stands for any text: 'age:*'. May be repeated.",
         flag="--require",
     )
     forbidden_arcs: Arcs = option(
         (),
-        "Arcs that it must not have.",
-        "An arc that is forbidden, A:B. May be repeated.",
+        'Arcs that it must not have, also with patterns: ``("*", "age")``.',
+        "An arc that is forbidden, A:B. '*' stands for any text: '*:age'. May be repeated.",
         flag="--forbid",
+    )
+    tiers: Tiers = option(
+        (),
+        "Groups of columns in the order of events, of which no arc points back to an earlier one: "
+        '``[["age", "sex"], ["dose"], ["outcome"]]``. Patterns stand for all columns that no tier has by '
+        "name. Columns in no tier may be joined with any other.",
+        "Groups of columns in the order of events: no arc points back to an earlier one. Written "
+        "'age,sex;dose;outcome', or the name of a file with a group per line.",
     )
     bandwidth: Bandwidth | BandwidthFunction = option(
         "scott",
@@ -294,6 +307,7 @@ class LearnSettings:
             value = getattr(self, known.name)
             if isinstance(value, Iterator):  # which could be read only once, and is needed more often
                 object.__setattr__(self, known.name, tuple(value))
+        object.__setattr__(self, "tiers", _checked_tiers(self.tiers))
         self._require_values()
         self._require_agreement()
 
@@ -348,6 +362,32 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
 
         return FitSettings(self.bandwidth, self.engine, self.smoothing)
+
+    def resolve(self, names: Sequence[str]) -> LearnSettings:
+        """Return the same settings for columns of these names: with arcs in the place of patterns and tiers.
+
+        This is what a search is given, which knows nothing of either.
+        """
+        from spbn.graphs.tiers import Tiers, resolve_arcs
+
+        required, forbidden = resolve_arcs(
+            names,
+            required_arcs=self.required_arcs,
+            forbidden_arcs=self.forbidden_arcs,
+            tiers=cast(Tiers, self.tiers),
+        )
+        return self.replace(required_arcs=required, forbidden_arcs=forbidden, tiers=())
+
+    def without_patterns(self, names: Sequence[str]) -> LearnSettings:
+        """Return the same settings with names in the place of patterns, to choose some of the columns from.
+
+        Whatever makes no sense for all columns is refused.
+        """
+        from spbn.graphs.tiers import Tiers, named_tiers
+
+        self.resolve(names)
+        tiers = named_tiers(names, cast(Tiers, self.tiers))
+        return self.replace(tiers=()).resolve(names).replace(tiers=tiers)
 
     @property
     def missing_rows(self) -> Literal["error", "drop"]:
@@ -430,6 +470,19 @@ class LearnSettings:
                 raise ArgumentError(
                     f"{' and '.join(unused)} cannot be given with {setting('missing', 'impute')}."
                 )
+
+
+def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
+    """Return tiers as tuples, and refuse what is not groups of names; a name may stand for a group of one."""
+    with suppress(TypeError):  # of what is not a group
+        if not isinstance(tiers, str | Mapping):
+            groups = [(tier,) if isinstance(tier, str) else tuple(tier) for tier in tiers]  # type: ignore[attr-defined]
+            if all(isinstance(name, str) for tier in groups for name in tier):
+                return tuple(groups)
+    raise ArgumentError(
+        f"{argument('tiers')} must be groups of columns, in the order of events: "
+        f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
+    )
 
 
 def _options() -> Iterator[Option]:
