@@ -20,7 +20,7 @@ CASES = {
     "max_seconds": (0.0, {}),
     "max_parents": (1, {}),
     "required_arcs": ([("a", "c"), ("d", "b")], {"model": "gbn"}),
-    "forbidden_arcs": ([("b", "a"), ("a", "b")], {"model": "gbn"}),
+    "forbidden_arcs": ([("a", "b"), ("b", "a")], {"model": "gbn"}),
     "tiers": ([["d"], ["c"], ["a", "b"]], {"model": "gbn"}),
     "bandwidth": ("silverman", {}),
     "margins": ("yeo-johnson", {}),

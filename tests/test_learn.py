@@ -190,7 +190,7 @@ BY_PC = {"algorithm": "pc"}
 PLC = {"algorithm": "pc", "test": "plc"}
 BY_PLC = by_tests(PartialCorrelation(DATA))
 REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
-TIERS, POINTING_BACK = [["d"], ["b"], ["c"]], [("b", "d"), ("c", "d"), ("c", "b")]
+TIERS, POINTING_BACK = [["d"], ["a"], ["c"]], [("a", "d"), ("c", "d"), ("c", "a")]
 
 # For every parameter of `learn`, the arguments, the search that they stand for, and that for the types.
 # The same arguments without the parameter must give something else, or the case could not fail.
