@@ -256,7 +256,7 @@ def _open_rows(
     """Look at all rows once; return them, transformed by the margins if there are to be any, and these."""
     from spbn.dask.mapreduce import FoldAssignment
     from spbn.dask.rowstore import DaskRows
-    from spbn.dask.shards import Shards, fit_margins
+    from spbn.dask.shards import Shards, choose_margins, fit_margins
     from spbn.dask.sources import open_source, with_levels
 
     seed, folds, validation = settings.seed, settings.folds, settings.validation
@@ -286,8 +286,9 @@ def _open_rows(
             f"Use fewer folds, or a table in memory."
         )
     margins = None
-    if settings.margins == "yeo-johnson":
-        margins = fit_margins(shards)
+    if settings.margins != "none":
+        margins = fit_margins(shards) if settings.margins == "yeo-johnson" else choose_margins(shards).or_none
+    if margins is not None:
         shards = shards.again(assignment, margins=margins)
     fit_settings = settings.fit_settings
     if settings.score_name == "bic":  # which compares the greatest likelihoods

@@ -47,7 +47,7 @@ Algorithm = Literal["hc", "pc"]
 Test = Literal["plc", "rcot", "cmiknn"]
 ScoreName = Literal["cv", "bic", "bge"]
 Bandwidth = Literal["scott", "silverman", "cv"]
-MarginsName = Literal["none", "yeo-johnson"]
+MarginsName = Literal["none", "yeo-johnson", "auto"]
 MissingValues = Literal["error", "drop", "impute"]
 Engine = Literal["auto", "exact", "spectral"]
 
@@ -229,9 +229,10 @@ class LearnSettings:
     )
     margins: MarginsName = option(
         "none",
-        '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails (see '
-        "`spbn.transforms`); densities and samples are still in the units of the data.",
-        "Transform every column, to reduce skew and heavy tails.",
+        '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails, and '
+        '"auto" those columns that are predicted better for it (see `spbn.transforms`); densities and '
+        "samples are still in the units of the data.",
+        "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it.",
     )
     seed: int | Generator | None = option(
         0,

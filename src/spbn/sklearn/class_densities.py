@@ -238,10 +238,11 @@ def _complete(
     cpds: dict[str, CPD] = {} if network is None else dict(network.cpds)
     arcs = () if network is None else network.structure.arcs
     transforms: dict[str, YeoJohnson] = {} if margins is None else dict(margins.columns)
-    if network is not None and network.margins is not None:
-        transforms |= network.margins.columns
+    if network is not None:
+        transforms = {name: move for name, move in transforms.items() if name not in network.nodes}
+        transforms |= {} if network.margins is None else network.margins.columns
+    margins = Margins(transforms).or_none
     if margins is not None:
-        margins = Margins(transforms)
         table, everything = margins.transformed(table), margins.transformed(everything)
     for name in table.names:
         if name not in cpds:
