@@ -10,6 +10,7 @@ CASES = {
     "algorithm": ("pc", {"test": "plc"}),
     "test": ("plc", {"algorithm": "pc"}),
     "alpha": (0.4, {"algorithm": "pc", "test": "plc"}),
+    "type_selection": ("normality", {"algorithm": "pc", "test": "plc"}),
     "start": ("lg", {}),
     "types": (["lg"], {}),
     "score": ("bge", {"model": "gbn"}),

@@ -241,6 +241,7 @@ OPTIONS = {
     ],
     "max_seconds": [({"max_seconds": 0.0}, lambda: climbed(climbing={"max_seconds": 0.0}), None)],
     "alpha": [({"alpha": 0.5, **BY_PC}, lambda: by_tests(alpha=0.5), lambda: typed(by_tests(alpha=0.5)))],
+    "type_selection": [({"type_selection": "normality", **PLC}, lambda: BY_PLC, None)],
     "max_parents": [({"max_parents": 0}, lambda: climbed(climbing={"max_parents": 0}), None)],
     "required_arcs": [
         ({"required_arcs": REQUIRED}, lambda: climbed(climbing={"required_arcs": REQUIRED}), None),

@@ -25,6 +25,7 @@ from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, describe_work, resume
+from spbn.learning.normality import types_by_normality
 from spbn.learning.settings import OPTIONS, LearnSettings, takes
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
@@ -382,7 +383,10 @@ def _search_by_tests(task: Task) -> Found:
     settings = task.settings
     assert isinstance(task.rows, Table)  # tests of independence need all rows
     score = None
-    if len(settings.node_types) > 1:  # made first: wrong arguments are reported before the tests are run
+    by_score = settings.type_selection == "score"
+    if (
+        by_score and len(settings.node_types) > 1
+    ):  # made first: wrong arguments are reported before the tests are run
         score = _make_score_anywhere(task.scored, task.scoring)
     found = pc(
         _independence_test(task.rows, settings),
@@ -392,6 +396,8 @@ def _search_by_tests(task: Task) -> Found:
         progress=settings.progress,
     )
     structure = task.start.with_dag(found.pdag.to_dag())
+    if not by_score:
+        structure = types_by_normality(structure, task.rows, types=settings.node_types, level=settings.alpha)
     if score is None:
         return Found(found, structure)
     run = partial(hill_climb, score, structure, operators=("types",))

@@ -49,6 +49,7 @@ ScoreName = Literal["cv", "bic", "bge"]
 Bandwidth = Literal["scott", "silverman", "cv"]
 MarginsName = Literal["none", "yeo-johnson", "auto"]
 MissingValues = Literal["error", "drop", "impute"]
+TypeSelection = Literal["score", "normality"]
 Engine = Literal["auto", "exact", "spectral"]
 
 #: The models, and the types that their continuous nodes may have.
@@ -161,6 +162,15 @@ class LearnSettings:
         '"bic", the default there, and "bge".',
         f"Score to maximise with hc: one of {', '.join(SCORES)}. Default: bic for gbn, else cv.",
         only_for="hc",
+    )
+    type_selection: TypeSelection = option(
+        "score",
+        'How node types are chosen: "score" takes those with which it is best. "normality", for "pc", takes '
+        '"lg" unless a Shapiro-Wilk test rejects that the residuals of the line are normal, at the level '
+        "`alpha` divided by the number of nodes, and otherwise the richest type (see "
+        "`spbn.learning.types_by_normality`).",
+        "How node types are chosen: score, or, after pc, normality (of the residuals of the line).",
+        only_for="pc",
     )
     folds: int | npt.ArrayLike = option(
         10,
@@ -402,7 +412,7 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
-        for name in ("missing", "model", "algorithm", "test"):
+        for name in ("missing", "model", "algorithm", "test", "type_selection"):
             checks.choice(name, getattr(self, name), OPTIONS[name].choices)
         checks.seconds("max_seconds", self.max_seconds)
         FitSettings(self.bandwidth, self.engine, self.smoothing)
@@ -458,10 +468,23 @@ class LearnSettings:
                     f"{' and '.join(unused)} can be given with {setting('algorithm', 'hc')} only, "
                     f"not with 'pc'."
                 )
+        elif self.type_selection != "score":
+            raise ArgumentError(
+                f"{setting('type_selection', self.type_selection)} can be given with "
+                f"{setting('algorithm', 'pc')} only. For a graph that is known, there is "
+                f"spbn.learning.types_by_normality."
+            )
         elif self.score_name != "cv" and self.model != "gbn":
             raise ArgumentError(
                 f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
                 f"Got {setting('model', self.model)}: use {setting('score', 'cv')}."
+            )
+        if self.type_selection == "normality" and (
+            NodeType.LG not in self.node_types or len(self.node_types) < 2
+        ):
+            raise ArgumentError(
+                f"{setting('type_selection', 'normality')} chooses between 'lg' and another type, and nodes "
+                f"can only be {' or '.join(choice.name for choice in self.node_types)}: leave it out."
             )
         if self.missing == "impute":  # by several searches: what follows is about one
             unused = [
