@@ -12,7 +12,7 @@ density of the transformed columns is one of the original columns too:
 
 "auto" transforms the columns for which that predicts better: where a normal density of the transformed values
 makes the rows more likely than one of the values themselves, by more than ½ log N, the price of the exponent
-by BIC. To leave out folds leads to the same choice for 306 of 322 columns of 28 tables, and hangs on the folds
+by BIC. Leaving out folds leads to the same choice for 306 of 322 columns of 28 tables, and hangs on the folds
 (`benchmarks/margins.py`). No single row decides: both densities have the median and the width of the middle
 80 % of the rows, a row counts for at most 3 nats, which have to be gained without it, and the transform is
 fitted without values far out. Why normal densities, if nodes may be kernels? A kernel estimate of one column
