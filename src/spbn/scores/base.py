@@ -104,6 +104,10 @@ class Score(ABC):
         """Score of a structure: the sum over its families."""
         return float(self.local_many(structure.families()).sum())
 
+    def best_types(self, structure: Structure) -> Structure:
+        """Return a structure with the node types that the score chooses; by default those that it has."""
+        return structure
+
     @final
     def _checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
         """Return the families to compute; refuse those that the score is not defined for."""
