@@ -4,9 +4,10 @@ Residuals of the right regression, in units of their standard deviation, have th
 assumed, whatever the parents are. So they are counted by value, their means and variances are taken in bins
 of every parent, and their means in bins of every pair of parents. Each of these tables has a statistic
 that is distributed like χ² if nothing is wrong (likelihood ratios, and Bartlett's for variances). The misfit
-is -log p of the most significant one, corrected for their number: roughly the nats that a density without the assumption would gain, less
-what its further parameters cost. If it is small, smooth functions, other noise and kernels have little to
-gain either, and to know that takes a hundredth of the time that it takes to fit them.
+is -log p of the most significant one, corrected for their number: roughly the nats that a density without the
+assumption would gain, less what its further parameters cost. If it is small, smooth functions, other noise
+and kernels have little to gain either, and to know that takes a hundredth of the time that it takes to fit
+them.
 """
 
 from __future__ import annotations

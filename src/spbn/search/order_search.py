@@ -117,7 +117,8 @@ def order_search(
 
     Returns
     -------
-    A `SearchResult`. Its steps are the changes of arcs from each graph that was the best so far to the next.
+    A `SearchResult`. Its steps lead from the start to the graph that was found, one arc at a time and the
+    greatest gains first.
 
     Raises
     ------
@@ -152,7 +153,6 @@ def order_search(
     root = int(generator(seed).integers(1 << 62))
     trees = GrowShrinkTrees(score, constraints, structure)
     search = _Search(trees, structure, began, max_seconds)
-    stop_reason = NO_BETTER_ORDER
     try:
         done = list(taken)
         for restart in range(1, restarts + 1):
@@ -171,7 +171,7 @@ def order_search(
                 if on_sweep is not None:
                     names = tuple(structure.nodes[place] for place in search.current.order)
                     on_sweep(Sweep(restart, number, names, search.current.score, misses))
-        return search.result(stop_reason)
+        return search.result(NO_BETTER_ORDER)
     except _OutOfTime:
         return search.result(OUT_OF_TIME)
     except KeyboardInterrupt:
@@ -192,11 +192,13 @@ def _places(structure: Structure, order: Sequence[str]) -> list[int]:
 def _first_order(structure: Structure, trees: GrowShrinkTrees, restart: int, root: int) -> list[int]:
     """Return where a search begins: from an order that agrees with the start, or else at random."""
     rng = np.random.default_rng((root, restart, 0))
-    of_start = [
-        sum(1 << structure.dag.index(parent) for parent in structure.parents(node))
-        for node in structure.nodes
-    ]
-    return linear_extension(of_start if restart == 1 else trees.required, rng, early=True)
+    return linear_extension(_parents_in(structure) if restart == 1 else trees.required, rng, early=True)
+
+
+def _parents_in(structure: Structure) -> list[int]:
+    """Return the parents of every node of a structure, as bits of a number."""
+    index = structure.dag.index
+    return [sum(1 << index(parent) for parent in structure.parents(node)) for node in structure.nodes]
 
 
 def linear_extension(parents: Sequence[int], rng: np.random.Generator, *, early: bool) -> list[int]:
@@ -240,7 +242,7 @@ class _State(NamedTuple):
 
 @final
 class _Search:
-    """The state of an order search: where it is, and the best graphs on the way there."""
+    """The state of an order search: where it is, and the best graph so far."""
 
     def __init__(
         self, trees: GrowShrinkTrees, start: Structure, began: float, max_seconds: float | None
@@ -249,11 +251,9 @@ class _Search:
         self._start = start
         self._deadline = math.inf if max_seconds is None else began + max_seconds
         self._inputs = trees.inputs
-        of_start = [
-            sum(1 << start.dag.index(parent) for parent in start.parents(node)) for node in start.nodes
-        ]
-        #: The graphs that were the best so far, from the start on: the parents of every node, and the score.
-        self._graphs = [(of_start, trees.total(of_start))]
+        self._of_start = _parents_in(start)
+        #: The best graph so far: the parents of every node, and the score.
+        self._best = self._of_start, trees.total(self._of_start)
         self.current = _State([], [], -math.inf)
 
     def move_to(self, order: Sequence[int]) -> None:
@@ -286,29 +286,56 @@ class _Search:
         return self.current.score > before + self._noise
 
     def result(self, stop_reason: str) -> SearchResult:
-        """Return the best graph, and the steps from one best graph to the next."""
+        """Return the best graph, and the steps that lead there from the start: the greatest gains first."""
         self._compare()
-        operators, families, changed = self._changes()
-        scores = [max(value, UNFIT) for value in self._trees.scores(families)]
-        local = self._trees.scores(list(enumerate(self._graphs[0][0])))
+        names, scores = self._start.dag.nodes, self._trees.scores
+        local = scores(list(enumerate(self._of_start)))
         trail, steps = Trail(self._start), list[Step]()
-        for operator, node, value in zip(operators, changed, scores, strict=True):
+
+        def take(operator: Operator, node: int, value: float) -> None:
             delta, local[node] = value - local[node], value
             total = math.fsum(local)
             trail.append(operator)
             steps.append(Step(operator, delta, total, total, 0, len(steps) + 1, trail))
-        found = trail.after(len(steps))
+
+        graph, _ = self._best
+        present = list(self._of_start)
+        for node, wanted in enumerate(graph):  # before others are added, so that no cycle comes up
+            for other in _members(present[node] & ~wanted):
+                present[node] ^= 1 << other
+                (value,) = scores([(node, present[node])])
+                take(RemoveArc(names[other], names[node]), node, value)
+        # For every node with parents to come, which is next and to what score that leads.
+        following = self._next_parents(range(len(graph)), graph, present)
+        while following:
+            node = max(following, key=lambda node: following[node][0] - local[node])
+            value, other = following.pop(node)
+            present[node] |= 1 << other
+            take(AddArc(names[other], names[node]), node, value)
+            if graph[node] != present[node]:
+                following |= self._next_parents([node], graph, present)
         total = math.fsum(local)
-        result = SearchResult(found, total, total, tuple(steps), stop_reason, len(steps))
-        return with_best_types(result, self._trees.score)
+        found = SearchResult(trail.after(len(steps)), total, total, tuple(steps), stop_reason, len(steps))
+        return with_best_types(found, self._trees.score)
+
+    def _next_parents(
+        self, nodes: Sequence[int], graph: Sequence[int], present: Sequence[int]
+    ) -> dict[int, tuple[float, int]]:
+        """Return the best parent that each of some nodes does not have yet, and the score with it."""
+        options = [(node, other) for node in nodes for other in _members(graph[node] & ~present[node])]
+        values = self._trees.scores([(node, present[node] | 1 << other) for node, other in options])
+        best: dict[int, tuple[float, int]] = {}
+        for (node, other), value in zip(options, values, strict=True):
+            best[node] = max(best.get(node, (-math.inf, 0)), (value, other))
+        return best
 
     @property
     def _noise(self) -> float:
         return ROUNDING * max(1.0, abs(self.current.score))
 
     def _compare(self) -> None:
-        if self.current.score > self._graphs[-1][1] + self._noise:
-            self._graphs.append(([p.members for p in self.current.parents], self.current.score))
+        if self.current.score > self._best[1] + self._noise:
+            self._best = [parents.members for parents in self.current.parents], self.current.score
 
     def _move(self, node: int) -> None:
         """Move a node to where the score is greatest."""
@@ -344,25 +371,6 @@ class _Search:
             moved[rest[place]] = of_others[place - first]
         total = math.fsum(p.score for p in moved)
         self.current = _State([*rest[:there], node, *rest[there:]], moved, total)
-
-    def _changes(self) -> tuple[list[Operator], list[tuple[int, int]], list[int]]:
-        """Return the operators between the best graphs, and the family of which node each of them leads to.
-
-        Arcs are removed before others are added, so that no cycle comes up.
-        """
-        names = self._start.dag.nodes
-        operators: list[Operator] = []
-        families: list[tuple[int, int]] = []
-        present = list(self._graphs[0][0])
-        for graph, _ in self._graphs[1:]:
-            for adds in (False, True):
-                for node, wanted in enumerate(graph):
-                    for other in _members(wanted & ~present[node] if adds else present[node] & ~wanted):
-                        operator = AddArc if adds else RemoveArc
-                        operators.append(operator(names[other], names[node]))
-                        present[node] ^= 1 << other
-                        families.append((node, present[node]))
-        return operators, families, [node for node, _ in families]
 
 
 class _Set:
