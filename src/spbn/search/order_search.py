@@ -47,6 +47,7 @@ NO_BETTER_ORDER = "no better order was found"
 UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must not hide the other families
 #: Scores that differ by less, in nats or as a share of the score, are the same.
 ROUNDING = 1e-9
+ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
 
 
 @dataclass(frozen=True)
@@ -233,11 +234,20 @@ def _members(mask: int) -> Iterator[int]:
 
 
 class _State(NamedTuple):
-    """An order, and what its nodes take as parents."""
+    """An order, what its nodes take as parents, and the score of that."""
 
     order: list[int]
     parents: list[Parents]  # by node
     score: float
+    noise: float  # by how much rounding may change the score
+
+    @classmethod
+    def of(cls, order: list[int], parents: list[Parents]) -> _State:
+        fitted = [found.score for found in parents if found.score > UNFIT]
+        noise = _noise(math.fsum(map(abs, fitted)))
+        if len(fitted) < len(parents):
+            noise += ROUNDING_OF_UNFIT
+        return cls(order, parents, math.fsum(found.score for found in parents), noise)
 
 
 @final
@@ -254,7 +264,7 @@ class _Search:
         self._of_start = _parents_in(start)
         #: The best graph so far: the parents of every node, and the score.
         self._best = self._of_start, trees.total(self._of_start)
-        self.current = _State([], [], -math.inf)
+        self.current = _State([], [], -math.inf, 0.0)
 
     def move_to(self, order: Sequence[int]) -> None:
         """Go to an order, and take it for the best graph if it is."""
@@ -269,13 +279,13 @@ class _Search:
         parents = [Parents(UNFIT, 0)] * len(order)
         for node, found in zip(order, self._trees.best(queries), strict=True):
             parents[node] = found
-        return _State(list(order), parents, math.fsum(found.score for found in parents))
+        return _State.of(list(order), parents)
 
     def sweep(self, rng: np.random.Generator, *, early: bool) -> bool:
         """Draw another order of the graph, and move every node once; tell whether the score has risen."""
         before = self.current.score
         drawn = self._at(linear_extension([p.members for p in self.current.parents], rng, early=early))
-        if drawn.score >= before - self._noise:
+        if drawn.score >= before - self.current.noise:
             self.current = drawn
         for node in rng.permutation(len(self.current.order)).tolist():
             if time.monotonic() >= self._deadline:
@@ -283,7 +293,7 @@ class _Search:
                 raise _OutOfTime
             self._move(node)
         self._compare()
-        return self.current.score > before + self._noise
+        return self.current.score > before + self.current.noise
 
     def result(self, stop_reason: str) -> SearchResult:
         """Return the best graph, and the steps that lead there from the start: the greatest gains first."""
@@ -329,17 +339,13 @@ class _Search:
             best[node] = max(best.get(node, (-math.inf, 0)), (value, other))
         return best
 
-    @property
-    def _noise(self) -> float:
-        return ROUNDING * max(1.0, abs(self.current.score))
-
     def _compare(self) -> None:
-        if self.current.score > self._best[1] + self._noise:
+        if self.current.score > self._best[1] + self.current.noise:
             self._best = [parents.members for parents in self.current.parents], self.current.score
 
     def _move(self, node: int) -> None:
         """Move a node to where the score is greatest."""
-        order, parents, _ = self.current
+        order, parents = self.current.order, self.current.parents
         here = order.index(node)
         rest = order[:here] + order[here + 1 :]
         first, last = self._trees.room(node, rest)
@@ -363,14 +369,13 @@ class _Search:
         )
         totals = np.concatenate([[0.0], np.cumsum(passing)]) + [p.score for p in of_node]
         best = int(totals.argmax())
-        if not totals[best] > totals[here - first] + self._noise:
+        if not totals[best] > totals[here - first] + self.current.noise:
             return
         there, moved = first + best, list(parents)
         moved[node] = of_node[best]
         for place in range(min(here, there), max(here, there)):
             moved[rest[place]] = of_others[place - first]
-        total = math.fsum(p.score for p in moved)
-        self.current = _State([*rest[:there], node, *rest[there:]], moved, total)
+        self.current = _State.of([*rest[:there], node, *rest[there:]], moved)
 
 
 class _Set:
@@ -485,7 +490,7 @@ class GrowShrinkTrees:
             sets, added, np.split(values, np.cumsum(counts)[:-1]), strict=True
         ):
             known = self._sets[node][members]
-            useful = np.flatnonzero(found > known.score + ROUNDING * max(1.0, abs(known.score)))
+            useful = np.flatnonzero(found > known.score + _noise(known.score))
             ranked = useful[np.argsort(-found[useful], kind="stable")]
             known.branches = [1 << other for other in others[ranked].tolist()]
             for place in ranked.tolist():
@@ -510,7 +515,7 @@ class GrowShrinkTrees:
                 count = (now & ~self.required[node]).bit_count()
                 found = [(next(values), next(smaller)[1]) for _ in range(count)]
                 best = max(found, default=(-math.inf, 0), key=lambda option: option[0])
-                if count and best[0] >= value - ROUNDING * max(1.0, abs(value)):
+                if count and best[0] >= value - _noise(value):
                     self._sets[node].setdefault(best[1], _Set(best[0]))
                     at[node, members] = best[1]
                     still.append((node, members))
@@ -545,6 +550,11 @@ class GrowShrinkTrees:
         of_columns[:, self._columns] = parents
         batch = FamilyBatch(self.score.nodes, self._columns[nodes], of_columns, self._types[nodes])
         return np.maximum(self.score.local_batch(batch), UNFIT)
+
+
+def _noise(score: float) -> float:
+    """Return by how much rounding may change a score."""
+    return ROUNDING * max(1.0, abs(score)) if score > UNFIT else ROUNDING_OF_UNFIT
 
 
 def _mask(members: BoolArray) -> int:
