@@ -1,13 +1,13 @@
 """How badly a regression fits, judged by its residuals: whether another density could gain much over it.
 
 Residuals of the right regression, in units of their standard deviation, have the distribution that was
-assumed, whatever the parents are. So they are counted by value, their means and variances are taken in bins
-of every parent, and their means in bins of every pair of parents. Each of these tables has a statistic
-that is distributed like χ² if nothing is wrong (likelihood ratios, and Bartlett's for variances). The misfit
-is -log p of the most significant one, corrected for their number: roughly the nats that a density without the
-assumption would gain, less what its further parameters cost. If it is small, smooth functions, other noise
-and kernels have little to gain either, and to know that takes a hundredth of the time that it takes to fit
-them.
+assumed, whatever the parents are. So they are counted by value, alone and with every parent, their means and
+variances are taken in bins of every parent, and their means in bins of every pair of parents. Each of these
+tables has a statistic that is distributed like χ² if nothing is wrong (likelihood ratios, and Bartlett's for
+variances). The misfit is -log p of the most significant one, corrected for their number: roughly the nats
+that a density without the assumption would gain, less what its further parameters cost. If it is small,
+smooth functions, other noise and kernels have little to gain either, and to know that takes a hundredth of
+the time that it takes to fit them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ THIRDS = BINS // 2  # bins of each parent of a pair
 #: Bounds of the bins of residuals, in standard deviations.
 SHAPE_EDGES = frozen(np.array([-3.5, -2.6, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.6, 3.5]))
 SHAPES = len(SHAPE_EDGES) + 1
+LOW = 4  # of these bins, which are one where residuals are counted along with a parent; as many on the right
+COARSE = SHAPES - 2 * LOW  # bins of residuals there
+PER_PARENT = BINS * (3 + COARSE)  # sums: counts, sums and squares in its bins, and counts with the residuals
 FARTHEST = 4.0  # standard deviations, within which residuals are held where their means are taken
 FEWEST = 5.0  # rows of a bin, for its mean and variance to count
 #: The probabilities of residuals' bins under a normal distribution.
@@ -39,7 +42,7 @@ NORMAL_SHAPE = frozen(
 
 def size_of(parents: int) -> int:
     """Return how many sums there are: of residuals' bins, of those of parents, and of those of pairs."""
-    return SHAPES + 3 * BINS * parents + 2 * THIRDS * THIRDS * (parents * (parents - 1) // 2)
+    return SHAPES + PER_PARENT * parents + 2 * THIRDS * THIRDS * (parents * (parents - 1) // 2)
 
 
 def column_sums(rows: FloatArray, starts: IntArray, centres: FloatArray) -> FloatArray:
@@ -133,12 +136,14 @@ def add_residual(z: float, bins: IntArray, parents: int, out: FloatArray) -> Non
         place += z > edge
     out[place] += 1.0
     held = min(max(z, -FARTHEST), FARTHEST)
+    coarse = min(max(place - LOW, 0), COARSE - 1)
     for j in range(parents):
-        at = SHAPES + 3 * (BINS * j + bins[j])
+        at = SHAPES + PER_PARENT * j + 3 * bins[j]
         out[at] += 1.0
         out[at + 1] += held
         out[at + 2] += held * held
-    start = SHAPES + 3 * BINS * parents
+        out[SHAPES + PER_PARENT * j + 3 * BINS + COARSE * bins[j] + coarse] += 1.0
+    start = SHAPES + PER_PARENT * parents
     for j in range(parents):
         for k in range(j):
             at = start + 2 * (THIRDS * (bins[j] // 2) + bins[k] // 2)
@@ -167,11 +172,12 @@ def misfit(sums: FloatArray, parents: int, expected: FloatArray) -> float:
     variance = second / n - (first / n) ** 2
     for _ in range(parents):
         most = max(most, _of_means(sums, at, BINS, 3, first / n, variance), _of_variances(sums, at))
-        at += 3 * BINS
+        most = max(most, _of_counts(sums, at))
+        at += PER_PARENT
     for _ in range(parents * (parents - 1) // 2):
         most = max(most, _of_means(sums, at, THIRDS * THIRDS, 2, first / n, variance))
         at += 2 * THIRDS * THIRDS
-    return max(most - math.log(1.0 + 2.0 * parents + 0.5 * parents * (parents - 1.0)), 0.0)
+    return max(most - math.log(1.0 + 3.0 * parents + 0.5 * parents * (parents - 1.0)), 0.0)
 
 
 @compiled()
@@ -202,6 +208,27 @@ def _of_variances(sums: FloatArray, at: int) -> float:
         return 0.0
     correction = 1.0 + (inverse - 1.0 / freedom) / (3.0 * (used - 1.0))
     return _significance((freedom * math.log(total / freedom) - logs) / correction, used - 1)
+
+
+@compiled()
+def _of_counts(sums: FloatArray, at: int) -> float:
+    """Test whether residuals are independent of a parent, by their counts in the bins of both."""
+    n = 0.0
+    for b in range(BINS):
+        n += sums[at + 3 * b]
+    statistic, rows, columns = 0.0, 0, 0
+    for c in range(COARSE):
+        total = 0.0
+        for b in range(BINS):
+            total += sums[at + 3 * BINS + COARSE * b + c]
+        columns += total > 0.0
+        for b in range(BINS):
+            count = sums[at + 3 * BINS + COARSE * b + c]
+            if count > 0.0:
+                statistic += 2.0 * count * math.log(count * n / (total * sums[at + 3 * b]))
+    for b in range(BINS):
+        rows += sums[at + 3 * b] > 0.0
+    return _significance(statistic, (rows - 1) * (columns - 1))
 
 
 @compiled()

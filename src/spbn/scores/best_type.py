@@ -31,10 +31,11 @@ class BestType(Score):
     A search is then over arcs alone: all continuous nodes have the first type, which stands for any of them,
     and the types of what is found come from `best_types`.
 
-    Less simple types are not computed where they cannot matter: the next one is considered only if the
-    residuals of this one suggest that enough might be gained (`spbn.numerics.misfit`). That depends on the
-    family alone, so that its score is always the same. Types that are not judged by residuals, and families
-    with discrete parents, are compared in full.
+    Less simple types are not computed where they can hardly matter: the second is considered only if the
+    residuals of the first suggest that more than c might be gained (`spbn.numerics.misfit`), and a further
+    one if the one before it has won, or its residuals suggest the same. That depends on the family alone, so
+    its score is always the same. Types that are not judged by residuals, and families with discrete parents,
+    are compared in full.
 
     Parameters
     ----------
@@ -110,5 +111,6 @@ class BestType(Score):
             better = found - number * self.cost > values[at]
             values[at[better]], types[at[better]] = found[better] - number * self.cost, place
             left = np.zeros(len(batch), dtype=np.bool_)
-            left[at] = (found == -np.inf) | (found + misfits - (number + 1) * self.cost > values[at])
+            # What has beaten a simpler type is not simple, and residuals do not show everything.
+            left[at] = (misfits > self.cost) | (better & (number > 0)) | (found == -np.inf)
         return values, types
