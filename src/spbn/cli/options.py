@@ -239,8 +239,9 @@ class Lesson:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
         from spbn.dask.sources import open_source
 
-        only_in_memory = ("algorithm", "test", "alpha")
+        only_in_memory = ("test", "alpha")
         refused = {
+            "--algorithm pc": self.chosen["algorithm"] == "pc",
             **{f"--{name}": self.chosen[name] != OPTIONS[name].default for name in only_in_memory},
             "--missing impute": self.chosen["missing"] == "impute",
             "--bandwidth cv": self.chosen["bandwidth"] == "cv",

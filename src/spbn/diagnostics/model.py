@@ -35,7 +35,7 @@ from spbn.rows.store import FitSettings
 from spbn.scores import CVLikelihood
 from spbn.search import SearchResult
 from spbn.search.hill_climbing import NO_IMPROVEMENT, OUT_OF_PATIENCE
-from spbn.search.order_search import NO_BETTER_ORDER
+from spbn.search.orders import NO_BETTER_ORDER
 from spbn.tables.table import Table
 
 SCORED_ROWS = 5_000

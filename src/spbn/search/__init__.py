@@ -2,7 +2,7 @@
 
 from spbn.search.hill_climbing import SearchInterrupted, SearchResult, Step, hill_climb
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
-from spbn.search.order_search import Sweep, order_search
+from spbn.search.orders import Sweep, order_search
 from spbn.search.pc_stable import PCResult, pc
 
 __all__ = [

@@ -12,7 +12,7 @@ from spbn import Structure
 from spbn.errors import ArgumentError
 from spbn.search import SearchInterrupted, order_search
 from spbn.search.operators import constrain
-from spbn.search.order_search import GrowShrinkTrees, linear_extension
+from spbn.search.orders import GrowShrinkTrees, linear_extension
 from spbn.search.records import search_from_record, search_to_record
 
 import naive
