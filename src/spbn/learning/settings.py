@@ -327,12 +327,16 @@ class LearnSettings:
         """Return the settings as plain data, for the record of a network."""
         from spbn.record import plain_settings
 
-        recorded = [name for name, known in OPTIONS.items() if known.is_recorded]
-        return plain_settings({name: self._used(name) for name in recorded})
+        return plain_settings({name: self._used(name) for name in self._names if OPTIONS[name].is_recorded})
 
     def affecting_result(self) -> dict[str, object]:
         """Return the settings that decide what is found: two searches that share them find the same."""
-        return {name: self._used(name) for name, known in OPTIONS.items() if known.affects_result}
+        return {name: self._used(name) for name in self._names if OPTIONS[name].affects_result}
+
+    @property
+    def _names(self) -> list[str]:
+        """The names of all settings but the penalty where nothing is penalised: files of 0.2 have none."""
+        return [name for name in OPTIONS if name != "penalty" or self.is_penalised]
 
     def _used(self, name: str) -> object:
         """Return the value that learning goes by, where the one that was given stands for it."""
@@ -372,6 +376,11 @@ class LearnSettings:
         """What a search is validated with; None if all rows are for training."""
         is_validated = self.algorithm_name != "boss" and self.model != "auto"
         return self.validation if is_validated else None
+
+    @property
+    def is_penalised(self) -> bool:
+        """Whether every arc costs something, and the score alone decides."""
+        return self.held_out is None and self.score_name == "cv"
 
     @property
     def chooses_types(self) -> bool:
@@ -449,9 +458,7 @@ class LearnSettings:
             raise ArgumentError(
                 f"{argument('validation')} cannot be given with {which}, which holds out no rows."
             )
-        if not _is_default("penalty", self.penalty) and (
-            self.held_out is not None or self.score_name != "cv"
-        ):
+        if not _is_default("penalty", self.penalty) and not self.is_penalised:
             raise ArgumentError(
                 f"{argument('penalty')} is for {setting('score', 'cv')} without validation rows "
                 f"({setting('validation', None)})."
