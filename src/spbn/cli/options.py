@@ -62,6 +62,24 @@ class Words(click.types.StringParamType):
         return [CompletionItem(word) for word in self._words if word.startswith(incomplete)]
 
 
+class NumberOr(click.ParamType[Any]):
+    """A number, or one of some words, of which "none" stands for None."""
+
+    name = "float"
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value in self._words:
+            return None if value == "none" else value
+        try:
+            return float(value)
+        except ValueError:
+            words = " or ".join(map(repr, self._words))
+            self.fail(f"{value!r} is neither a number nor {words}.", param, ctx)
+
+
 A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
 
 
@@ -107,6 +125,8 @@ def learning_option(known: Option, **changes: Any) -> Decorator:
         # Where the help names them all, it is the library that refuses others.
         are_named = all(choice in known.flag_help for choice in known.choices)
         declared |= {"type": Words(known.choices) if are_named else click.Choice(known.choices)}
+    elif known.words:
+        declared |= {"type": NumberOr(known.words)}
     else:
         declared |= {"type": {"int": int, "float": float}.get(known.kind, str)}
     flag = changes.pop("flag", known.flag)
@@ -226,8 +246,9 @@ class Lesson:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
         from spbn.dask.sources import open_source
 
-        only_in_memory = ("algorithm", "test", "alpha")
+        only_in_memory = ("test", "alpha")
         refused = {
+            "--algorithm pc": self.chosen["algorithm"] == "pc",
             **{f"--{name}": self.chosen[name] != OPTIONS[name].default for name in only_in_memory},
             "--missing impute": self.chosen["missing"] == "impute",
             "--bandwidth cv": self.chosen["bandwidth"] == "cv",

@@ -156,7 +156,8 @@ def _candidates(settings: LearnSettings, margins: MarginsName | None) -> list[Le
     """Return the settings of every model to learn."""
     if margins is not None:
         require_kind(margins)
-    chosen = [(model, margins or "none") for model in MODELS] + ([ALSO] if margins is None else [])
+    compared = [model for model in MODELS if model != "auto"]  # whose margins are still open
+    chosen = [(model, margins or "none") for model in compared] + ([ALSO] if margins is None else [])
     candidates = []
     for model, kind in chosen:
         # The scale of CKDE nodes is chosen where there are some.

@@ -335,7 +335,7 @@ def _without_impossible(joint: FloatArray, log_priors: FloatArray) -> FloatArray
 
 def settings_for(settings: LearnSettings, rows: int) -> LearnSettings:
     """Return settings for so many rows: with fewer training rows than folds, every row is a fold."""
-    folds, validation = settings.folds, settings.validation
+    folds, validation = settings.folds, 0.0 if settings.held_out is None else settings.held_out
     if not isinstance(folds, int) or not isinstance(validation, int | float):
         return settings
     return settings.replace(folds=min(folds, rows - round(rows * validation)))

@@ -125,7 +125,7 @@ def learn_dynamic(
         transition = _learn(rows, resolved, windows, inputs, lambda: opened()[0])
     except LearningInterrupted as stop:
         found = stop.network
-        at_once = 0.0 if settings.algorithm == "hc" else None
+        at_once = 0.0 if settings.algorithm_name != "pc" else None
         raise LearningInterrupted(
             stop.search,
             lambda: combine(learn_static(at_once), found()),  # type: ignore[arg-type, return-value]
@@ -264,9 +264,7 @@ def _learn(
     """Learn one of the two networks, with blocks of time as folds."""
     split = None
     if settings.model != "gbn" or settings.score == "cv":  # the search looks at folds and validation rows
-        split = blocked_split(
-            windows, folds=settings.folds, validation=settings.validation, seed=settings.seed
-        )
+        split = blocked_split(windows, folds=settings.folds, validation=settings.held_out, seed=settings.seed)
     own = settings.replace(drop=(), discrete=(), missing="error")
     extras = Extras(inputs=inputs, split=split, notes=None if settings.checkpoint is None else notes)
     network = learn_network(rows, own, extras)
