@@ -136,9 +136,11 @@ def test_what_makes_no_sense_is_refused():
 def test_columns_that_cannot_be_transformed_are_refused():
     frame = nonlinear_frame(50, 2)
     far = frame.assign(b=[*frame["b"][:-1], 1e100])
+    with pytest.raises(DataError, match=r"'b' cannot be transformed: .* next to 1e\+100 \(row 50"):
+        BayesianNetwork.fit(Structure("ab"), far, margins="yeo-johnson")
+    with pytest.warns(UserWarning, match="1 row is left out"):  # learning does by itself what this advises
+        spbn.learn(far, margins="yeo-johnson")
     for work in (spbn.learn, lambda data, **options: BayesianNetwork.fit(Structure("ab"), data, **options)):
-        with pytest.raises(DataError, match=r"'b' cannot be transformed: .* next to 1e\+100 \(row 50"):
-            work(far, margins="yeo-johnson")
         with pytest.raises(DataError, match="'b' is constant"):
             work(frame.assign(b=2.0), margins="yeo-johnson")
         with pytest.raises(DataError, match="'b' varies too much"):
