@@ -120,21 +120,21 @@ def tails_logpdf(frame, train, node, of=None):
 
 
 def blend_rows(frame, train, node, parents, labels=None):
-    """Log-densities of a blend's components: four kernels, line, curve and tails."""
+    """Log-densities of a blend's components: four kernels, line, curve, tails and local lines."""
     labels = fold_labels(len(train), 10, 0) if labels is None else labels
     curve = curve_logpdf(frame, train, labels, node, parents)
-    held = without_far_values(train)
-    return np.stack(
-        [*_kernels_and_line(frame, train, held, node, parents), curve, tails_logpdf(frame, train, node)]
-    )
+    held, tails = without_far_values(train), tails_logpdf(frame, train, node)
+    local = local_logpdf(frame, train, node, parents)
+    return np.stack([*_kernels_and_line(frame, train, held, node, parents), curve, tails, local])
 
 
 def blend_cv_rows(frame, labels, node, parents):
     """The same for every row under components fitted without its fold."""
-    out = np.empty((7, len(frame)))
+    out = np.empty((8, len(frame)))
     held = without_far_values(frame)
     for label in np.unique(labels):
         test = labels == label
+        out[7, test] = local_logpdf(frame[test], frame, node, parents, left_out=test)
         out[:5, test] = _kernels_and_line(frame[test], frame[~test], held[~test], node, parents)
         out[6, test] = tails_logpdf(frame[test], frame[~test], node, of=frame)
     out[5] = curve_cv_rows(frame, labels, node, parents)
@@ -151,7 +151,15 @@ def _kernels_and_line(frame, train, held, node, parents):
 
 
 def em_weights(log_densities, steps=100_000):
-    """Weights of a mixture by EM from uniform ones, with one pseudo-row spread over the components."""
+    """Weights of a mixture by EM from uniform ones, with one pseudo-row spread over the components.
+
+    Those that are -inf have the weight 0.
+    """
+    usable = np.isfinite(log_densities).all(axis=1)
+    if not usable.all():
+        weights = np.zeros(len(usable))
+        weights[usable] = em_weights(log_densities[usable], steps)
+        return weights
     components, rows = log_densities.shape
     densities = np.exp(log_densities - log_densities.max(axis=0))
     weights = np.full(components, 1 / components)
@@ -405,3 +413,100 @@ def _curve(frame, train, labels, node, parents):
     shapes = [((1 - t) * (1 - w), t * (1 - w), w) for t in (0, 0.3, 0.7, 1) for w in (0.001, 0.01, 0.05)]
     logs = [np.log(shape @ densities) for shape in np.array(shapes)]
     return max(logs, key=lambda found: found[:count].sum()) - np.log(scale)
+
+
+def local_logpdf(frame, train, node, parents, left_out=None):
+    """Log-density of rows under the mixture of parents and node that is fitted to the rows not left out.
+
+    Its cells are those of all rows.
+    """
+    names = [name for name in train if name in {*parents, node}]
+    spreads = {name: curve_spread(train[name].to_numpy())[:2] for name in names}
+    near, bounds = np.ones(len(train), dtype=bool), {}
+    for name in names:
+        column = np.sort(train[name])
+        centre, low, high = (_quantile(column, share) for share in (0.5, 0.02, 0.98))
+        if low == high:
+            low, high = column[0], column[-1]
+        bounds[name] = (
+            max(column[0], centre + 3 * (low - centre)),
+            min(column[-1], centre + 3 * (high - centre)),
+        )
+        near &= train[name].between(*bounds[name]).to_numpy()
+
+    def standardised(rows):
+        return np.column_stack([(rows[name] - spreads[name][0]) / spreads[name][1] for name in names])
+
+    z = standardised(train[near])
+    count = min(16, len(z) // (12 * len(names)))
+    if count < 2:
+        return np.full(len(frame), -np.inf)
+    cells = local_cells(z, count)
+    start = np.eye(count)[cells]
+    _, used = _em(z, start, start.sum(axis=0) > 0)
+    kept = np.ones(len(z), dtype=bool) if left_out is None else ~left_out[near]
+    (weights, means, covariances), _ = _em(z[kept], start[kept], used, drop=False)
+    asked = frame.copy()
+    for name in parents:
+        asked[name] = asked[name].clip(*bounds[name])
+    asked, given = standardised(asked), [names.index(name) for name in parents]
+    joint, marginal = [], []
+    for k in np.flatnonzero(weights):
+        mean, matrix = means[k], covariances[k]
+        joint.append(np.log(weights[k]) + stats.multivariate_normal.logpdf(asked, mean, matrix).reshape(-1))
+        part = (
+            stats.multivariate_normal.logpdf(asked[:, given], mean[given], matrix[np.ix_(given, given)])
+            if given
+            else 0
+        )
+        marginal.append(np.log(weights[k]) + np.reshape(part, -1))
+    ratio = special.logsumexp(joint, axis=0) - special.logsumexp(marginal, axis=0)
+    return ratio - np.log(spreads[node][1])
+
+
+def local_cells(z, count):
+    """Cut the longest cell in two at its mean, across its longest axis, until there are enough."""
+    d = z.shape[1]
+    cells = np.zeros(len(z), dtype=int)
+
+    def length_and_axis(rows):
+        if len(rows) < 4 * (d + 2):
+            return 0, None
+        scatter = len(rows) * np.atleast_2d(np.cov(rows.T, bias=True))
+        if scatter.diagonal().max() <= 1e-9 * len(rows):
+            return 0, None
+        axis = scatter[np.argmax(scatter.diagonal())]
+        for _ in range(30):
+            turned = scatter @ axis
+            axis = turned / np.linalg.norm(turned)
+        return np.linalg.norm(turned), axis
+
+    for new in range(1, count):
+        found = [length_and_axis(z[cells == c]) for c in range(new)]
+        old = int(np.argmax([length for length, _ in found]))
+        if found[old][0] == 0:
+            break
+        members = np.flatnonzero(cells == old)
+        along = (z[members] - z[members].mean(axis=0)) @ found[old][1]
+        cells[members[along > 1e-9 * np.sqrt(found[old][0])]] = new
+    return cells
+
+
+def _em(z, shares, used, drop=True):
+    """Six steps of EM from the shares of rows × components; components with few rows are dropped."""
+    d = z.shape[1]
+    for _ in range(7):
+        counts = np.where(used, shares.sum(axis=0), 0)
+        if drop:
+            used = used & (counts >= d + 1)
+            counts = np.where(used, counts, 0)
+        weights = counts / counts.sum()
+        means, covariances, densities = {}, {}, np.zeros_like(shares)
+        for k in np.flatnonzero(weights):
+            means[k] = shares[:, k] @ z / counts[k]
+            apart = z - means[k]
+            scatter = (shares[:, k, None] * apart).T @ apart + 0.01 * np.eye(d)
+            covariances[k] = scatter / counts[k] + 1e-4 * np.eye(d)
+            densities[:, k] = weights[k] * stats.multivariate_normal.pdf(z, means[k], covariances[k])
+        shares = densities / densities.sum(axis=1, keepdims=True)
+    return (weights, means, covariances), used

@@ -190,6 +190,7 @@ BY_PC = {"algorithm": "pc"}
 PLC = {"algorithm": "pc", "test": "plc"}
 BY_PLC = by_tests(PartialCorrelation(DATA))
 REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
+TIERS, POINTING_BACK = [["d"], ["a"], ["c"]], [("a", "d"), ("c", "d"), ("c", "a")]
 
 # For every parameter of `learn`, the arguments, the search that they stand for, and that for the types.
 # The same arguments without the parameter must give something else, or the case could not fail.
@@ -240,6 +241,7 @@ OPTIONS = {
     ],
     "max_seconds": [({"max_seconds": 0.0}, lambda: climbed(climbing={"max_seconds": 0.0}), None)],
     "alpha": [({"alpha": 0.5, **BY_PC}, lambda: by_tests(alpha=0.5), lambda: typed(by_tests(alpha=0.5)))],
+    "type_selection": [({"type_selection": "normality", **PLC}, lambda: BY_PLC, None)],
     "max_parents": [({"max_parents": 0}, lambda: climbed(climbing={"max_parents": 0}), None)],
     "required_arcs": [
         ({"required_arcs": REQUIRED}, lambda: climbed(climbing={"required_arcs": REQUIRED}), None),
@@ -248,6 +250,10 @@ OPTIONS = {
     "forbidden_arcs": [
         ({"forbidden_arcs": FORBIDDEN}, lambda: climbed(climbing={"forbidden_arcs": FORBIDDEN}), None),
         ({"forbidden_arcs": FORBIDDEN, **PLC, "model": "gbn"}, lambda: BY_PLC_FORBIDDEN, None),
+    ],
+    "tiers": [
+        ({"tiers": TIERS}, lambda: climbed(climbing={"forbidden_arcs": POINTING_BACK}), None),
+        ({"tiers": TIERS, **PLC, "model": "gbn"}, lambda: BY_PLC_TIERS, None),
     ],
     "bandwidth": [
         ({"bandwidth": "silverman"}, lambda: climbed(bandwidth="silverman"), None),
@@ -284,6 +290,7 @@ OPTIONS = {
 BENT = DATA.apply(lambda column: YeoJohnson.fit(column.to_numpy()).forward(column.to_numpy()))
 BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
 BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
+BY_PLC_TIERS = by_tests(PartialCorrelation(DATA), forbidden_arcs=POINTING_BACK)
 #: These change nothing that is found; they have tests of their own.
 SHOWN_ELSEWHERE = {"progress", "engine", "checkpoint", "client"}
 

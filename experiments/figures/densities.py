@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.densities import COMPARED, METHODS, PAPER, VERSIONS
+from experiments.densities import BEFORE, COMPARED, FEWEST_FOLDS, METHODS, PAPER, PARTS, VERSIONS
 from experiments.figures.drawing import COLOURS, STYLE, save, save_critical_difference
-from experiments.page import signed, table
+from experiments.page import change, signed, table
 from experiments.sources import OUTER_FOLDS, published_uci
 from experiments.statistics import mean_ranks
 
 FEWEST_TABLES = 3  # for a diagram of ranks
+COMPARED_BEFORE = next(before for before, now in BEFORE.items() if now == COMPARED)
 UCI = Path(__file__).resolve().parents[1] / "results" / "uci.csv"
 
 
@@ -25,9 +26,46 @@ def draw(results: pd.DataFrame, data: Path, out: Path) -> None:
         (out / f"densities-{name}.md").write_text(_table(values), "utf-8")
         if len(values.dropna()) >= FEWEST_TABLES:
             save_critical_difference(values.dropna(), out / f"densities-{name}.svg")
+        (out / f"densities-before-{name}.md").write_text(_before_table(results, version), "utf-8")
     beside = beside_published(results, data)
     (out / "densities-published.md").write_text(_published_table(beside), "utf-8")
     _save_gains(beside, out / "densities-gains.svg")
+
+
+def beside_before(results: pd.DataFrame, version: str) -> pd.DataFrame:
+    """Return what blends with margins reach on the first two folds, before and now, and their weights."""
+    chosen = results[(results["version"] == version) & (results["fold"] < FEWEST_FOLDS)]
+    before, now = (
+        chosen[chosen["method"] == method].set_index(["data", "fold"])
+        for method in (COMPARED_BEFORE, COMPARED)
+    )
+    common = before.index.intersection(now.index)
+    sizes = (now["rows"] * now["nodes"])[common].groupby(level="data").sum()
+    columns = {
+        name: part.loc[common, "loglik"].groupby(level="data").sum() / sizes
+        for name, part in (("before", before), ("now", now))
+    }
+    return pd.DataFrame({**columns, **now.loc[common, list(PARTS)].groupby(level="data").mean()})
+
+
+def _before_table(results: pd.DataFrame, version: str) -> str:
+    beside = beside_before(results, version)
+    gains = beside["now"] - beside["before"]
+    rows = [
+        [
+            name,
+            signed(found["before"], 3),
+            signed(found["now"], 3),
+            change(gains[name], 3),
+            *("–" if found[part] != found[part] else f"{100 * found[part]:.0f} %" for part in PARTS),
+        ]
+        for name, found in beside.iterrows()
+    ]
+    better = int((gains > 0).sum())
+    rows.append(
+        [f"*mean; better on {better} of {len(beside)}*", "", "", change(gains.mean(), 3), *[""] * len(PARTS)]
+    )
+    return table(["table", "version 0.2", "now", "difference", *PARTS], rows)
 
 
 def from_uci(uci: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
@@ -82,7 +120,7 @@ def _table(values: pd.DataFrame) -> str:
 def beside_published(results: pd.DataFrame, data: Path) -> pd.DataFrame:
     """Return the best published value of every table on which all ten folds have run, and ours."""
     best = published_uci(data).max(axis=1)
-    ours = results[(results["version"] == "raw") & (results["method"] == COMPARED)]
+    ours = results[(results["version"] == "raw") & (results["method"] == COMPARED_BEFORE)]
     rows = {}
     for name, part in ours.groupby("data"):
         if len(part) == OUTER_FOLDS:
@@ -98,7 +136,7 @@ def _published_table(beside: pd.DataFrame) -> str:
     ]
     better = int((beside["ours"] > beside["published"]).sum())
     rows.append([f"*better on {better} of {len(beside)}*", "", "", ""])
-    return table(["table", "best published", COMPARED, "difference"], rows)
+    return table(["table", "best published", COMPARED_BEFORE, "difference"], rows)
 
 
 def _save_gains(beside: pd.DataFrame, path: Path) -> None:

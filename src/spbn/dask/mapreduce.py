@@ -379,11 +379,14 @@ def add_moments(parts: Sequence[MomentsByConfiguration]) -> MomentsByConfigurati
     return out
 
 
-def collect(plan: Plan, parts: Sequence[int], columns: Columns) -> list[tuple[int, FloatArray, IntArray]]:
-    """Return the number of every part, columns of all its rows, and their labels."""
+def collect(
+    plan: Plan, parts: Sequence[int], columns: Columns, step: int
+) -> list[tuple[int, FloatArray, IntArray]]:
+    """Return the number of every part, columns of one row in `step` of it, and the labels of these."""
     found = []
     for part in parts:
-        pieces = [(np.empty((len(columns), 0)), np.empty(0, dtype=np.int64)), *plan.rows(part, columns)]
+        found_rows = ((rows[:, ::step], labels[::step]) for rows, labels in plan.rows(part, columns))
+        pieces = [(np.empty((len(columns), 0)), np.empty(0, dtype=np.int64)), *found_rows]
         found.append(
             (part, np.concatenate([p for p, _ in pieces], axis=1), np.concatenate([m for _, m in pieces]))
         )

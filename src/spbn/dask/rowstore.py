@@ -309,6 +309,16 @@ class DaskRows(RemoteRows):
         ]
         return [np.concatenate(by_part) for by_part in zip(*found, strict=True)]
 
+    def sample(self, most: int) -> tuple[FloatArray, IntArray]:
+        (groups,) = self.parts
+        every = tuple(range(len(self.variables)))
+        step = -(-int(self.test.counts.sum()) // most)
+        rows, labels = groups.queries.collect(every, step=step)
+        order = np.flatnonzero(np.isin(labels, groups.labels))
+        order = order[np.argsort(labels[order], kind="stable")]
+        starts = np.searchsorted(labels[order], [*groups.labels, groups.labels[-1] + 1])
+        return rows[:, order], starts
+
     @property
     def inner_folds(self) -> Sequence[int] | None:
         if self.inner is None:

@@ -25,6 +25,7 @@ from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
 from spbn.io.checkpoint import Checkpoint, describe_work, resume
+from spbn.learning.normality import types_by_normality
 from spbn.learning.settings import OPTIONS, LearnSettings, takes
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
@@ -136,7 +137,7 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     task = prepare_task(data, settings)
     found = search(task).structure
     structure, *_ = fit_what_can_be(
-        found, task.rows, settings.fit_settings, required_arcs=settings.required_arcs
+        found, task.rows, settings.fit_settings, required_arcs=task.settings.required_arcs
     )
     return structure
 
@@ -145,7 +146,8 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
 class Task:
     """What a search needs to know: settings, and rows that have been read and transformed."""
 
-    settings: LearnSettings
+    given: LearnSettings  # for the record
+    settings: LearnSettings  # the same, with background knowledge as arcs between the columns
     extras: Extras  # with completions that are transformed, too
     began: float  # when learning began, by the clock of `time.perf_counter`
     original: Table | None  # all rows in the units of the data, if they are in memory
@@ -247,14 +249,15 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
             rows = margins.transformed(rows)
             completions = [margins.transformed(completion) for completion in completions]
     start = start_structure(rows.variables, settings, extras.inputs)
-    refuse_impossible(impossible_arcs(rows.variables), settings.required_arcs)
+    resolved = settings.resolve([variable.name for variable in rows.variables])
+    refuse_impossible(impossible_arcs(rows.variables), resolved.required_arcs)
     scored, scoring = rows, settings
     if split is not None:
         assert isinstance(rows, Table)  # only these are split
         scored = rows.take(split.training)
         scoring = settings.replace(folds=split.folds, validation=rows.take(split.validation))
     done = extras._replace(completions=tuple(completions))
-    return Task(settings, done, began, original, odd, margins, rows, start, scored, scoring)
+    return Task(settings, resolved, done, began, original, odd, margins, rows, start, scored, scoring)
 
 
 def read_table(data: TableLike, settings: LearnSettings) -> Table:
@@ -331,7 +334,7 @@ def _open_rows(
     """Look at all rows once; return them, transformed by the margins if there are to be any, and these."""
     from spbn.dask.mapreduce import FoldAssignment
     from spbn.dask.rowstore import DaskRows
-    from spbn.dask.shards import Shards, fit_margins
+    from spbn.dask.shards import Shards, choose_margins, fit_margins
     from spbn.dask.sources import open_source, with_levels
 
     seed, folds, validation = settings.seed, settings.folds, settings.validation
@@ -361,8 +364,9 @@ def _open_rows(
             f"Use fewer folds, or a table in memory."
         )
     margins = None
-    if settings.margins == "yeo-johnson":
-        margins = fit_margins(shards)
+    if settings.margins != "none":
+        margins = fit_margins(shards) if settings.margins == "yeo-johnson" else choose_margins(shards).or_none
+    if margins is not None:
         shards = shards.again(assignment, margins=margins)
     fit_settings = settings.fit_settings
     if settings.score_name == "bic":  # which compares the greatest likelihoods
@@ -431,7 +435,7 @@ def _search_by_score(task: Task) -> Found:
         taken, note = resume(task.extras.notes(), task.start)
     elif settings.checkpoint is not None:
         assert task.original is not None  # there are no checkpoints of rows that are elsewhere
-        work = describe_work("search", settings.affecting_result(), task.original)
+        work = describe_work("search", task.given.affecting_result(), task.original)
         taken, note = resume(Checkpoint(settings.checkpoint, work), task.start)
     left = settings.max_seconds
     if left is not None:
@@ -456,7 +460,10 @@ def _search_by_tests(task: Task) -> Found:
     settings = task.settings
     assert isinstance(task.rows, Table)  # tests of independence need all rows
     score = None
-    if len(settings.node_types) > 1:  # made first: wrong arguments are reported before the tests are run
+    by_score = settings.type_selection == "score"
+    if (
+        by_score and len(settings.node_types) > 1
+    ):  # made first: wrong arguments are reported before the tests are run
         score = _make_score_anywhere(task.scored, task.scoring)
     found = pc(
         _independence_test(task.rows, settings),
@@ -466,6 +473,8 @@ def _search_by_tests(task: Task) -> Found:
         progress=settings.progress,
     )
     structure = task.start.with_dag(found.pdag.to_dag())
+    if not by_score:
+        structure = types_by_normality(structure, task.rows, types=settings.node_types, level=settings.alpha)
     if score is None:
         return Found(found, structure)
     run = partial(hill_climb, score, structure, operators=("types",))
@@ -520,7 +529,7 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
     if original is not None:
         typical = typical_logpdf(structure, task.odd.leave_out(original), fit_settings, task.margins)
     record = Record(
-        settings=settings.plain(),
+        settings=task.given.plain(),
         versions=current_versions(),
         rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
         left_out=len(task.odd.numbers),
@@ -562,6 +571,7 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
         max_parents=settings.max_parents,
         required_arcs=settings.required_arcs,
         forbidden_arcs=settings.forbidden_arcs,
+        tiers=settings.tiers,
         margins=settings.margins,
         seed=settings.seed,
         smoothing=settings.smoothing,

@@ -15,6 +15,7 @@ import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_fields
 from functools import partial, update_wrapper
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
     Types = Iterable[NodeType | str]
+    Tiers = Sequence[Names]
     BandwidthFunction = Callable[[FloatArray], FloatArray]
 
 Model = Literal["spbn", "gbn", "kdebn", "blend"]
@@ -46,8 +48,9 @@ Algorithm = Literal["hc", "pc"]
 Test = Literal["plc", "rcot", "cmiknn"]
 ScoreName = Literal["cv", "bic", "bge"]
 Bandwidth = Literal["scott", "silverman", "cv"]
-MarginsName = Literal["none", "yeo-johnson"]
+MarginsName = Literal["none", "yeo-johnson", "auto"]
 MissingValues = Literal["error", "drop", "impute"]
+TypeSelection = Literal["score", "normality"]
 Engine = Literal["auto", "exact", "spectral"]
 
 #: The models, and the types that their continuous nodes may have.
@@ -67,8 +70,9 @@ R = TypeVar("R")
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., object])
 
-#: What the text of an option on the command line stands for. "names" are words, "arcs" pairs of columns.
-Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "object"]
+#: What the text of an option on the command line stands for: "names" are words, "arcs" pairs of columns, and
+#: "tiers" groups of them.
+Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "tiers", "object"]
 _KINDS: dict[str, Kind] = {
     "int": "int",
     "float": "float",
@@ -77,6 +81,7 @@ _KINDS: dict[str, Kind] = {
     "Names": "names",
     "Types": "names",
     "Arcs": "arcs",
+    "Tiers": "tiers",
 }
 
 
@@ -163,6 +168,15 @@ class LearnSettings:
         f"Score to maximise with hc: one of {', '.join(SCORES)}. Default: bic for gbn, else cv.",
         only_for="hc",
     )
+    type_selection: TypeSelection = option(
+        "score",
+        'How node types are chosen: "score" takes those with which it is best. "normality", for "pc", takes '
+        '"lg" unless a Shapiro-Wilk test rejects that the residuals of the line are normal, at the level '
+        "`alpha` divided by the number of nodes, and otherwise the richest type (see "
+        "`spbn.learning.types_by_normality`).",
+        "How node types are chosen: score, or, after pc, normality (of the residuals of the line).",
+        only_for="pc",
+    )
     folds: int | npt.ArrayLike = option(
         10,
         "Folds of the cross-validated likelihood: how many, or a label for every training row.",
@@ -203,15 +217,24 @@ class LearnSettings:
     )
     required_arcs: Arcs = option(
         (),
-        "Arcs that the network must have: pairs (parent, child).",
-        "An arc that is required, A:B. May be repeated.",
+        "Arcs that the network must have: pairs (parent, child). A pattern stands for all columns that it "
+        'matches: ``("age", "*")``, ``("lab_*", "outcome")``.',
+        "An arc that is required, A:B. '*' stands for any text: 'age:*'. May be repeated.",
         flag="--require",
     )
     forbidden_arcs: Arcs = option(
         (),
-        "Arcs that it must not have.",
-        "An arc that is forbidden, A:B. May be repeated.",
+        'Arcs that it must not have, also with patterns: ``("*", "age")``.',
+        "An arc that is forbidden, A:B. '*' stands for any text: '*:age'. May be repeated.",
         flag="--forbid",
+    )
+    tiers: Tiers = option(
+        (),
+        "Groups of columns in the order of events, of which no arc points back to an earlier one: "
+        '``[["age", "sex"], ["dose"], ["outcome"]]``. Patterns stand for all columns that no tier has by '
+        "name. Columns in no tier may be joined with any other.",
+        "Groups of columns in the order of events: no arc points back to an earlier one. Written "
+        "'age,sex;dose;outcome', or the name of a file with a group per line.",
     )
     bandwidth: Bandwidth | BandwidthFunction = option(
         "scott",
@@ -221,9 +244,10 @@ class LearnSettings:
     )
     margins: MarginsName = option(
         "none",
-        '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails (see '
-        "`spbn.transforms`); densities and samples are still in the units of the data.",
-        "Transform every column, to reduce skew and heavy tails.",
+        '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails, and '
+        '"auto" those columns that are predicted better for it (see `spbn.transforms`); densities and '
+        "samples are still in the units of the data.",
+        "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it.",
     )
     seed: int | Generator | None = option(
         0,
@@ -299,6 +323,7 @@ class LearnSettings:
             value = getattr(self, known.name)
             if isinstance(value, Iterator):  # which could be read only once, and is needed more often
                 object.__setattr__(self, known.name, tuple(value))
+        object.__setattr__(self, "tiers", _checked_tiers(self.tiers))
         self._require_values()
         self._require_agreement()
 
@@ -361,6 +386,32 @@ class LearnSettings:
 
         return FitSettings(self.bandwidth, self.engine, self.smoothing)
 
+    def resolve(self, names: Sequence[str]) -> LearnSettings:
+        """Return the same settings for columns of these names: with arcs in the place of patterns and tiers.
+
+        This is what a search is given, which knows nothing of either.
+        """
+        from spbn.graphs.tiers import Tiers, resolve_arcs
+
+        required, forbidden = resolve_arcs(
+            names,
+            required_arcs=self.required_arcs,
+            forbidden_arcs=self.forbidden_arcs,
+            tiers=cast(Tiers, self.tiers),
+        )
+        return self.replace(required_arcs=required, forbidden_arcs=forbidden, tiers=())
+
+    def without_patterns(self, names: Sequence[str]) -> LearnSettings:
+        """Return the same settings with names in the place of patterns, to choose some of the columns from.
+
+        Whatever makes no sense for all columns is refused.
+        """
+        from spbn.graphs.tiers import Tiers, named_tiers
+
+        self.resolve(names)
+        tiers = named_tiers(names, cast(Tiers, self.tiers))
+        return self.replace(tiers=()).resolve(names).replace(tiers=tiers)
+
     @property
     def missing_rows(self) -> Literal["error", "drop"]:
         """What becomes of rows with missing values where they are not imputed."""
@@ -373,7 +424,7 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
-        for name in ("missing", "model", "algorithm", "test"):
+        for name in ("missing", "model", "algorithm", "test", "type_selection"):
             checks.choice(name, getattr(self, name), OPTIONS[name].choices)
         checks.seconds("max_seconds", self.max_seconds)
         FitSettings(self.bandwidth, self.engine, self.smoothing)
@@ -429,10 +480,23 @@ class LearnSettings:
                     f"{' and '.join(unused)} can be given with {setting('algorithm', 'hc')} only, "
                     f"not with 'pc'."
                 )
+        elif self.type_selection != "score":
+            raise ArgumentError(
+                f"{setting('type_selection', self.type_selection)} can be given with "
+                f"{setting('algorithm', 'pc')} only. For a graph that is known, there is "
+                f"spbn.learning.types_by_normality."
+            )
         elif self.score_name != "cv" and self.model != "gbn":
             raise ArgumentError(
                 f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
                 f"Got {setting('model', self.model)}: use {setting('score', 'cv')}."
+            )
+        if self.type_selection == "normality" and (
+            NodeType.LG not in self.node_types or len(self.node_types) < 2
+        ):
+            raise ArgumentError(
+                f"{setting('type_selection', 'normality')} chooses between 'lg' and another type, and nodes "
+                f"can only be {' or '.join(choice.name for choice in self.node_types)}: leave it out."
             )
         if self.missing == "impute":  # by several searches: what follows is about one
             unused = [
@@ -442,6 +506,19 @@ class LearnSettings:
                 raise ArgumentError(
                     f"{' and '.join(unused)} cannot be given with {setting('missing', 'impute')}."
                 )
+
+
+def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
+    """Return tiers as tuples, and refuse what is not groups of names; a name may stand for a group of one."""
+    with suppress(TypeError):  # of what is not a group
+        if not isinstance(tiers, str | Mapping):
+            groups = [(tier,) if isinstance(tier, str) else tuple(tier) for tier in tiers]  # type: ignore[attr-defined]
+            if all(isinstance(name, str) for tier in groups for name in tier):
+                return tuple(groups)
+    raise ArgumentError(
+        f"{argument('tiers')} must be groups of columns, in the order of events: "
+        f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
+    )
 
 
 def _options() -> Iterator[Option]:

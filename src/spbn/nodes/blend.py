@@ -1,13 +1,14 @@
-"""Blend: a mixture of kernels at four scales, a line, a curve and tails, weighted by what predicts best.
+"""Blend: a mixture of kernels at four scales, a line, a curve, tails and local lines, by what predicts best.
 
 This is stacked density estimation (Smyth and Wolpert, 1999) inside a node:
 
     f(x | pa) = Σ_k w_k f_k(x | pa),
 
 where the components f_k are the CKDE with the bandwidth c·H for c = 1/16, 1/4, 1 and 4, the linear Gaussian,
-the curve, and tails that ignore the parents. The weights maximise the likelihood of rows that the components
-were not fitted to (`numerics.mixture_weights`). A CKDE has one scale and the tails of one Gaussian; a blend
-has narrow kernels where rows are dense, a curve where the relation is smooth, and tails far out.
+the curve, tails that ignore the parents, and lines that hold locally. The weights maximise the likelihood of
+rows that the components were not fitted to (`numerics.mixture_weights`). A CKDE has one scale and the tails
+of one Gaussian; a blend has narrow kernels where rows are dense, a curve where the relation is smooth, lines
+where rows are in thin sheets or in lumps, and tails far out.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from spbn.nodes.curve import Curve, curve_scorer
 from spbn.nodes.kde import KDE
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG
 from spbn.nodes.linear_gaussian import LinearGaussian
+from spbn.nodes.local_lines import LocalLines, local_scorer
 from spbn.nodes.tails import Tails, TailScorer
 from spbn.numerics.mixture_weights import mix_logs
 from spbn.numerics.spreads import spreads_of, without_far_values
@@ -50,12 +52,13 @@ from spbn.tables.table import Table
 #: What the components are called: the kernels by scale, then the others.
 COMPONENTS = (
     *("very narrow kernels", "narrow kernels", "kernels", "wide kernels"),
-    *("linear Gaussian", "curve", "tails"),
+    *("linear Gaussian", "curve", "tails", "local lines"),
 )
-LINE, CURVE, TAILS = range(len(SCALES), len(COMPONENTS))
+LINE, CURVE, TAILS, LOCAL = range(len(SCALES), len(COMPONENTS))
 OF_VERSION_2 = LINE + 1  # components of blends in files of version 0.2
 LEGEND = (
-    "A blend mixes kernels of several widths, a line, a curve and tails, with the weights that predict best."
+    "A blend mixes kernels of several widths, a line, a curve, tails and local lines, with the weights that "
+    "predict best."
 )
 FOLDS = 10
 FEWEST_TO_BLEND = 4  # rows, for the weights
@@ -66,7 +69,7 @@ LEAST_LOSS = 0.005  # weight of a component, whose loss is worth a warning
 @final
 @dataclass(frozen=True, repr=False)
 class Blend(CPD):
-    """The density of a node as a mixture of kernels at several scales, a line, a curve and tails.
+    """The density of a node as a mixture of kernels at several scales, lines, a curve and tails.
 
     Attributes
     ----------
@@ -79,7 +82,7 @@ class Blend(CPD):
         `CompactScales`; None if they could not be fitted.
     mixture
         The weights of `COMPONENTS`; 0 for what could not be fitted.
-    curve, tails
+    curve, tails, local
         The others; None if they could not be fitted.
 
     Examples
@@ -87,8 +90,8 @@ class Blend(CPD):
     >>> import spbn
     >>> data = spbn.datasets.synthetic(200, seed=0)
     >>> node = spbn.learn(data[["A", "C"]], model="blend", patience=0).cpds["A"]
-    >>> list(node.weights)
-    ['very narrow kernels', 'narrow kernels', 'kernels', 'wide kernels', 'linear Gaussian', 'curve', 'tails']
+    >>> list(node.weights)[4:]
+    ['linear Gaussian', 'curve', 'tails', 'local lines']
     """
 
     node: str
@@ -98,6 +101,7 @@ class Blend(CPD):
     mixture: tuple[float, ...]
     curve: Curve | None = None
     tails: Tails | None = None
+    local: LocalLines | None = None
 
     @classmethod
     def fit(
@@ -132,6 +136,7 @@ class Blend(CPD):
             mixture=tuple(weights.tolist()),
             curve=_or_none(lambda: curve_scorer(rows).fit(columns)),
             tails=TailScorer(rows).fit(columns[-1]),
+            local=local_scorer(rows).fit(columns),
         )
         weights = np.where(parts.there, weights, 0.0)
         if not weights[:TAILS].sum() > 0.0:
@@ -144,7 +149,7 @@ class Blend(CPD):
         kernels = [self.kernels is not None] * len(SCALES)
         if isinstance(self.kernels, CompactScales):
             kernels = [part is not None for part in self.kernels.by_scale]
-        others = (self.line, self.curve, self.tails)
+        others = (self.line, self.curve, self.tails, self.local)
         return np.array([*kernels, *(part is not None for part in others)], dtype=np.bool_)
 
     @property
@@ -207,13 +212,14 @@ class Blend(CPD):
         return CKDE(self.node, self.parents, self.joint)
 
     @cached_property
-    def components(self) -> dict[int, CKDE | LinearGaussian | Curve | Tails]:
+    def components(self) -> dict[int, CKDE | LinearGaussian | Curve | Tails | LocalLines]:
         """The components that have a weight, by their number in `COMPONENTS`."""
-        found: dict[int, CKDE | LinearGaussian | Curve | Tails] = {}
+        found: dict[int, CKDE | LinearGaussian | Curve | Tails | LocalLines] = {}
         for k in range(len(SCALES)):
             if self.kernels is not None and self.mixture[k] > 0.0:
                 found[k] = CKDE(self.node, self.parents, self.kernels.at_scale(k))
-        for k, part in ((LINE, self.line), (CURVE, self.curve), (TAILS, self.tails)):
+        others = {LINE: self.line, CURVE: self.curve, TAILS: self.tails, LOCAL: self.local}
+        for k, part in others.items():
             if part is not None and self.mixture[k] > 0.0:
                 found[k] = part
         return found
@@ -291,6 +297,7 @@ class Blend(CPD):
         lines = [cpd.line for cpd in cpds if cpd.line is not None]
         curves = [cpd.curve for cpd in cpds if cpd.curve is not None]
         tails = [cpd.tails for cpd in cpds if cpd.tails is not None]
+        local = [cpd.local for cpd in cpds if cpd.local is not None]
         kernels = [cpd._plain_kernels for cpd in cpds if cpd.joint is not None]
         return replace(
             self,
@@ -299,10 +306,11 @@ class Blend(CPD):
             mixture=tuple(np.mean([cpd.mixture for cpd in cpds], axis=0).tolist()),
             curve=curves[0].pool(curves[1:]) if curves else None,
             tails=tails[0].pool(tails[1:]) if tails else None,
+            local=local[0].pool(local[1:]) if local else None,
         )
 
     def to_record(self, arrays: ArrayWriter) -> dict[str, Any]:
-        others = {"line": self.line, "curve": self.curve, "tails": self.tails}
+        others = {"line": self.line, "curve": self.curve, "tails": self.tails, "local": self.local}
         record: dict[str, Any] = {"weights": list(self.mixture)}
         for key, part in others.items():
             record[key] = None if part is None else part.to_record(arrays)
@@ -332,13 +340,13 @@ class BlendScorer:
     """Scores blend families: their components are shared with other families, and their weights remembered.
 
     In a cross-validation, the weights of a family are fitted to the same rows that are scored, each under
-    components that were not fitted to it: six numbers, beside which the rows are many. Elsewhere they
+    components that were not fitted to it: seven numbers, beside which the rows are many. Elsewhere they
     come from a cross-validation of the training rows (`RowStore.inner`).
     """
 
     def __init__(self, rows: RowStore) -> None:
         self._rows, self._held = rows, rows.held
-        self._others = (curve_scorer(rows), TailScorer(rows))
+        self._others = (curve_scorer(rows), TailScorer(rows), local_scorer(rows))
         self._weights: dict[bytes, FloatArray] = {}
 
     def totals(self, families: FamilyBatch) -> FloatArray:
@@ -390,8 +398,8 @@ class BlendType(NodeType):
     appearance = Appearance(
         label="blend",
         short_label="Blend",
-        sentence="A mixture of a straight line, a smooth curve, kernels at four scales and tails, "
-        "with the weights that predict best.",
+        sentence="A mixture of a straight line, a smooth curve, kernels at four scales, tails and local "
+        "lines, with the weights that predict best.",
         colour="#e4d9ee",
         dark_colour="#4a3c58",
     )
@@ -431,6 +439,7 @@ class BlendType(NodeType):
             mixture=(1.0,) * len(COMPONENTS),
             curve=_or_none(lambda: curve_scorer(rows).fit((*given, place))),
             tails=TailScorer(rows).fit(place),
+            local=local_scorer(rows).fit((*given, place)),
         )
         scorer = rows.scorer(self)
         assert isinstance(scorer, BlendScorer)
@@ -476,6 +485,7 @@ class BlendType(NodeType):
             mixture=tuple(mixture.tolist()),
             curve=read("curve", CURVES),
             tails=read("tails", Tails),
+            local=read("local", LocalLines),
         )
         if (mixture[~blend.there] > 0.0).any():
             refuse(f"{node!r} gives weight to a component that it lacks.")

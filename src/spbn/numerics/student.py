@@ -11,9 +11,12 @@ from spbn._base.arrays import BoolArray, FloatArray
 
 
 class Component(NamedTuple):
-    """Part of a mixture: its weight, degrees of freedom (None: it is normal), centres and widths by row."""
+    """Part of a mixture: its weight, degrees of freedom (None: it is normal), centres and widths by row.
 
-    weight: float
+    Weights may differ from row to row; in each they sum to 1.
+    """
+
+    weight: float | FloatArray
     df: float | None
     centre: FloatArray
     width: FloatArray
@@ -30,7 +33,8 @@ def mixture_cdf(parts: Sequence[Component], values: FloatArray) -> FloatArray:
 def draw_mixture(parts: Sequence[Component], rng: np.random.Generator) -> FloatArray:
     """Draw a component by its weight, then a value from it, in every row."""
     rows = len(parts[0].centre)
-    chosen = rng.choice(len(parts), size=rows, p=[part.weight for part in parts])
+    bounds = np.cumsum([np.broadcast_to(part.weight, rows) for part in parts], axis=0)
+    chosen = (rng.random(rows) >= bounds / bounds[-1]).sum(axis=0)
     uniforms, out = rng.random(rows), np.empty(rows)
     for k, (_, df, centre, width) in enumerate(parts):
         mine = chosen == k

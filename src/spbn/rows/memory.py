@@ -200,6 +200,13 @@ class MemoryRows(RowStore):
 
     values = sums
 
+    def sample(self, most: int) -> tuple[FloatArray, IntArray]:
+        rows = self.partition.queried(self.partition.original.columns)
+        step = -(-rows.shape[1] // most)
+        kept = np.arange(0, rows.shape[1], step)
+        starts = np.concatenate([[0], np.cumsum(self.partition.spans.query_counts)])
+        return rows[:, kept] if step > 1 else rows, np.searchsorted(kept, starts)
+
     @cached_property
     def inner_folds(self) -> Sequence[int] | None:
         if self.is_crossed:

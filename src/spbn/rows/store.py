@@ -243,6 +243,13 @@ class RowStore(ABC):
     def values(self, function: Callable[..., FloatArray], requests: Sequence[SumRequest]) -> list[FloatArray]:
         """Return, by piece, what such a function returns for every row."""
 
+    @abstractmethod
+    def sample(self, most: int) -> tuple[FloatArray, IntArray]:
+        """Return all columns of about so many of the evaluated rows, or of all if there are fewer.
+
+        The rows are in groups; also returns where these begin and, last, where they end.
+        """
+
     @property
     @abstractmethod
     def inner_folds(self) -> Sequence[int] | None:
