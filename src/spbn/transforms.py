@@ -35,7 +35,7 @@ import numpy as np
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.checks import choice
 from spbn.errors import DataError, ModelFileError, setting
-from spbn.numerics.spreads import LEVELS, Spreads, spreads_from_quantiles, without_far_values
+from spbn.numerics.spreads import LEVELS, centre_and_scale, spreads_from_quantiles, without_far_values
 from spbn.tables.table import Table
 
 KINDS = ("none", "yeo-johnson", "auto")
@@ -208,12 +208,12 @@ def log_density_gain(column: FloatArray, transform: YeoJohnson, quantiles: Float
     moved, slopes = _moved(column, *transform.parameters)
     # Quantiles of the transformed values are the transformed quantiles: it is monotone.
     before, after = (
-        spreads_from_quantiles(values[:, None]) for values in (quantiles, transform.forward(quantiles))
+        centre_and_scale(values[:, None]) for values in (quantiles, transform.forward(quantiles))
     )
-    if not np.isfinite(moved).all() or before.scale[0] == 0.0 or after.scale[0] == 0.0:
+    if not np.isfinite(moved).all() or before[1] == 0.0 or after[1] == 0.0:
         return -np.inf
     with np.errstate(over="ignore", invalid="ignore"):  # of values that are impossible either way
-        gains = slopes + _normal_logpdf(moved, after) - _normal_logpdf(column, before)
+        gains = slopes + _normal_logpdf(moved, *after) - _normal_logpdf(column, *before)
     return float(np.clip(np.nan_to_num(gains, nan=0.0), -MOST_NATS, MOST_NATS).sum())
 
 
@@ -222,11 +222,9 @@ def pays(gain: float, rows: int) -> bool:
     return gain > 0.5 * np.log(rows) + MOST_NATS
 
 
-def _normal_logpdf(values: FloatArray, spreads: Spreads) -> FloatArray:
+def _normal_logpdf(values: FloatArray, centre: FloatArray, scale: FloatArray) -> FloatArray:
     """Return the log-density of a normal distribution, but for a constant."""
-    logpdf: FloatArray = -0.5 * ((values - spreads.centre[0]) / spreads.scale[0]) ** 2 - np.log(
-        spreads.scale[0]
-    )
+    logpdf: FloatArray = -0.5 * ((values - centre) / scale) ** 2 - np.log(scale)
     return logpdf
 
 
