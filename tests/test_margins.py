@@ -198,7 +198,7 @@ def test_where_a_transform_is_a_logarithm_heavy_tails_leave_a_mean():
     """Without limits, the mean of these draws would be that of a few which are beyond all bounds."""
     frame = pd.DataFrame({"a": np.exp(np.random.default_rng(0).normal(size=200))})
     network = BayesianNetwork.fit(Structure("a", types="blend"), frame, margins="yeo-johnson")
-    tails = (*(0.0,) * 6, 1.0)
+    tails = (*(0.0,) * 6, 1.0, 0.0)
     network = BayesianNetwork(
         network.structure, {"a": replace(network.cpds["a"], mixture=tails)}, margins=network.margins
     )
