@@ -442,6 +442,7 @@ def strict() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", category=OrientationWarning)
+        warnings.filterwarnings("ignore", message=".* left out, with values over")
         warnings.filterwarnings("ignore", message="the arc .* is left out", category=UserWarning)
         before = signal.signal(signal.SIGALRM, stop)
         signal.alarm(MOST_SECONDS)
