@@ -421,17 +421,11 @@ def local_logpdf(frame, train, node, parents, left_out=None):
     Its cells are those of all rows.
     """
     names = [name for name in train if name in {*parents, node}]
-    spreads = {name: curve_spread(train[name].to_numpy())[:2] for name in names}
-    near, bounds = np.ones(len(train), dtype=bool), {}
+    near, spreads, bounds = np.ones(len(train), dtype=bool), {}, {}
     for name in names:
-        column = np.sort(train[name])
-        centre, low, high = (_quantile(column, share) for share in (0.5, 0.02, 0.98))
-        if low == high:
-            low, high = column[0], column[-1]
-        bounds[name] = (
-            max(column[0], centre + 3 * (low - centre)),
-            min(column[-1], centre + 3 * (high - centre)),
-        )
+        centre, scale, low, high, least, greatest = _coarse_statistics(train[name])
+        spreads[name] = centre, scale
+        bounds[name] = max(least, centre + 3 * (low - centre)), min(greatest, centre + 3 * (high - centre))
         near &= train[name].between(*bounds[name]).to_numpy()
 
     def standardised(rows):

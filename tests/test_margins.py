@@ -78,7 +78,7 @@ def test_samples_are_in_the_units_of_the_data(node_type):
     sample = network.sample(4000, seed=0)
     for node in "abc":
         assert stats.ks_2samp(sample[node], SKEWED[node]).pvalue > 1e-3
-    assert (sample["a"] > -1.5).all()
+    assert (sample["a"] <= -1.5).mean() < 1e-3  # tails go farther, once in a while
     pd.testing.assert_frame_equal(sample, network.sample(4000, seed=0))
 
 
@@ -195,7 +195,7 @@ def test_where_a_transform_is_a_logarithm_heavy_tails_leave_a_mean():
     """Without limits, the mean of these draws would be that of a few which are beyond all bounds."""
     frame = pd.DataFrame({"a": np.exp(np.random.default_rng(0).normal(size=200))})
     network = BayesianNetwork.fit(Structure("a", types="blend"), frame, margins="yeo-johnson")
-    tails = (*(0.0,) * 6, 1.0)
+    tails = tuple(float(name == "tails") for name in network.cpds["a"].weights)
     network = BayesianNetwork(
         network.structure, {"a": replace(network.cpds["a"], mixture=tails)}, margins=network.margins
     )
