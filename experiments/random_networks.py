@@ -55,9 +55,7 @@ class RandomNetwork:
             columns[name] = (values - values.mean()) / values.std()
         return pd.DataFrame({name: columns[name] for name in dag.nodes})
 
-    def _combine(
-        self, parents: list[np.ndarray], noise: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
+    def _combine(self, parents: list[np.ndarray], noise: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if self.mechanism == "linear":
             weights = rng.uniform(0.5, 1.5, len(parents)) * rng.choice([-1, 1], len(parents))
             return _scaled(weights @ np.array(parents)) + noise

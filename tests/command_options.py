@@ -37,6 +37,8 @@ def as_options(settings):
         if name in ("required_arcs", "forbidden_arcs"):
             for source, target in value:
                 yield from (ARGUMENTS[name], f"{source}:{target}")
+        elif name == "tiers":
+            yield from (ARGUMENTS[name], ";".join(map(",".join, value)))
         else:
             yield from (ARGUMENTS[name], ",".join(value) if name in ("discrete", "types") else str(value))
 

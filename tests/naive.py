@@ -4,6 +4,7 @@ Written from the definitions, with other means than the library's: no moments,
 no set functions, no whitening, no compiled code.
 """
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -421,11 +422,14 @@ def local_logpdf(frame, train, node, parents, left_out=None):
     Its cells are those of all rows.
     """
     names = [name for name in train if name in {*parents, node}]
-    near, spreads, bounds = np.ones(len(train), dtype=bool), {}, {}
+    spreads = {name: curve_spread(train[name].to_numpy())[:2] for name in names}
+    near, bounds = np.ones(len(train), dtype=bool), {}
     for name in names:
-        centre, scale, low, high, least, greatest = _coarse_statistics(train[name])
-        spreads[name] = centre, scale
-        bounds[name] = max(least, centre + 3 * (low - centre)), min(greatest, centre + 3 * (high - centre))
+        centre, _, low, high, least, greatest = _coarse_statistics(train[name].to_numpy())
+        bounds[name] = (
+            max(least, centre + 3 * (low - centre)),
+            min(greatest, centre + 3 * (high - centre)),
+        )
         near &= train[name].between(*bounds[name]).to_numpy()
 
     def standardised(rows):
@@ -504,3 +508,48 @@ def _em(z, shares, used, drop=True):
             densities[:, k] = weights[k] * stats.multivariate_normal.pdf(z, means[k], covariances[k])
         shares = densities / densities.sum(axis=1, keepdims=True)
     return (weights, means, covariances), used
+
+
+def best_graph(score, nodes, allowed=lambda node, parents: True):
+    """Return the best total score of all graphs of lines, by dynamic programming over the set of first nodes.
+
+    `allowed`: tells whether a node may have these parents.
+    """
+    nodes = tuple(nodes)
+
+    def subsets(members):
+        return itertools.chain.from_iterable(
+            itertools.combinations(members, size) for size in range(len(members) + 1)
+        )
+
+    def best_family(node, before):
+        return max(
+            (score.local(node, parents) for parents in subsets(before) if allowed(node, parents)),
+            default=-np.inf,
+        )
+
+    best = {frozenset(): 0.0}
+    for first in map(frozenset, subsets(nodes)):
+        if first:
+            best[first] = max(
+                best[first - {last}] + best_family(last, sorted(first - {last})) for last in first
+            )
+    return best[frozenset(nodes)]
+
+
+def grow_and_shrink(score, node, before, *, required=(), max_parents=None):
+    """Return what a node takes as parents, of those before it: the best is added, then the worst removed."""
+    parents = set(required)
+    while max_parents is None or len(parents) < max_parents:
+        options = [parents | {other} for other in before if other not in parents]
+        best = max(options, key=lambda option: score.local(node, sorted(option)), default=None)
+        if best is None or score.local(node, sorted(best)) <= score.local(node, sorted(parents)):
+            break
+        parents = best
+    while parents - set(required):
+        options = [parents - {other} for other in sorted(parents - set(required))]
+        best = max(options, key=lambda option: score.local(node, sorted(option)))
+        if score.local(node, sorted(best)) < score.local(node, sorted(parents)):
+            break
+        parents = best
+    return parents

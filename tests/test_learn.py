@@ -8,7 +8,7 @@ import pytest
 import spbn
 from spbn import BayesianNetwork, Structure, kernels
 from spbn.datasets import paper_synthetic, synthetic_structure
-from spbn.errors import ArgumentError, DataError, FitError
+from spbn.errors import ArgumentError, CheckpointError, DataError, FitError
 from spbn.independence import CMIknn, PartialCorrelation, RCoT
 from spbn.transforms import YeoJohnson
 
@@ -175,6 +175,20 @@ def climbed(frame=DATA, start="ckde", score=None, climbing=None, **likelihood):
     return spbn.search.hill_climb(score, start, **(climbing or {}))
 
 
+def penalised(types=("lg",), *, penalty="auto", **options):
+    """The same for an order search, on all rows."""
+    likelihood = spbn.scores.CVLikelihood(DATA, penalty=penalty)
+    score = likelihood
+    if len(types) > 1:
+        score = spbn.scores.BestType(likelihood, types, cost=likelihood.penalty)
+    return spbn.search.order_search(score, Structure(NODES, types=types[0]), **options)
+
+
+def penalised_climb(**climbing):
+    """The same for a climb."""
+    return climbed(score=spbn.scores.CVLikelihood(DATA, penalty="auto"), climbing=climbing)
+
+
 def by_tests(test=None, **options):
     """The same for PC."""
     return spbn.search.pc(RCoT(DATA) if test is None else test, **options)
@@ -187,9 +201,12 @@ def typed(found, climbing=None, frame=DATA, **likelihood):
 
 
 BY_PC = {"algorithm": "pc"}
+LINES_BY_ORDER = {"algorithm": "boss", "model": "gbn", "score": "cv"}
+SIMPLE_FIRST = ("lg", "curve", "blend")
 PLC = {"algorithm": "pc", "test": "plc"}
 BY_PLC = by_tests(PartialCorrelation(DATA))
 REQUIRED, FORBIDDEN = [("d", "a")], [("b", "c"), ("a", "b")]
+TIERS, POINTING_BACK = [["d"], ["a"], ["c"]], [("a", "d"), ("c", "d"), ("c", "a")]
 
 # For every parameter of `learn`, the arguments, the search that they stand for, and that for the types.
 # The same arguments without the parameter must give something else, or the case could not fail.
@@ -199,8 +216,13 @@ OPTIONS = {
         ({"model": "gbn"}, lambda: climbed(score=spbn.scores.BIC(DATA), start="lg"), None),
         ({"model": "kdebn"}, lambda: climbed(climbing={"operators": ("arcs",)}), None),
         ({"model": "gbn", **PLC}, lambda: BY_PLC, None),
+        ({"model": "auto"}, lambda: penalised(SIMPLE_FIRST), None),
     ],
-    "algorithm": [(BY_PC, by_tests, lambda: typed(by_tests()))],
+    "algorithm": [
+        (BY_PC, by_tests, lambda: typed(by_tests())),
+        ({"algorithm": "boss"}, lambda: penalised(("lg", "ckde")), None),
+        ({"algorithm": "boss", "model": "gbn", "score": "cv"}, penalised, None),
+    ],
     "test": [
         (PLC, lambda: BY_PLC, lambda: typed(BY_PLC)),
         (
@@ -229,7 +251,9 @@ OPTIONS = {
         ({"validation": 0.4}, lambda: climbed(validation=0.4), None),
         ({"validation": DATA[60:]}, lambda: climbed(validation=DATA[60:]), None),
         ({"validation": 0.4, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, validation=0.4)),
+        ({"validation": None}, penalised_climb, None),
     ],
+    "penalty": [({"penalty": 30.0, **LINES_BY_ORDER}, lambda: penalised(penalty=30.0), None)],
     "patience": [
         ({"patience": 0}, lambda: climbed(climbing={"patience": 0}), None),
         ({"patience": 0, **PLC}, lambda: BY_PLC, lambda: typed(BY_PLC, {"patience": 0})),
@@ -240,6 +264,7 @@ OPTIONS = {
     ],
     "max_seconds": [({"max_seconds": 0.0}, lambda: climbed(climbing={"max_seconds": 0.0}), None)],
     "alpha": [({"alpha": 0.5, **BY_PC}, lambda: by_tests(alpha=0.5), lambda: typed(by_tests(alpha=0.5)))],
+    "type_selection": [({"type_selection": "normality", **PLC}, lambda: BY_PLC, None)],
     "max_parents": [({"max_parents": 0}, lambda: climbed(climbing={"max_parents": 0}), None)],
     "required_arcs": [
         ({"required_arcs": REQUIRED}, lambda: climbed(climbing={"required_arcs": REQUIRED}), None),
@@ -248,6 +273,10 @@ OPTIONS = {
     "forbidden_arcs": [
         ({"forbidden_arcs": FORBIDDEN}, lambda: climbed(climbing={"forbidden_arcs": FORBIDDEN}), None),
         ({"forbidden_arcs": FORBIDDEN, **PLC, "model": "gbn"}, lambda: BY_PLC_FORBIDDEN, None),
+    ],
+    "tiers": [
+        ({"tiers": TIERS}, lambda: climbed(climbing={"forbidden_arcs": POINTING_BACK}), None),
+        ({"tiers": TIERS, **PLC, "model": "gbn"}, lambda: BY_PLC_TIERS, None),
     ],
     "bandwidth": [
         ({"bandwidth": "silverman"}, lambda: climbed(bandwidth="silverman"), None),
@@ -284,6 +313,7 @@ OPTIONS = {
 BENT = DATA.apply(lambda column: YeoJohnson.fit(column.to_numpy()).forward(column.to_numpy()))
 BY_PLC_REQUIRED = by_tests(PartialCorrelation(DATA), required_arcs=REQUIRED)
 BY_PLC_FORBIDDEN = by_tests(PartialCorrelation(DATA), forbidden_arcs=FORBIDDEN)
+BY_PLC_TIERS = by_tests(PartialCorrelation(DATA), forbidden_arcs=POINTING_BACK)
 #: These change nothing that is found; they have tests of their own.
 SHOWN_ELSEWHERE = {"progress", "engine", "checkpoint", "client"}
 
@@ -307,19 +337,69 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
     refitted = BayesianNetwork.fit(network.structure, frame, **fit)
     assert network == refitted
     assert network.record.typical == refitted.record.typical
-    assert network.record.settings == spbn.record.plain_settings(
-        {
-            parameter.name: arguments.get(parameter.name, parameter.default)
-            for parameter in inspect.signature(spbn.learn).parameters.values()
-            if parameter.name not in ("data", "progress", "checkpoint", "client")
-        }
-    )
+    given = {
+        parameter.name: arguments.get(parameter.name, parameter.default)
+        for parameter in inspect.signature(spbn.learn).parameters.values()
+        if parameter.name not in ("data", "progress", "checkpoint", "client")
+    }
+    given["algorithm"] = given["algorithm"] or ("boss" if given["model"] == "auto" else "hc")
+    if given["algorithm"] == "boss":
+        given["validation"] = None
+    if given["validation"] is not None:
+        del given["penalty"]
+    assert network.record.settings == spbn.record.plain_settings(given)
     without = {key: value for key, value in arguments.items() if key != name}
     try:
         other = spbn.learn(without.pop("data", DATA), **without)
     except DataError:
         return  # the option is what makes it possible
     assert (other.search, other.type_search) != (network.search, network.type_search)
+
+
+def test_auto_climbs_over_arcs_alone_and_types_the_graph_of_pc():
+    likelihood = spbn.scores.CVLikelihood(DATA, penalty="auto")
+    score = spbn.scores.BestType(likelihood, cost=likelihood.penalty)
+    climb = spbn.search.hill_climb(score, Structure(NODES), operators=("arcs",))
+    assert spbn.learn(DATA, model="auto", algorithm="hc").search == climb
+    network = spbn.learn(DATA, model="auto", **PLC)
+    assert network.structure == score.best_types(Structure.from_dag(BY_PLC.pdag.to_dag()))
+    assert network.type_search is None
+
+
+def test_an_order_search_resumes_from_its_checkpoint(tmp_path, monkeypatch):
+    options = {"algorithm": "boss", "model": "gbn", "score": "cv", "penalty": 0.1}
+    whole = spbn.learn(DATA, **options, checkpoint=tmp_path / "whole.jsonl")
+    header, *lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
+    assert len(lines) > 3
+    for cut in (0, 1, 3, len(lines)):
+        path = tmp_path / f"{cut}.jsonl"
+        path.write_text("".join([header, *lines[:cut]]))
+        assert spbn.learn(DATA, **options, checkpoint=path).search == whole.search
+        assert path.read_text() == "".join([header, *lines])
+    (tmp_path / "0.jsonl").write_text(header + '{"restart": 1}\n')
+    with pytest.raises(CheckpointError, match="is damaged"):
+        spbn.learn(DATA, **options, checkpoint=tmp_path / "0.jsonl")
+    with pytest.raises(CheckpointError, match=r"it was made with penalty=0\.1"):
+        spbn.learn(DATA, **(options | {"penalty": 0.2}), checkpoint=tmp_path / "whole.jsonl")
+
+
+def test_an_order_search_that_is_interrupted_offers_its_best(monkeypatch):
+    from spbn.search import orders as module
+
+    original, calls = module._Search.sweep, []
+
+    def sweep(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(module._Search, "sweep", sweep)
+    with pytest.raises(spbn.learning.LearningInterrupted) as stop:
+        spbn.learn(DATA, model="auto")
+    network = stop.value.network()
+    assert network.search.stop_reason == "interrupted"
+    assert network.structure.arcs
 
 
 @pytest.mark.parametrize("algorithm", ["hc", "pc"])

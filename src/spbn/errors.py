@@ -154,7 +154,7 @@ class ArgumentError(SpbnError, ValueError):
     ...     spbn.learn({"x": [1.0, 2.0]}, model="gnb")
     ... except spbn.errors.ArgumentError as error:
     ...     print(error)
-    model must be one of 'spbn', 'gbn', 'kdebn', 'blend'. Got 'gnb' instead.
+    model must be one of 'spbn', 'gbn', 'kdebn', 'blend', 'auto'. Got 'gnb' instead.
     """
 
 

@@ -50,8 +50,8 @@ class Joint:
         continuous = {variable.name for variable in self.variables if not variable.is_discrete}
         if margins is not None and structure.inputs:
             margins = margins.only(continuous)  # no node may need an input that has one
-        if margins is not None and set(margins.columns) != continuous:
-            raise GraphError("margins must have a transform for every continuous node, and for no other.")
+        if margins is not None and not set(margins.columns) <= continuous:
+            raise GraphError("margins must have transforms of continuous nodes only.")
         self.margins = margins
         self.record = Record(search=search, type_search=type_search) if record is None else record
         self._cpds = {node: cpds[node] for node in structure.nodes}

@@ -176,7 +176,8 @@ class BayesianNetwork(Joint, Network):
 
         Columns that are not nodes are ignored. Those of discrete nodes hold categories: text, truth values or
         numbers; `smoothing` is how many rows are added to every configuration of their parents. With
-        ``margins="yeo-johnson"`` every other column is transformed first (see `spbn.transforms`).
+        ``margins="yeo-johnson"`` every other column is transformed first, and with ``margins="auto"`` every
+        column that is predicted better for it (see `spbn.transforms`).
         """
         start = time.perf_counter()
         if not isinstance(structure, Structure):
@@ -348,7 +349,8 @@ class BayesianNetwork(Joint, Network):
             "record": to_plain(self.record),
         }
         if self.margins is not None:
-            record["margins"] = transforms.to_plain(self.margins)
+            continuous = [variable.name for variable in self.variables if not variable.is_discrete]
+            record["margins"] = transforms.to_plain(self.margins, continuous)
         if isinstance(self.search, SearchResult):
             record["search"] = records.search_to_record(self.search)
         elif isinstance(self.search, PCResult):

@@ -144,7 +144,7 @@ def test_columns_that_are_named_as_discrete():
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ArgumentError, match="compare_models learns every model"):
         compare_models(FRAME, model="gbn")
-    with pytest.raises(ArgumentError, match="margins must be 'none' or 'yeo-johnson'"):
+    with pytest.raises(ArgumentError, match="margins must be one of 'none', 'yeo-johnson', 'auto'"):
         compare_models(FRAME, margins="box-cox")
     with pytest.raises(DataError, match="'d' is a copy of column 'a'"):
         compare_models(FRAME.assign(d=FRAME["a"]))

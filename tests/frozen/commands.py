@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 import spbn
+from frozen.saved import old_settings
 from frozen.tables import table
 
 #: Options of `spbn learn` for the model of every table.
@@ -110,7 +111,8 @@ def document(name, folder):
 
 def _blanked(part):
     if isinstance(part, dict):
-        return {key: None if key in BLANK else _blanked(value) for key, value in part.items()}
+        kept = {**part, "settings": old_settings(part["settings"])} if "settings" in part else part
+        return {key: None if key in BLANK else _blanked(value) for key, value in kept.items()}
     return [_blanked(value) for value in part] if isinstance(part, list) else part
 
 

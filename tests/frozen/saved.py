@@ -14,6 +14,8 @@ from frozen.tables import table
 
 #: Files that version 0.2 wrote.
 FOLDER = Path(__file__).parent / "models"
+#: Arguments of `learn` that version 0.2 did not have, and their defaults, with which nothing changes.
+NEW_SETTINGS = {"tiers": [], "type_selection": "score"}
 TOWNS = [("town", "size"), ("town", "x"), ("town", "y"), ("size", "y"), ("x", "y"), ("x", "z")]
 
 
@@ -141,8 +143,18 @@ def _members(path):
 def _undated(part):
     """Leave out what differs from run to run, or from version to version."""
     if isinstance(part, dict):
-        return {key: _undated(value) for key, value in part.items() if key not in ("seconds", "versions")}
+        return {
+            key: _undated(old_settings(value) if key == "settings" else value)
+            for key, value in part.items()
+            if key not in ("seconds", "versions")
+        }
     return [_undated(value) for value in part] if isinstance(part, list) else part
+
+
+def old_settings(settings):
+    """Return settings without those that version 0.2 did not have, if these are at their defaults."""
+    missing = object()
+    return {key: value for key, value in settings.items() if NEW_SETTINGS.get(key, missing) != value}
 
 
 def _hash(*parts):

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import spbn
 from learning_options import CASES
+from spbn.record import plain_settings
 from spbn.sklearn import SPBNClassifier
 from spbn.sklearn.class_densities import FEWEST_ROWS, Calibration
 
@@ -370,7 +371,7 @@ def test_every_parameter_reaches_learn(name, monkeypatch):
     SPBNClassifier(**{"model": "spbn"} | given, calibrate=False).fit(frame, labels)
     assert len(asked) == 2
     for settings in asked:
-        assert getattr(settings, name) == value
+        assert settings.plain()[name] == plain_settings({name: value})[name]
 
 
 def test_the_engine_and_smoothing_reach_learn():

@@ -102,8 +102,16 @@ def test_iterators_are_read_once_and_kept():
 @pytest.mark.parametrize(
     ("wrong", "argument", "message"),
     [
-        ({"model": "bn"}, "model", "model must be one of 'spbn', 'gbn', 'kdebn', 'blend'. Got 'bn' instead."),
-        ({"algorithm": ["hc"]}, "algorithm", "algorithm must be one of 'hc', 'pc'. Got ['hc'] instead."),
+        (
+            {"model": "bn"},
+            "model",
+            "model must be one of 'spbn', 'gbn', 'kdebn', 'blend', 'auto'. Got 'bn' instead.",
+        ),
+        (
+            {"algorithm": ["hc"]},
+            "algorithm",
+            "algorithm must be one of 'hc', 'boss', 'pc'. Got ['hc'] instead.",
+        ),
         (
             {"start": "up"},
             "start",
@@ -126,6 +134,31 @@ def test_iterators_are_read_once_and_kept():
             {"algorithm": "pc", "max_parents": 2, "checkpoint": "x"},
             "max_parents",
             "max_parents and checkpoint can be given with algorithm='hc' only, not with 'pc'.",
+        ),
+        (
+            {"algorithm": "boss", "validation": 0.3},
+            "validation",
+            "validation cannot be given with algorithm='boss', which holds out no rows.",
+        ),
+        (
+            {"model": "auto", "validation": 0.3},
+            "validation",
+            "validation cannot be given with model='auto', which holds out no rows.",
+        ),
+        (
+            {"penalty": 2.0},
+            "penalty",
+            "penalty is for score='cv' without validation rows (validation=None).",
+        ),
+        (
+            {"model": "gbn", "algorithm": "boss", "penalty": 2.0},
+            "penalty",
+            "penalty is for score='cv' without validation rows (validation=None).",
+        ),
+        (
+            {"penalty": -1.0, "validation": None},
+            "penalty",
+            "penalty must be 'auto', or a number that is 0 or more. Got -1.0 instead.",
         ),
         (
             {"missing": "impute", "max_seconds": 1, "checkpoint": "x"},

@@ -457,8 +457,8 @@ def test_every_setting_reaches_the_search(folder, monkeypatch):
         name: settings[name] for name in ("patience", "epsilon", "max_parents")
     }
     assert 0 < given["max_seconds"] <= 1e6
-    assert given["required_arcs"] == [("A", "B")]
-    assert given["forbidden_arcs"] == [("B", "C")]
+    assert list(given["required_arcs"]) == [("A", "B")]
+    assert list(given["forbidden_arcs"]) == [("B", "C")]
     assert set(given["start"].types.values()) == {spbn.NodeType.LG}
 
 

@@ -180,6 +180,16 @@ def search_progress(shown: bool, patience: int) -> Iterator[Callable[[Any], None
 
 
 @contextmanager
+def sweep_progress(shown: bool) -> Iterator[Callable[[Any], None] | None]:
+    """Give the `on_sweep` of an order search that updates a progress line; None if nothing is to be shown."""
+    if not shown:
+        yield None
+        return
+    with working(True, "scoring the first candidates") as show:
+        yield lambda sweep: show(str(sweep))
+
+
+@contextmanager
 def counting_progress(shown: bool, title: str, total: int) -> Iterator[Callable[[], None]]:
     """Give a function to call after every piece of work, which moves a progress bar."""
     done = iter(range(1, total + 1))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from glob import has_magic
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +29,7 @@ from spbn.cli.command import FILE, TABLE, argument
 from spbn.cli.inputs import Axis, busy, note_peculiar_columns, require_least, training_frame
 from spbn.cli.sources import Source
 from spbn.errors import ArgumentError, quoted
+from spbn.graphs.patterns import is_pattern, matching_places
 from spbn.learning.settings import OPTIONS, Option
 
 if TYPE_CHECKING:
@@ -58,6 +60,24 @@ class Words(click.types.StringParamType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         return [CompletionItem(word) for word in self._words if word.startswith(incomplete)]
+
+
+class NumberOr(click.ParamType[Any]):
+    """A number, or one of some words, of which "none" stands for None."""
+
+    name = "float"
+
+    def __init__(self, words: Collection[str]) -> None:
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value in self._words:
+            return None if value == "none" else value
+        try:
+            return float(value)
+        except ValueError:
+            words = " or ".join(map(repr, self._words))
+            self.fail(f"{value!r} is neither a number nor {words}.", param, ctx)
 
 
 A_TABLE = "A table: .csv, .tsv, .csv.gz, .parquet or .xlsx; or - for standard input."
@@ -97,12 +117,16 @@ def learning_option(known: Option, **changes: Any) -> Decorator:
     declared: dict[str, Any] = {"help": known.flag_help, "default": known.default}
     if known.kind in ("names", "arcs"):
         declared |= {"multiple": True}
+    elif known.kind == "tiers":
+        declared |= {"type": str, "default": None, "metavar": "TIERS"}
     elif known.kind == "flag":
         declared |= {"is_flag": True}
     elif known.kind == "choice":
         # Where the help names them all, it is the library that refuses others.
         are_named = all(choice in known.flag_help for choice in known.choices)
         declared |= {"type": Words(known.choices) if are_named else click.Choice(known.choices)}
+    elif known.words:
+        declared |= {"type": NumberOr(known.words)}
     else:
         declared |= {"type": {"int": int, "float": float}.get(known.kind, str)}
     flag = changes.pop("flag", known.flag)
@@ -183,6 +207,8 @@ class Lesson:
         for name, value in found.items():
             if OPTIONS[name].kind == "arcs":
                 found[name] = [arc_in(str(OPTIONS[name].flag), text, names) for text in value]
+            elif OPTIONS[name].kind == "tiers":
+                found[name] = tiers_in(str(OPTIONS[name].flag), value)
         return found
 
     def read(self, axis: Axis | None = None) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -220,8 +246,9 @@ class Lesson:
         """Return the settings of `spbn.distributed.learn` instead, and leave the rows to others."""
         from spbn.dask.sources import open_source
 
-        only_in_memory = ("algorithm", "test", "alpha")
+        only_in_memory = ("test", "alpha")
         refused = {
+            "--algorithm pc": self.chosen["algorithm"] == "pc",
             **{f"--{name}": self.chosen[name] != OPTIONS[name].default for name in only_in_memory},
             "--missing impute": self.chosen["missing"] == "impute",
             "--bandwidth cv": self.chosen["bandwidth"] == "cv",
@@ -259,9 +286,19 @@ def arc_in(option: str, text: str, names: Collection[str]) -> tuple[str, str]:
     pairs = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
     if not pairs:
         raise ArgumentError(f"{option} takes an arc written A:B, parent first. Got {text!r}.")
-    known = [pair for pair in pairs if set(pair) <= set(names)]
+    places = list(names)
+
+    def is_known(end: str) -> bool:
+        return end in names or (is_pattern(end) and bool(matching_places(end, places)))
+
+    known = [pair for pair in pairs if all(map(is_known, pair))]
     if not known:
-        unknown = [name for name in dict.fromkeys(pairs[0]) if name not in names]
+        unknown = [name for name in dict.fromkeys(pairs[0]) if not is_known(name)]
+        if is_pattern(unknown[0]):
+            raise ArgumentError(
+                f"{option} {text!r}: the pattern {unknown[0]!r} matches no column. The columns are "
+                f"{quoted(names)}."
+            )
         raise ArgumentError(
             f"{option} {text!r} names {'an unknown column' if len(unknown) == 1 else 'unknown columns'}: "
             f"{quoted(unknown)}. The columns are {quoted(names)}."
@@ -269,9 +306,29 @@ def arc_in(option: str, text: str, names: Collection[str]) -> tuple[str, str]:
     if len(known) > 1:
         readings = " or ".join(f"{source} → {target}" for source, target in known)
         raise ArgumentError(f"{option} {text!r} can be read as {readings}: rename a column.")
-    if known[0][0] == known[0][1]:
+    if known[0][0] == known[0][1] and known[0][0] in names:
         raise ArgumentError(f"{option} takes an arc between two different columns. Got {text!r}.")
     return known[0]
+
+
+def tiers_in(option: str, text: str | None) -> list[list[str]]:
+    """Read tiers: columns separated by commas, and tiers by semicolons, or by the lines of a file.
+
+    A single tier would say nothing, so text without a semicolon is the name of a file.
+    """
+    if not text:
+        return []
+    lines = re.findall(r'(?:"[^"]*"|[^;"]|")+', text)
+    if ";" not in text:
+        try:
+            lines = Path(text).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError, ValueError) as error:
+            raise ArgumentError(
+                f"{option} takes groups of columns, 'age,sex;dose;outcome', or the name of a text file with "
+                f"one group per line. Got {text!r}, which cannot be read as a file "
+                f"({getattr(error, 'strerror', None) or error})."
+            ) from None
+    return [[name for name in _fields(line) if name] for line in lines if line.strip()]
 
 
 def client_of(workers: int | None, scheduler: str | None) -> AbstractContextManager[Any]:

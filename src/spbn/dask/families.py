@@ -72,6 +72,12 @@ class SpreadScore(Score):
             out[slow[mine]] = found
         return out
 
+    def judge(self, batch: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        values, misfits = np.empty(len(batch)), np.empty(len(batch))
+        for mine, found in _answers(self._executor, _judgements, batch, ()):
+            values[mine], misfits[mine] = found
+        return values, misfits
+
     @cached_property
     def preview(self) -> Estimates | None:
         return None if self._score.preview is None else SpreadEstimates(self._executor)
@@ -129,6 +135,11 @@ def _scores(commission: Commission, batch: FamilyBatch, is_validation: bool) -> 
         asked = score.validation if is_validation else score
         assert asked is not None  # or nobody would ask for it
         return asked._compute(batch)
+
+
+def _judgements(commission: Commission, batch: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+    with _prepared(commission) as score:
+        return score.judge(batch)
 
 
 def _gains(commission: Commission, new: FamilyBatch, old: FamilyBatch) -> tuple[FloatArray, FloatArray]:

@@ -38,12 +38,12 @@ from spbn.dask.order_statistics import order_statistics
 from spbn.dask.sources import Source
 from spbn.errors import DataError, quoted
 from spbn.numerics.moments import Moments, MomentStack, leave_one_out
-from spbn.numerics.spreads import LEVELS, Spreads, spreads_from_quantiles
+from spbn.numerics.spreads import FAR_OUT, LEVELS, Spreads, spreads_from_quantiles
 from spbn.rows.memory import FEWEST_ROWS
 from spbn.rows.store import Columns
 from spbn.tables.columns import how_to_drop
 from spbn.tables.table import Variable, correlated_pairs, require_spread
-from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson, limits_of
+from spbn.transforms import GREATEST, LEAST, Margins, YeoJohnson, limits_of, log_density_gain, pays
 
 T = TypeVar("T")
 
@@ -177,12 +177,17 @@ class Shards:
     @cached_property
     def spreads(self) -> Spreads:
         """Order statistics of the rows in folds; those of discrete columns mean nothing."""
+        return spreads_from_quantiles(self.quantiles)
+
+    @cached_property
+    def quantiles(self) -> FloatArray:
+        """Quantiles of the rows in folds at `LEVELS`, levels × columns; 1 for discrete columns."""
         columns = np.flatnonzero(~self.discrete).tolist()
         rows = int(self.queried.counts[:-1].sum())
         ranks = np.quantile(np.arange(rows), LEVELS, method="inverted_cdf").astype(np.int64)
         found = np.ones((len(LEVELS), len(self.names)))
         found[:, columns] = order_statistics(self.gather, columns, ranks, rows).T
-        return spreads_from_quantiles(found)
+        return found
 
     @cached_property
     def held(self) -> Shards:
@@ -325,14 +330,20 @@ class Spread(NamedTuple):
         return losses
 
 
-#: A column, and transforms of it to try.
-TransformRequest = tuple[int, Sequence[YeoJohnson]]
+class TransformRequest(NamedTuple):
+    """A column, transforms of it to try, and bounds beyond which values count as something between them."""
+
+    column: int
+    transforms: Sequence[YeoJohnson]
+    bounds: tuple[float, float]
+    instead: float
 
 
 def spreads(plan: Plan, block: Block, asked: TransformRequest) -> Spread:
     """Return the sums of a column under some transforms."""
-    number, transforms = asked
+    number, transforms, (low, high), instead = asked
     column = block.rows([number], tuple(range(plan.assignment.folds + 1)))[0]
+    column = np.where((column >= low) & (column <= high), column, instead)
     means, squares = np.zeros(len(transforms)), np.zeros(len(transforms))
     if not len(column):
         return Spread(0, means, squares, 0.0, 0.0, 0.0)
@@ -345,23 +356,66 @@ def spreads(plan: Plan, block: Block, asked: TransformRequest) -> Spread:
     return Spread(len(column), means, squares, slopes, float(z.min()), float(z.max()))
 
 
-def fit_margins(shards: Shards) -> Margins:
-    """Return the transforms of the continuous columns that `Margins.fit` finds for all rows."""
-    every, places = shards.every, np.flatnonzero(~shards.discrete)
+class GainRequest(NamedTuple):
+    """A column, a transform, and the quantiles of the column."""
+
+    column: int
+    transform: YeoJohnson
+    quantiles: FloatArray
+
+
+def gains(plan: Plan, block: Block, asked: GainRequest) -> float:
+    """Return what a transform of a column adds to the log-densities of rows."""
+    column = block.rows([asked.column], tuple(range(plan.assignment.folds + 1)))[0]
+    return log_density_gain(column, asked.transform, asked.quantiles) if len(column) else 0.0
+
+
+def choose_margins(shards: Shards) -> Margins:
+    """Return the transforms of the columns that are predicted better with them, as `Margins.choose` does."""
+    found = fit_margins(shards, near=True).columns
+    places = [shards.names.index(name) for name in found]
+    asked = [
+        GainRequest(c, transform, shards.quantiles[:, c])
+        for c, transform in zip(places, found.values(), strict=True)
+    ]
+    totals = shards.gather(gains, asked, sum, [(c,) for c in places]) if asked else []
+    return Margins(
+        {
+            name: transform
+            for (name, transform), gain in zip(found.items(), totals, strict=True)
+            if pays(gain, shards.every.count)
+        }
+    )
+
+
+def fit_margins(shards: Shards, *, near: bool = False) -> Margins:
+    """Return the transforms of the continuous columns that `Margins.fit` finds for all rows.
+
+    `near`: values far out count as the median, as they do for `Margins.choose`.
+    """
+    every, places = (shards.held if near else shards).every, np.flatnonzero(~shards.discrete)
     if not len(places):
         return Margins({})
     centres = (every.mean + shards.centre)[places]
     scales = np.sqrt(np.diag(every.scatter) / every.count)[places]
     low, high = np.full(len(places), LEAST), np.full(len(places), GREATEST)
+    limits, instead = np.full((2, len(shards.names)), np.inf) * [[-1.0], [1.0]], np.zeros(len(shards.names))
+    if near:
+        limits, instead = np.stack(shards.spreads.bounds(FAR_OUT)), shards.spreads.centre
     special: list[FloatArray] = []
     best = np.ones(len(places))
     for number in range(PASSES):
         exponents = np.stack([np.linspace(a, b, EXPONENTS) for a, b in zip(low, high, strict=True)])
         asked = [
-            (c, [YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]])
+            TransformRequest(
+                c,
+                [YeoJohnson(float(centres[i]), float(scales[i]), float(e)) for e in exponents[i]],
+                (float(limits[0, c]), float(limits[1, c])),
+                float(instead[c]),
+            )
             for i, c in enumerate(places.tolist())
         ]
-        found = shards.gather(spreads, asked, partial(reduce, Spread.add), [(c,) for c, _ in asked])
+        found = shards.gather(spreads, asked, partial(reduce, Spread.add), [(c,) for c, *_ in asked])
         for i, spread in enumerate(found):
             losses = spread.losses(exponents[i])
             if number == 0:  # both ends and the middle, which changes nothing, are tried exactly

@@ -35,6 +35,7 @@ from spbn.rows.store import FitSettings
 from spbn.scores import CVLikelihood
 from spbn.search import SearchResult
 from spbn.search.hill_climbing import NO_IMPROVEMENT, OUT_OF_PATIENCE
+from spbn.search.orders import NO_BETTER_ORDER
 from spbn.tables.table import Table
 
 SCORED_ROWS = 5_000
@@ -323,7 +324,7 @@ def early_stop(
     nodes, arcs = len(search.structure.nodes), len(search.structure.arcs)
     few = nodes > 1 and arcs <= FEW_ARCS * nodes and tried["max_parents"] != 0
     if not search.steps:
-        if not few or search.stop_reason != NO_IMPROVEMENT:
+        if not few or search.stop_reason not in (NO_IMPROVEMENT, NO_BETTER_ORDER):
             return None
         what = (
             "no change improved the score, so the network has no arcs: as far as these rows show, "
@@ -402,10 +403,11 @@ def _advice(search: SearchResult, tried: Mapping[str, Any]) -> list[str]:
         patience = max(20, 2 * int(tried["patience"]))
         advice.append(f"more patience ({both('patience', patience)})")
     score = tried["score"] or ("bic" if tried["model"] == "gbn" else "cv")
+    validated = tried["validation"] is not None
     if score == "cv" and isinstance(tried["seed"], int) and isinstance(tried["validation"], float):
         seed = tried["seed"] + 1
         advice.append(f"other validation rows ({both('seed', seed)})")
-    if tried["model"] != "gbn":
+    if validated and tried["model"] != "gbn":
         advice.append(f"a Gaussian network, which needs no validation rows ({both('model', 'gbn')})")
     return advice
 

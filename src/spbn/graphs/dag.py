@@ -18,6 +18,7 @@ import numpy as np
 from spbn._base.arrays import BoolArray
 from spbn.errors import GraphError, KnowledgeError, PackageError, argument, in_python, quoted
 from spbn.graphs import orientation
+from spbn.graphs.patterns import is_pattern, matching_places
 
 Arc = tuple[str, str]
 ARROW, EDGE = "→", "—"
@@ -118,7 +119,7 @@ class DAG(_Graph):
     @cached_property
     def arcs(self) -> tuple[Arc, ...]:
         """The arcs (parent, child), by column order."""
-        return _pairs(self.nodes, self.matrix)
+        return arc_pairs(self.nodes, self.matrix)
 
     @cached_property
     def reachability(self) -> BoolArray:
@@ -226,7 +227,7 @@ class DAG(_Graph):
     def undecided_arcs(self) -> tuple[Arc, ...]:
         """Return the arcs that an equivalent graph reverses: edges of `to_cpdag`, by column order."""
         _, undirected = orientation.cpdag(self.matrix)
-        return _pairs(self.nodes, self.matrix & undirected)
+        return arc_pairs(self.nodes, self.matrix & undirected)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> DAG:
@@ -291,12 +292,12 @@ class PDAG(_Graph):
     @cached_property
     def arcs(self) -> tuple[Arc, ...]:
         """The directed arcs (parent, child), by column order."""
-        return _pairs(self.nodes, self.directed)
+        return arc_pairs(self.nodes, self.directed)
 
     @cached_property
     def edges(self) -> tuple[Arc, ...]:
         """The undirected edges, each once, by column order."""
-        return _pairs(self.nodes, np.triu(self.undirected))
+        return arc_pairs(self.nodes, np.triu(self.undirected))
 
     def to_dag(self) -> DAG:
         """Return a DAG with the same adjacencies, arcs and colliders (Dor and Tarsi, 1992).
@@ -345,13 +346,14 @@ class Knowledge:
         """Read the pairs, add what follows from them, and refuse contradictions.
 
         A required arc requires its edge and forbids the opposite arc. A pair of
-        arcs forbidden in both directions forbids the edge, and vice versa.
+        arcs forbidden in both directions forbids the edge, and vice versa. Both
+        ends of a pair may be patterns, which stand for all nodes that they match.
         """
         names = tuple(nodes)
-        wanted = _known_pairs(names, required_arcs, "required_arcs")
-        banned = _known_pairs(names, forbidden_arcs, "forbidden_arcs")
-        required = _known_pairs(names, required_edges, "required_edges") | wanted
-        forbidden = _known_pairs(names, forbidden_edges, "forbidden_edges") | (banned & banned.T)
+        wanted = arc_matrix(names, required_arcs, "required_arcs")
+        banned = arc_matrix(names, forbidden_arcs, "forbidden_arcs")
+        required = arc_matrix(names, required_edges, "required_edges") | wanted
+        forbidden = arc_matrix(names, forbidden_edges, "forbidden_edges") | (banned & banned.T)
         required, forbidden = required | required.T, forbidden | forbidden.T
         DAG.checked(names, wanted, REQUIRED_ARCS)
         _refuse(names, wanted & banned, "the arc {} → {} is both required and forbidden")
@@ -415,25 +417,47 @@ def _matrix(nodes: Sequence[str], pairs: Iterable[Arc]) -> BoolArray:
     return matrix
 
 
-def _known_pairs(nodes: tuple[str, ...], pairs: Iterable[Arc], what: str) -> BoolArray:
+def arc_matrix(nodes: Sequence[str], pairs: Iterable[Arc], what: str) -> BoolArray:
+    """Return the arcs that pairs (parent, child) of nodes or patterns stand for, as a matrix.
+
+    An arc from a node to itself is not among those that a pattern stands for. `what` is what errors call the
+    pairs: an argument.
+    """
     place = {node: i for i, node in enumerate(nodes)}
     matrix = np.zeros((len(nodes), len(nodes)), dtype=bool)
+
+    def matching(end: str) -> list[int]:
+        if not is_pattern(end):
+            raise KeyError(end)
+        return matching_places(end, nodes)
+
     for pair in pairs:
         try:
             source, target = pair
-            i, j = place[source], place[target]
+            sources, targets = ([place[end]] if end in place else matching(end) for end in (source, target))
         except (TypeError, ValueError, KeyError):
             raise KnowledgeError(
                 f"{argument(what)} must hold pairs (parent, child) of the nodes {quoted(nodes)}. "
                 f"Got {pair!r}."
             ) from None
-        if i == j:
+        for end, found in ((source, sources), (target, targets)):
+            if not found:
+                raise KnowledgeError(
+                    f"{argument(what)} has the pattern {end!r}, which matches none of the nodes "
+                    f"{quoted(nodes)}: correct it, or leave it out."
+                )
+        if sources == targets and len(sources) == 1:
             raise KnowledgeError(f"{argument(what)} must join two nodes. Got {pair!r}.")
-        matrix[i, j] = True
+        if len(sources) == len(targets) == 1:
+            matrix[sources[0], targets[0]] = True
+        else:
+            matrix[np.ix_(sources, targets)] = True
+            np.fill_diagonal(matrix, False)
     return matrix
 
 
-def _pairs(nodes: Sequence[str], matrix: BoolArray) -> tuple[Arc, ...]:
+def arc_pairs(nodes: Sequence[str], matrix: BoolArray) -> tuple[Arc, ...]:
+    """Return the arcs of a matrix as pairs of nodes, by column order."""
     return tuple((nodes[i], nodes[j]) for i, j in np.argwhere(matrix).tolist())
 
 

@@ -17,10 +17,10 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.checks import is_whole
+from spbn._base.checks import is_whole, whole
 from spbn.errors import ArgumentError, CheckpointError, SpbnError, argument, setting
 from spbn.record import current_versions, plain_settings
-from spbn.search import Step
+from spbn.search import Step, Sweep
 from spbn.search.hill_climbing import Trail
 from spbn.search.records import step_of, step_record
 from spbn.structure import Structure
@@ -147,7 +147,7 @@ def describe_work(work: str, settings: Mapping[str, object], table: Table) -> di
     known = dict(settings)
     if "folds" in known and not np.isscalar(known["folds"]):
         known["folds"] = np.asarray(known["folds"]).tolist()
-    if "validation" in known and not np.isscalar(known["validation"]):
+    if "validation" in known and not (known["validation"] is None or np.isscalar(known["validation"])):
         known["validation"] = as_table(known["validation"], variables=table.variables).digest
     return {
         "work": work,
@@ -156,6 +156,24 @@ def describe_work(work: str, settings: Mapping[str, object], table: Table) -> di
         "columns": list(table.names),
         "settings": plain_settings(known),
     }
+
+
+def resume_sweeps(notes: Checkpoint) -> tuple[list[Sweep], Callable[[Sweep], None]]:
+    """Return the sweeps of an order search that were noted, and what notes further ones."""
+    try:
+        sweeps = [
+            Sweep(
+                whole("restart", entry["restart"], 1),
+                whole("number", entry["number"], 1),
+                tuple(map(str, entry["order"])),
+                float(entry["score"]),
+                whole("misses", entry["misses"]),
+            )
+            for entry in notes.found
+        ]
+    except (SpbnError, KeyError, TypeError, ValueError) as error:
+        raise notes.refuse(error) from error
+    return sweeps, lambda sweep: notes.append({**vars(sweep), "order": list(sweep.order)})
 
 
 def resume(notes: Checkpoint, start: Structure) -> tuple[list[Step], Callable[[Step], None]]:

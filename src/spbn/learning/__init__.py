@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spbn.learning.comparison import Comparison
     from spbn.learning.learn import LearningInterrupted
+    from spbn.learning.normality import types_by_normality
     from spbn.learning.settings import LearnSettings
     from spbn.learning.stability import Confidence
 
@@ -15,6 +16,7 @@ _MODULES = {
     "Confidence": "stability",
     "LearnSettings": "settings",
     "LearningInterrupted": "learn",
+    "types_by_normality": "normality",
 }
 
 
@@ -24,4 +26,4 @@ def __getattr__(name: str) -> object:
     return getattr(import_module(f"spbn.learning.{_MODULES[name]}"), name)
 
 
-__all__ = ["Comparison", "Confidence", "LearnSettings", "LearningInterrupted"]
+__all__ = ["Comparison", "Confidence", "LearnSettings", "LearningInterrupted", "types_by_normality"]

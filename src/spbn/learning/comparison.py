@@ -68,8 +68,8 @@ def compare_models(
     folds
         The number of outer folds. The cross-validated likelihood in `learn` has 10 folds of its own.
     margins
-        The margins of all models, "none" or "yeo-johnson". By default none have any, and blend is also
-        learned with "yeo-johnson".
+        The margins of all models, "none", "yeo-johnson" or "auto". By default none have any, and blend is
+        also learned with "yeo-johnson".
     seed
         Decides which row goes into which fold, and is the seed of `learn` in every fold.
     missing, drop, discrete
@@ -156,13 +156,18 @@ def _candidates(settings: LearnSettings, margins: MarginsName | None) -> list[Le
     """Return the settings of every model to learn."""
     if margins is not None:
         require_kind(margins)
-    chosen = [(model, margins or "none") for model in MODELS] + ([ALSO] if margins is None else [])
+    compared = [model for model in MODELS if model != "auto"]  # whose margins are still open
+    chosen = [(model, margins or "none") for model in compared] + ([ALSO] if margins is None else [])
     candidates = []
     for model, kind in chosen:
         # The scale of CKDE nodes is chosen where there are some.
         has_no_use = settings.bandwidth == "cv" and "ckde" not in MODELS[model]
         bandwidth = "scott" if has_no_use else settings.bandwidth
-        candidates.append(settings.replace(model=model, margins=kind, bandwidth=bandwidth))
+        # So are types by a test.
+        selection = settings.type_selection if len(MODELS[model]) > 1 else "score"
+        candidates.append(
+            settings.replace(model=model, margins=kind, bandwidth=bandwidth, type_selection=selection)
+        )
     return candidates
 
 

@@ -9,31 +9,34 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from spbn._base import checks
 from spbn._base.arrays import IntArray, generator
-from spbn._base.display import search_progress
+from spbn._base.display import search_progress, sweep_progress
 from spbn.dask.sources import is_remote
 from spbn.errors import ArgumentError, DataError, argument, quoted
 from spbn.fitting import fit_what_can_be, pooled_over, typical_logpdf
 from spbn.independence import CMIknn, IndependenceTest, PartialCorrelation, RCoT
-from spbn.io.checkpoint import Checkpoint, describe_work, resume
+from spbn.io.checkpoint import Checkpoint, describe_work, resume, resume_sweeps
+from spbn.learning.normality import types_by_normality
 from spbn.learning.settings import OPTIONS, LearnSettings, takes
 from spbn.network import BayesianNetwork
 from spbn.nodes.base import NodeType, impossible_arcs, refuse_impossible
 from spbn.numerics.spreads import ODD, odd_values
 from spbn.record import Record, current_versions
 from spbn.rows.store import RemoteRows
-from spbn.scores import BIC, BGe, Score, ValidatedLikelihood
+from spbn.scores import BIC, BestType, BGe, CVLikelihood, Score, ValidatedLikelihood
 from spbn.scores.base import Averaged
-from spbn.search import PCResult, SearchInterrupted, SearchResult, Step, hill_climb, pc
+from spbn.scores.likelihood import arc_penalty
+from spbn.search import PCResult, SearchInterrupted, SearchResult, hill_climb, order_search, pc
 from spbn.search.operators import arcs_into
 from spbn.structure import Structure
 from spbn.tables.reader import RowsLike, TableLike, as_table
@@ -44,6 +47,9 @@ from spbn.transforms import fitted as fit_margins
 
 if TYPE_CHECKING:
     from spbn.dask.rowstore import DaskRows
+    from spbn.search import Step
+
+T = TypeVar("T")
 
 RULES = ("scott", "silverman")  # of bandwidths, where rows are elsewhere
 MOST_FOLDS = 100  # of such rows
@@ -136,7 +142,7 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
     task = prepare_task(data, settings)
     found = search(task).structure
     structure, *_ = fit_what_can_be(
-        found, task.rows, settings.fit_settings, required_arcs=settings.required_arcs
+        found, task.rows, settings.fit_settings, required_arcs=task.settings.required_arcs
     )
     return structure
 
@@ -145,7 +151,8 @@ def learn_structure(data: TableLike, settings: LearnSettings) -> Structure:
 class Task:
     """What a search needs to know: settings, and rows that have been read and transformed."""
 
-    settings: LearnSettings
+    given: LearnSettings  # for the record
+    settings: LearnSettings  # the same, with background knowledge as arcs between the columns
     extras: Extras  # with completions that are transformed, too
     began: float  # when learning began, by the clock of `time.perf_counter`
     original: Table | None  # all rows in the units of the data, if they are in memory
@@ -247,14 +254,16 @@ def prepare_task(data: RowsLike, settings: LearnSettings, extras: Extras = NO_EX
             rows = margins.transformed(rows)
             completions = [margins.transformed(completion) for completion in completions]
     start = start_structure(rows.variables, settings, extras.inputs)
-    refuse_impossible(impossible_arcs(rows.variables), settings.required_arcs)
+    resolved = settings.resolve([variable.name for variable in rows.variables])
+    refuse_impossible(impossible_arcs(rows.variables), resolved.required_arcs)
     scored, scoring = rows, settings
     if split is not None:
         assert isinstance(rows, Table)  # only these are split
         scored = rows.take(split.training)
-        scoring = settings.replace(folds=split.folds, validation=rows.take(split.validation))
+        held_out = rows.take(split.validation) if len(split.validation) else None
+        scoring = settings.replace(folds=split.folds, validation=held_out)
     done = extras._replace(completions=tuple(completions))
-    return Task(settings, done, began, original, odd, margins, rows, start, scored, scoring)
+    return Task(settings, resolved, done, began, original, odd, margins, rows, start, scored, scoring)
 
 
 def read_table(data: TableLike, settings: LearnSettings) -> Table:
@@ -306,8 +315,9 @@ def remote_settings(settings: LearnSettings) -> LearnSettings:
     """Refuse settings that are for tables in memory, and limit the number of parents if nobody has."""
     checks.choice("bandwidth", settings.bandwidth, RULES)
     checks.choice("missing", settings.missing, ("error", "drop"))
-    for name in ("algorithm", "engine", "checkpoint"):
-        if getattr(settings, name) != OPTIONS[name].default:
+    is_given = {name: getattr(settings, name) != OPTIONS[name].default for name in ("engine", "checkpoint")}
+    for name, is_refused in {"algorithm": settings.algorithm_name == "pc", **is_given}.items():
+        if is_refused:
             raise ArgumentError(f"{argument(name)} can be given for tables in memory only: leave it out.")
     if isinstance(settings.start, Structure):
         raise ArgumentError(
@@ -331,14 +341,15 @@ def _open_rows(
     """Look at all rows once; return them, transformed by the margins if there are to be any, and these."""
     from spbn.dask.mapreduce import FoldAssignment
     from spbn.dask.rowstore import DaskRows
-    from spbn.dask.shards import Shards, fit_margins
+    from spbn.dask.shards import Shards, choose_margins, fit_margins
     from spbn.dask.sources import open_source, with_levels
 
-    seed, folds, validation = settings.seed, settings.folds, settings.validation
+    seed, folds = settings.seed, settings.folds
+    validation = 0.0 if settings.held_out is None else settings.held_out
     root = int(seed) if isinstance(seed, int | np.integer) else int(generator(seed).integers(1 << 62))
     if not isinstance(folds, int | np.integer) or not checks.is_whole(folds, 2, MOST_FOLDS):
         checks.refuse("folds", f"between 2 and {MOST_FOLDS}", folds)
-    if not isinstance(validation, float | int | np.floating) or not 0 < validation < 1:
+    if not isinstance(validation, float | int | np.floating) or not 0 <= validation < 1:
         checks.refuse("validation", "a fraction between 0 and 1", validation)
     is_crossed = settings.score_name == "cv"  # all rows are in one fold for a score that needs none
     assignment = FoldAssignment(root, *((int(folds), float(validation)) if is_crossed else (1, 0.0)))
@@ -361,8 +372,9 @@ def _open_rows(
             f"Use fewer folds, or a table in memory."
         )
     margins = None
-    if settings.margins == "yeo-johnson":
-        margins = fit_margins(shards)
+    if settings.margins != "none":
+        margins = fit_margins(shards) if settings.margins == "yeo-johnson" else choose_margins(shards).or_none
+    if margins is not None:
         shards = shards.again(assignment, margins=margins)
     fit_settings = settings.fit_settings
     if settings.score_name == "bic":  # which compares the greatest likelihoods
@@ -377,21 +389,19 @@ def make_score(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
             return BIC.of_rows(rows)
         if settings.score_name == "bge":
             return BGe.of_moments([variable.name for variable in rows.variables], rows.moments)
+        if settings.held_out is None:
+            return CVLikelihood.of_rows(rows, penalty=settings.penalty)
         return ValidatedLikelihood.of_rows(rows, rows.validation)
     if settings.score_name == "bic":
         return BIC(rows)
     if settings.score_name == "bge":
         return BGe(rows)
-    return ValidatedLikelihood(
-        rows,
-        folds=settings.folds,
-        validation=settings.validation,
-        seed=settings.seed,
-        bandwidth=settings.bandwidth,
-        missing=settings.missing_rows,
-        engine=settings.engine,
-        smoothing=settings.smoothing,
-    )
+    further: dict[str, Any] = {
+        name: getattr(settings, name) for name in ("folds", "seed", "bandwidth", "engine", "smoothing")
+    }
+    if settings.held_out is None:
+        return CVLikelihood(rows, penalty=settings.penalty, missing=settings.missing_rows, **further)
+    return ValidatedLikelihood(rows, validation=settings.held_out, missing=settings.missing_rows, **further)
 
 
 def _make_score_anywhere(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
@@ -417,47 +427,77 @@ class Found(NamedTuple):
 
 def search(task: Task) -> Found:
     """Search for a structure."""
-    return _search_by_score(task) if task.settings.algorithm == "hc" else _search_by_tests(task)
+    return _search_by_tests(task) if task.settings.algorithm_name == "pc" else _search_by_score(task)
 
 
 def _search_by_score(task: Task) -> Found:
-    """Climb to the arcs, and to the node types if there is a choice, that a score prefers."""
+    """Find the arcs, and the node types if there is a choice, that a score prefers."""
     settings = task.settings
-    scores = [_make_score_anywhere(rows, task.scoring) for rows in (task.scored, *task.extras.completions)]
-    criterion = Averaged(scores) if task.extras.completions else scores[0]
-    taken: list[Step] = []
-    note: Callable[[Step], None] | None = None
-    if task.extras.notes is not None:
-        taken, note = resume(task.extras.notes(), task.start)
-    elif settings.checkpoint is not None:
-        assert task.original is not None  # there are no checkpoints of rows that are elsewhere
-        work = describe_work("search", settings.affecting_result(), task.original)
-        taken, note = resume(Checkpoint(settings.checkpoint, work), task.start)
+    criterion, start = _criterion(task)
     left = settings.max_seconds
     if left is not None:
         left = max(0.0, left - (time.perf_counter() - task.began))
+    notes = None
+    if task.extras.notes is not None:
+        notes = task.extras.notes()
+    elif settings.checkpoint is not None:
+        assert task.original is not None  # there are no checkpoints of rows that are elsewhere
+        notes = Checkpoint(
+            settings.checkpoint, describe_work("search", task.given.affecting_result(), task.original)
+        )
+    common: dict[str, Any] = {
+        "max_parents": settings.max_parents,
+        "max_seconds": left,
+        "required_arcs": settings.required_arcs,
+        "forbidden_arcs": settings.forbidden_arcs,
+    }
+
+    def found(so_far: SearchResult) -> Found:
+        return Found(so_far, so_far.structure)
+
+    if settings.algorithm_name == "boss":
+        swept, note_sweep = ([], None) if notes is None else resume_sweeps(notes)
+        with _offering(task, found), sweep_progress(settings.progress) as show:
+            on_sweep = _both(note_sweep, show)
+            return found(
+                order_search(criterion, start, seed=settings.seed, on_sweep=on_sweep, taken=swept, **common)
+            )
+    has_types = len(settings.node_types) > 1 and not settings.chooses_types
+    taken, note = ([], None) if notes is None else resume(notes, start)
     run = partial(
         hill_climb,
         criterion,
-        task.start,
-        operators=("arcs", "types") if len(settings.node_types) > 1 else ("arcs",),
-        max_parents=settings.max_parents,
-        max_seconds=left,
-        required_arcs=settings.required_arcs,
-        forbidden_arcs=settings.forbidden_arcs,
+        start,
+        operators=("arcs", "types") if has_types else ("arcs",),
         taken=taken,
+        **common,
     )
-    climbed = _climb(task, run, lambda so_far: Found(so_far, so_far.structure), note)
-    return Found(climbed, climbed.structure)
+    return found(_climb(task, run, found, note))
+
+
+def _criterion(task: Task) -> tuple[Score, Structure]:
+    """Return the score to maximise, and a start whose types it is defined for."""
+    settings, start = task.settings, task.start
+    scores = [_make_score_anywhere(rows, task.scoring) for rows in (task.scored, *task.extras.completions)]
+    score = Averaged(scores) if task.extras.completions else scores[0]
+    if not settings.chooses_types:
+        return score, start
+    simplest = settings.node_types[0]
+    types = {node: t if t == NodeType.DISCRETE else simplest for node, t in start.types.items()}
+    rows = task.scored.rows if isinstance(task.scored, Table) else task.scored.count
+    cost = arc_penalty(settings.penalty, rows, len(score.nodes))
+    start = Structure(start.nodes, start.arcs, types, inputs=start.inputs)
+    return BestType(score, settings.node_types, cost=cost), start
 
 
 def _search_by_tests(task: Task) -> Found:
-    """Find arcs by tests of independence, and climb to the node types if there is a choice."""
+    """Find arcs by tests of independence, and node types by a score if there is a choice."""
     settings = task.settings
     assert isinstance(task.rows, Table)  # tests of independence need all rows
-    score = None
-    if len(settings.node_types) > 1:  # made first: wrong arguments are reported before the tests are run
-        score = _make_score_anywhere(task.scored, task.scoring)
+    score, start = None, task.start
+    by_score = settings.type_selection == "score"
+    if by_score and len(settings.node_types) > 1:
+        score, start = _criterion(task)  # wrong arguments are reported before the tests are run
     found = pc(
         _independence_test(task.rows, settings),
         alpha=settings.alpha,
@@ -465,9 +505,13 @@ def _search_by_tests(task: Task) -> Found:
         forbidden_arcs=[*settings.forbidden_arcs, *arcs_into(task.start.inputs, task.rows.names)],
         progress=settings.progress,
     )
-    structure = task.start.with_dag(found.pdag.to_dag())
+    structure = start.with_dag(found.pdag.to_dag())
+    if not by_score:
+        structure = types_by_normality(structure, task.rows, types=settings.node_types, level=settings.alpha)
     if score is None:
         return Found(found, structure)
+    if settings.chooses_types:
+        return Found(found, score.best_types(structure))
     run = partial(hill_climb, score, structure, operators=("types",))
     climbed = _climb(task, run, lambda so_far: Found(found, so_far.structure, so_far))
     return Found(found, climbed.structure, climbed)
@@ -487,20 +531,31 @@ def _climb(
 ) -> SearchResult:
     """Run a hill climbing, and offer what it `found` by then if that is interrupted."""
     settings = task.settings
+    with _offering(task, found), search_progress(settings.progress, settings.patience) as show:
+        return run(
+            types=settings.node_types,
+            patience=settings.patience,
+            epsilon=settings.epsilon,
+            on_step=_both(note, show),
+        )
+
+
+def _both(*functions: Callable[[T], object] | None) -> Callable[[T], None]:
+    """Return a function that calls some others, of which there may be none."""
+
+    def call(value: T) -> None:
+        for function in functions:
+            if function is not None:
+                function(value)
+
+    return call
+
+
+@contextmanager
+def _offering(task: Task, found: Callable[[SearchResult], Found]) -> Iterator[None]:
+    """Let a search that is interrupted offer what it `found` by then."""
     try:
-        with search_progress(settings.progress, settings.patience) as show:
-
-            def on_step(step: Step) -> None:
-                for function in (note, show):
-                    if function is not None:
-                        function(step)
-
-            return run(
-                types=settings.node_types,
-                patience=settings.patience,
-                epsilon=settings.epsilon,
-                on_step=on_step,
-            )
+        yield
     except SearchInterrupted as stop:
         so_far = stop.result
         raise LearningInterrupted(so_far, lambda: fit(task, found(so_far))) from None
@@ -520,7 +575,7 @@ def fit(task: Task, found: Found) -> BayesianNetwork:
     if original is not None:
         typical = typical_logpdf(structure, task.odd.leave_out(original), fit_settings, task.margins)
     record = Record(
-        settings=settings.plain(),
+        settings=task.given.plain(),
         versions=current_versions(),
         rows=task.rows.rows if isinstance(task.rows, Table) else task.rows.count,
         left_out=len(task.odd.numbers),
@@ -554,7 +609,7 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
     table, complete = odd.leave_out(every), odd.leave_out_of_folds(complete)
     structural_em.require_values(table)
     smooth = complete
-    if settings.model in ("blend", "kdebn"):
+    if settings.model in ("blend", "kdebn", "auto"):
         start = settings.start if isinstance(settings.start, Structure) else "ckde"
         smooth = complete.replace(model="spbn", start=start)
     lines = LearnSettings(
@@ -562,13 +617,14 @@ def _impute_and_learn(data: TableLike, settings: LearnSettings) -> BayesianNetwo
         max_parents=settings.max_parents,
         required_arcs=settings.required_arcs,
         forbidden_arcs=settings.forbidden_arcs,
+        tiers=settings.tiers,
         margins=settings.margins,
         seed=settings.seed,
         smoothing=settings.smoothing,
     )
 
     def learn_smooth(filled: Table, structure: Structure | None) -> BayesianNetwork:
-        goes_on = structure is not None and settings.algorithm == "hc"
+        goes_on = structure is not None and settings.algorithm_name == "hc"
         return learn_network(filled, smooth.replace(start=structure) if goes_on else smooth)
 
     def learn_lines(filled: Table, structure: Structure | None = None) -> BayesianNetwork:

@@ -15,6 +15,7 @@ import difflib
 import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_fields
 from functools import partial, update_wrapper
@@ -39,15 +40,17 @@ if TYPE_CHECKING:
     Arcs = Iterable[Arc]
     Names = str | Sequence[str]
     Types = Iterable[NodeType | str]
+    Tiers = Sequence[Names]
     BandwidthFunction = Callable[[FloatArray], FloatArray]
 
-Model = Literal["spbn", "gbn", "kdebn", "blend"]
-Algorithm = Literal["hc", "pc"]
+Model = Literal["spbn", "gbn", "kdebn", "blend", "auto"]
+Algorithm = Literal["hc", "boss", "pc"]
 Test = Literal["plc", "rcot", "cmiknn"]
 ScoreName = Literal["cv", "bic", "bge"]
 Bandwidth = Literal["scott", "silverman", "cv"]
-MarginsName = Literal["none", "yeo-johnson"]
+MarginsName = Literal["none", "yeo-johnson", "auto"]
 MissingValues = Literal["error", "drop", "impute"]
+TypeSelection = Literal["score", "normality"]
 Engine = Literal["auto", "exact", "spectral"]
 
 #: The models, and the types that their continuous nodes may have.
@@ -56,6 +59,7 @@ MODELS: dict[Model, tuple[str, ...]] = {
     "gbn": ("lg",),
     "kdebn": ("ckde",),
     "blend": ("blend",),
+    "auto": ("lg", "curve", "blend"),  # simple types first
 }
 #: Those of the paper.
 PUBLISHED: tuple[Model, ...] = ("spbn", "gbn", "kdebn")
@@ -67,8 +71,9 @@ R = TypeVar("R")
 P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., object])
 
-#: What the text of an option on the command line stands for. "names" are words, "arcs" pairs of columns.
-Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "object"]
+#: What the text of an option on the command line stands for: "names" are words, "arcs" pairs of columns, and
+#: "tiers" groups of them.
+Kind = Literal["choice", "int", "float", "flag", "text", "names", "arcs", "tiers", "object"]
 _KINDS: dict[str, Kind] = {
     "int": "int",
     "float": "float",
@@ -77,6 +82,7 @@ _KINDS: dict[str, Kind] = {
     "Names": "names",
     "Types": "names",
     "Arcs": "arcs",
+    "Tiers": "tiers",
 }
 
 
@@ -92,8 +98,9 @@ class Option:
     flag_help: str  # what it means there, by default `help`
     kind: Kind  # of the values that it takes
     choices: tuple[str, ...]  # those of a `Literal`
+    words: tuple[str, ...] = ()  # that the command line takes besides numbers; "none" stands for None
     is_shared: bool = True  # whether every command that learns has this flag, or those that declare it
-    only_for: Algorithm | None = None  # the algorithm that uses it; None if all do
+    only_for: tuple[Algorithm, ...] | None = None  # the algorithms that use it; None if all do
     is_recorded: bool = True  # whether a network's record has it
     affects_result: bool = True  # whether another value may lead to another network, given the time
     in_estimators: bool = True  # whether the estimators for scikit-learn have it as a parameter
@@ -129,20 +136,23 @@ class LearnSettings:
     model: Model = option(
         "spbn",
         'Types of the continuous nodes. "spbn": the type of every node is learned. "gbn": all are linear '
-        'Gaussian. "kdebn": all are CKDE. "blend": all are blends, which often predict best.',
+        'Gaussian. "kdebn": all are CKDE. "blend": all are blends, which often predict best. "auto": every '
+        "node is a line, a curve or a blend, whichever is best given its parents, simple ones first, and no "
+        "rows are held out.",
         f"One of {', '.join(MODELS)}.",
     )
-    algorithm: Algorithm = option(
-        "hc",
-        '"hc": hill climbing on a score. "pc": independence tests for the graph, then hill climbing for the '
-        "node types.",
-        "hc (hill climbing) or pc.",
+    algorithm: Algorithm | None = option(
+        None,
+        '"hc": hill climbing on a score. "boss": best order score search, which finds better graphs. "pc": '
+        "independence tests for the graph, then a search for the node types. By default "
+        '"boss" for the model "auto", and "hc" for all others.',
+        "hc (hill climbing), boss (order search) or pc. Default: boss for auto, else hc.",
     )
     test: Test = option(
         "rcot",
         'For "pc": "plc" (partial correlation), "rcot" or "cmiknn".',
         f"Independence test for pc: one of {', '.join(TESTS)}.",
-        only_for="pc",
+        only_for=("pc",),
     )
     start: str | NodeType | Structure = option(
         "ckde",
@@ -158,21 +168,40 @@ class LearnSettings:
     )
     score: ScoreName | None = option(
         None,
-        'For "hc": "cv" (cross-validated likelihood with a validation set), the default; for a GBN also '
-        '"bic", the default there, and "bge".',
-        f"Score to maximise with hc: one of {', '.join(SCORES)}. Default: bic for gbn, else cv.",
-        only_for="hc",
+        'For "hc" and "boss": "cv" (cross-validated likelihood), the default; for a GBN also "bic", the '
+        'default there, and "bge".',
+        f"Score to maximise with hc or boss: one of {', '.join(SCORES)}. Default: bic for gbn, else cv.",
+        only_for=("hc", "boss"),
+    )
+    type_selection: TypeSelection = option(
+        "score",
+        'How node types are chosen: "score" takes those with which it is best. "normality", for "pc", takes '
+        '"lg" unless a Shapiro-Wilk test rejects that the residuals of the line are normal, at the level '
+        "`alpha` divided by the number of nodes, and otherwise the richest type (see "
+        "`spbn.learning.types_by_normality`).",
+        "How node types are chosen: score, or, after pc, normality (of the residuals of the line).",
+        only_for="pc",
     )
     folds: int | npt.ArrayLike = option(
         10,
         "Folds of the cross-validated likelihood: how many, or a label for every training row.",
         "Folds of the cross-validated likelihood.",
     )
-    validation: float | TableLike = option(
+    validation: float | TableLike | None = option(
         0.2,
         "The fraction of the rows that the search is validated with; or a table, in which case all rows of "
-        "the data are for training.",
-        "Fraction of the rows held out for validation.",
+        "the data are for training. None: the search is not validated, and every arc has to gain the "
+        '`penalty` instead, on all rows. "boss" and "auto" never hold out rows.',
+        "Fraction of the rows held out for validation, or none. boss and auto hold out none.",
+        words=("none",),
+    )
+    penalty: float | Literal["auto"] = option(
+        "auto",
+        "What every arc costs, in nats, where there are no validation rows: a number, or "
+        '"auto", which depends on the numbers of rows and columns (see `spbn.scores.CVLikelihood`). '
+        "A less simple node type costs as much again.",
+        "What every arc costs without validation rows: a number of nats, or auto.",
+        words=("auto",),
     )
     patience: int = option(
         5,
@@ -182,36 +211,45 @@ class LearnSettings:
     epsilon: float = option(0.0, "Gain that a step must exceed.")
     max_seconds: float | None = option(
         None,
-        'For "hc": stop the search after the first step that ends later than this many seconds, and fit the '
-        "best structure found so far.",
-        "Stop hc after the first step that ends later than this; the best network so far is kept.",
+        'For "hc" and "boss": stop the search after the first step that ends later than this many seconds, '
+        "and fit the best structure found so far.",
+        "Stop hc or boss after the first step that ends later than this; the best network so far is kept.",
         is_shared=False,
-        only_for="hc",
+        only_for=("hc", "boss"),
         affects_result=False,
     )
     alpha: float = option(
         0.05,
         'For "pc": significance level of the tests.',
         "Significance level of the tests of pc.",
-        only_for="pc",
+        only_for=("pc",),
     )
     max_parents: int | None = option(
         None,
-        'For "hc": maximum number of parents of a node; no limit by default.',
+        'For "hc" and "boss": maximum number of parents of a node; no limit by default.',
         "Maximum number of parents of a node; no limit by default.",
-        only_for="hc",
+        only_for=("hc", "boss"),
     )
     required_arcs: Arcs = option(
         (),
-        "Arcs that the network must have: pairs (parent, child).",
-        "An arc that is required, A:B. May be repeated.",
+        "Arcs that the network must have: pairs (parent, child). A pattern stands for all columns that it "
+        'matches: ``("age", "*")``, ``("lab_*", "outcome")``.',
+        "An arc that is required, A:B. '*' stands for any text: 'age:*'. May be repeated.",
         flag="--require",
     )
     forbidden_arcs: Arcs = option(
         (),
-        "Arcs that it must not have.",
-        "An arc that is forbidden, A:B. May be repeated.",
+        'Arcs that it must not have, also with patterns: ``("*", "age")``.',
+        "An arc that is forbidden, A:B. '*' stands for any text: '*:age'. May be repeated.",
         flag="--forbid",
+    )
+    tiers: Tiers = option(
+        (),
+        "Groups of columns in the order of events, of which no arc points back to an earlier one: "
+        '``[["age", "sex"], ["dose"], ["outcome"]]``. Patterns stand for all columns that no tier has by '
+        "name. Columns in no tier may be joined with any other.",
+        "Groups of columns in the order of events: no arc points back to an earlier one. Written "
+        "'age,sex;dose;outcome', or the name of a file with a group per line.",
     )
     bandwidth: Bandwidth | BandwidthFunction = option(
         "scott",
@@ -221,9 +259,10 @@ class LearnSettings:
     )
     margins: MarginsName = option(
         "none",
-        '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails (see '
-        "`spbn.transforms`); densities and samples are still in the units of the data.",
-        "Transform every column, to reduce skew and heavy tails.",
+        '"yeo-johnson" transforms every column before anything else, which reduces skew and heavy tails, and '
+        '"auto" those columns that are predicted better for it (see `spbn.transforms`); densities and '
+        "samples are still in the units of the data.",
+        "Transform every column, to reduce skew and heavy tails, or those that are predicted better for it.",
     )
     seed: int | Generator | None = option(
         0,
@@ -273,12 +312,12 @@ class LearnSettings:
     )
     checkpoint: str | os.PathLike[str] | None = option(
         None,
-        'For "hc": a file in which every step is recorded. If it has steps of the same search, which was '
-        "killed or stopped by `max_seconds`, the search resumes after them. A file about other data or "
-        "settings is refused.",
-        "Record every step of hc in this file, and resume from what it has: run.jsonl.",
+        'For "hc" and "boss": a file in which every step, or sweep, is recorded. If it has steps of the same '
+        "search, which was killed or stopped by `max_seconds`, the search resumes after them. A file about "
+        "other data or settings is refused.",
+        "Record every step of hc, or sweep of boss, in this file, and resume from what it has: run.jsonl.",
         is_shared=False,
-        only_for="hc",
+        only_for=("hc", "boss"),
         is_recorded=False,
         affects_result=False,
         in_estimators=False,
@@ -299,6 +338,7 @@ class LearnSettings:
             value = getattr(self, known.name)
             if isinstance(value, Iterator):  # which could be read only once, and is needed more often
                 object.__setattr__(self, known.name, tuple(value))
+        object.__setattr__(self, "tiers", _checked_tiers(self.tiers))
         self._require_values()
         self._require_agreement()
 
@@ -317,12 +357,21 @@ class LearnSettings:
         """Return the settings as plain data, for the record of a network."""
         from spbn.record import plain_settings
 
-        recorded = [name for name, known in OPTIONS.items() if known.is_recorded]
-        return plain_settings({name: getattr(self, name) for name in recorded})
+        return plain_settings({name: self._used(name) for name in self._names if OPTIONS[name].is_recorded})
 
     def affecting_result(self) -> dict[str, object]:
         """Return the settings that decide what is found: two searches that share them find the same."""
-        return {name: getattr(self, name) for name, known in OPTIONS.items() if known.affects_result}
+        return {name: self._used(name) for name in self._names if OPTIONS[name].affects_result}
+
+    @property
+    def _names(self) -> list[str]:
+        """The names of all settings but the penalty where nothing is penalised: files of 0.2 have none."""
+        return [name for name in OPTIONS if name != "penalty" or self.is_penalised]
+
+    def _used(self, name: str) -> object:
+        """Return the value that learning goes by, where the one that was given stands for it."""
+        used = {"algorithm": "algorithm_name", "validation": "held_out"}
+        return getattr(self, used.get(name, name))
 
     @property
     def node_types(self) -> tuple[NodeType, ...]:
@@ -355,11 +404,59 @@ class LearnSettings:
         return self.model in PUBLISHED and self.types is None and self.margins == "none"
 
     @property
+    def algorithm_name(self) -> Algorithm:
+        """The algorithm: the one that was asked for, or that of the model."""
+        return self.algorithm or ("boss" if self.model == "auto" else "hc")
+
+    @property
+    def held_out(self) -> float | TableLike | None:
+        """What a search is validated with; None if all rows are for training."""
+        is_validated = self.algorithm_name != "boss" and self.model != "auto"
+        return self.validation if is_validated else None
+
+    @property
+    def is_penalised(self) -> bool:
+        """Whether every arc costs something, and the score alone decides."""
+        return self.held_out is None and self.score_name == "cv"
+
+    @property
+    def chooses_types(self) -> bool:
+        """Whether the score gives every family its best type, so that a search is over arcs alone."""
+        is_open = len(self.node_types) > 1
+        return is_open and (self.model == "auto" or self.algorithm_name == "boss")
+
+    @property
     def fit_settings(self) -> FitSettings:
         """What the fit of a density depends on."""
         from spbn.rows.store import FitSettings
 
         return FitSettings(self.bandwidth, self.engine, self.smoothing)
+
+    def resolve(self, names: Sequence[str]) -> LearnSettings:
+        """Return the same settings for columns of these names: with arcs in the place of patterns and tiers.
+
+        This is what a search is given, which knows nothing of either.
+        """
+        from spbn.graphs.tiers import Tiers, resolve_arcs
+
+        required, forbidden = resolve_arcs(
+            names,
+            required_arcs=self.required_arcs,
+            forbidden_arcs=self.forbidden_arcs,
+            tiers=cast(Tiers, self.tiers),
+        )
+        return self.replace(required_arcs=required, forbidden_arcs=forbidden, tiers=())
+
+    def without_patterns(self, names: Sequence[str]) -> LearnSettings:
+        """Return the same settings with names in the place of patterns, to choose some of the columns from.
+
+        Whatever makes no sense for all columns is refused.
+        """
+        from spbn.graphs.tiers import Tiers, named_tiers
+
+        self.resolve(names)
+        tiers = named_tiers(names, cast(Tiers, self.tiers))
+        return self.replace(tiers=()).resolve(names).replace(tiers=tiers)
 
     @property
     def missing_rows(self) -> Literal["error", "drop"]:
@@ -373,8 +470,11 @@ class LearnSettings:
         from spbn.rows.store import FitSettings
         from spbn.transforms import require_kind
 
-        for name in ("missing", "model", "algorithm", "test"):
+        for name in ("missing", "model", "test", "type_selection"):
             checks.choice(name, getattr(self, name), OPTIONS[name].choices)
+        checks.choice("algorithm", self.algorithm_name, OPTIONS["algorithm"].choices)
+        if self.penalty != "auto":
+            checks.at_least_0("penalty", self.penalty, "'auto', or a number that is 0 or more")
         checks.seconds("max_seconds", self.max_seconds)
         FitSettings(self.bandwidth, self.engine, self.smoothing)
         require_kind(self.margins)
@@ -416,11 +516,21 @@ class LearnSettings:
                     f"{argument('start')} must be a type that nodes of a {self.model} can have: "
                     f"{' or '.join(choice.name for choice in self.node_types)}. Got {first.name!r} instead."
                 )
-        if self.algorithm == "pc":
+        if self.held_out is None and not _is_default("validation", self.validation):
+            which = setting("model", "auto") if self.model == "auto" else setting("algorithm", "boss")
+            raise ArgumentError(
+                f"{argument('validation')} cannot be given with {which}, which holds out no rows."
+            )
+        if not _is_default("penalty", self.penalty) and not self.is_penalised:
+            raise ArgumentError(
+                f"{argument('penalty')} is for {setting('score', 'cv')} without validation rows "
+                f"({setting('validation', None)})."
+            )
+        if self.algorithm_name == "pc":
             unused = [
                 argument(known.name)
                 for known in OPTIONS.values()
-                if known.only_for == "hc" and getattr(self, known.name) is not None
+                if "hc" in (known.only_for or ()) and getattr(self, known.name) is not None
             ]
             if isinstance(self.start, Structure):
                 unused.append(f"{argument('start')} (as a structure)")
@@ -429,10 +539,23 @@ class LearnSettings:
                     f"{' and '.join(unused)} can be given with {setting('algorithm', 'hc')} only, "
                     f"not with 'pc'."
                 )
+        elif self.type_selection != "score":
+            raise ArgumentError(
+                f"{setting('type_selection', self.type_selection)} can be given with "
+                f"{setting('algorithm', 'pc')} only. For a graph that is known, there is "
+                f"spbn.learning.types_by_normality."
+            )
         elif self.score_name != "cv" and self.model != "gbn":
             raise ArgumentError(
                 f"{setting('score', self.score)} is for {setting('model', 'gbn')} only. "
                 f"Got {setting('model', self.model)}: use {setting('score', 'cv')}."
+            )
+        if self.type_selection == "normality" and (
+            NodeType.LG not in self.node_types or len(self.node_types) < 2
+        ):
+            raise ArgumentError(
+                f"{setting('type_selection', 'normality')} chooses between 'lg' and another type, and nodes "
+                f"can only be {' or '.join(choice.name for choice in self.node_types)}: leave it out."
             )
         if self.missing == "impute":  # by several searches: what follows is about one
             unused = [
@@ -442,6 +565,24 @@ class LearnSettings:
                 raise ArgumentError(
                     f"{' and '.join(unused)} cannot be given with {setting('missing', 'impute')}."
                 )
+
+
+def _checked_tiers(tiers: object) -> tuple[tuple[str, ...], ...]:
+    """Return tiers as tuples, and refuse what is not groups of names; a name may stand for a group of one."""
+    with suppress(TypeError):  # of what is not a group
+        if not isinstance(tiers, str | Mapping):
+            groups = [(tier,) if isinstance(tier, str) else tuple(tier) for tier in tiers]  # type: ignore[attr-defined]
+            if all(isinstance(name, str) for tier in groups for name in tier):
+                return tuple(groups)
+    raise ArgumentError(
+        f"{argument('tiers')} must be groups of columns, in the order of events: "
+        f"[['age', 'sex'], ['dose'], ['outcome']]. Got {tiers!r} instead."
+    )
+
+
+def _is_default(name: str, value: object) -> bool:
+    """Tell whether an argument has its default, or says the same; a table never does."""
+    return value is None or (isinstance(value, float | int | str) and value == OPTIONS[name].default)
 
 
 def _options() -> Iterator[Option]:

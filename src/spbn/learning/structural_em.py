@@ -26,7 +26,7 @@ from spbn.network import BayesianNetwork
 from spbn.numerics.gaussian import normal_of
 from spbn.structure import Structure
 from spbn.tables.table import Table
-from spbn.transforms import YeoJohnson
+from spbn.transforms import fit_transform
 
 ROUNDS, COMPLETIONS = 4, 5
 HIDDEN, TRIAL_ROWS, TRIAL_ROUNDS, TRIAL_DRAWS = 0.1, 2_000, 2, 10  # to choose what fills the holes
@@ -141,10 +141,7 @@ def _from_normal(table: Table, margins: str, draws: int, rng: np.random.Generato
     numbers = np.flatnonzero(~table.discrete)
     if len(numbers) > NORMAL_COLUMNS:  # it would take long, and hang on few rows for every number
         return [_like_the_columns(_from_columns(table, holes, rng), holes) for _ in range(draws)]
-    moves = [
-        YeoJohnson.fit(column[~np.isnan(column)]) if margins == "yeo-johnson" else None
-        for column in table.columns[numbers]
-    ]
+    moves = [fit_transform(margins, column[~np.isnan(column)]) for column in table.columns[numbers]]
     moved = np.stack(
         [c if m is None else m.forward(c) for m, c in zip(moves, table.columns[numbers], strict=True)]
     )

@@ -39,6 +39,7 @@ from spbn.nodes.base import (
 from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics import curves
 from spbn.numerics.gaussian import SINGULAR
+from spbn.numerics.misfit import misfit
 from spbn.numerics.smooth import FEW_ROWS, Basis, RidgeFolds, leave_one_out_totals
 from spbn.numerics.spreads import FAR, Spreads
 from spbn.numerics.student import (
@@ -76,6 +77,7 @@ SHAPES = frozen(
         ]
     )
 )
+NOISE_SHAPES = frozen(np.array([curves.noise_shape(weights) for weights in SHAPES]))
 KEPT_BYTES = 1 << 26  # of factors of Gram matrices, by parent set
 MOST_TARGETS = 64  # of one parent set at a time
 
@@ -341,6 +343,22 @@ class CurveScorer:
         for chosen, found in self._fits(families.column_tuples):
             out[chosen] = found.totals.sum(axis=0)
         return out
+
+    def totals_and_misfits(self, families: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        """Return log-likelihoods, and how much residuals say that a better density might gain."""
+        misfits = np.full(len(families), np.inf)
+        if not self._rows.is_crossed:
+            return self.totals(families), misfits
+        totals, members = np.full(len(families), -np.inf), families.column_tuples
+        for chosen, found in self._fits(members):
+            totals[chosen] = found.totals.sum(axis=0)
+            parents, nodes = members[chosen[0]][:-1], tuple(members[number][-1] for number in chosen)
+            by_fold = (found.curves[:-1], found.variances[:-1], found.noise[:-1])
+            request = SumRequest((*parents, *nodes), by_fold, (found.basis.arrays, found.targets))
+            (sums,) = self._rows.sums(curves.misfit_sums, [request])
+            for number, of_node, shape in zip(chosen, sums.sum(axis=0), found.shapes, strict=True):
+                misfits[number] = misfit(of_node, len(parents), NOISE_SHAPES[shape])
+        return totals, misfits
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         if self._rows.inner_folds is None:

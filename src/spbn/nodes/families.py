@@ -13,7 +13,7 @@ from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.by_configuration import ConfigurationScorer
 from spbn.nodes.linear_gaussian import NODE_TYPE as LG_TYPE
 from spbn.rows.families import MOST_BITS, FamilyBatch
-from spbn.rows.store import RowStore, Scorer
+from spbn.rows.store import JudgingScorer, RowStore, Scorer
 
 
 class Family(NamedTuple):
@@ -92,6 +92,17 @@ class FamilyScorer:
         for chosen, scorer in self._by_scorer(families):
             out[chosen] = scorer.totals(families.only(chosen))
         return out
+
+    def totals_and_misfits(self, families: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        """Log-likelihoods, and how many nats another type might gain; infinity where that is not known."""
+        totals, misfits = np.full(len(families), -np.inf), np.full(len(families), np.inf)
+        for chosen, scorer in self._by_scorer(families):
+            batch = families.only(chosen)
+            if isinstance(scorer, JudgingScorer):
+                totals[chosen], misfits[chosen] = scorer.totals_and_misfits(batch)
+            else:
+                totals[chosen] = scorer.totals(batch)
+        return totals, misfits
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × evaluated rows, in the order of the data; -inf throughout where one cannot be fitted."""

@@ -10,16 +10,19 @@ from typing import Any, final
 
 import numpy as np
 
-from spbn._base.arrays import FloatArray
+from spbn._base.arrays import FloatArray, frozen
 from spbn._base.files import ArrayReader, ArrayWriter, family_of, numbers, refuse
 from spbn.errors import ArgumentError, FitError, quoted
 from spbn.nodes.base import CPD, Appearance, Description, FoldByFold, NodeType, Region, require_interval
+from spbn.numerics import misfit
 from spbn.numerics.gaussian import SINGULAR, draw_between, log_mass_between
-from spbn.numerics.moments import residual_directions
+from spbn.numerics.moments import Moments, residual_directions
 from spbn.rows.families import FamilyBatch
-from spbn.rows.store import FitSettings, RemoteRows, RowStore
+from spbn.rows.store import FitSettings, RemoteRows, RowStore, SumRequest
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
+
+AT_A_TIME = 512  # families whose residuals are looked at together
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,6 +190,42 @@ class LinearScorer:
         if inexact.any():
             totals[inexact] = self._from_rows.totals(families.only(inexact))
         return totals
+
+    def totals_and_misfits(self, families: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        """Return log-likelihoods, and how much residuals say that a better density might gain."""
+        totals, misfits = self.totals(families), np.full(len(families), np.inf)
+        moments, (centre, scale, *_) = self._moments, self._rows.spreads
+        members, sizes, directions = families.members, families.sizes, np.zeros(families.members.shape)
+        misfit.line_directions(moments.count, moments.scatter, members, sizes, directions)
+        vary = ((scale[members] > 0.0) | (members < 0)).all(axis=1)
+        known = np.flatnonzero(vary & np.isfinite(directions).all(axis=1))
+        spreads = frozen(np.stack([centre, np.where(scale > 0.0, scale, 1.0)]))
+        parts = [known[first : first + AT_A_TIME] for first in range(0, len(known), AT_A_TIME)]
+        requests = [
+            SumRequest(
+                tuple(range(len(centre))),
+                (),
+                (*(frozen(of_families[part]) for of_families in (members, sizes, directions)), mean, spreads),
+            )
+            for mean in [frozen(moments.mean)]
+            for part in parts
+        ]
+        for part, sums in zip(parts, self._rows.sums(misfit.line_sums, requests), strict=True):
+            for number, of_family in zip(part.tolist(), sums.sum(axis=0), strict=True):
+                misfits[number] = misfit.misfit(of_family, sizes[number] - 1, misfit.NORMAL_SHAPE)
+        return totals, misfits
+
+    @cached_property
+    def _moments(self) -> Moments:
+        """The moments of all rows, as they were given."""
+        rows, centres = self._rows, frozen(self._rows.spreads.centre)
+        request = SumRequest(tuple(range(len(centres))), (), (centres,))
+        (sums,) = rows.sums(misfit.column_sums, [request])
+        test = rows.test
+        pooled = Moments(int(test.counts[0]), test.means[0], test.scatters[0])
+        for group in range(1, len(test.counts)):
+            pooled = pooled + Moments(int(test.counts[group]), test.means[group], test.scatters[group])
+        return Moments(pooled.count, centres + sums.sum(axis=0) / pooled.count, pooled.scatter)
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         out = np.empty((len(families), self._rows.pieces))

@@ -19,6 +19,8 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray
 from spbn._base.jit import compiled
+from spbn.numerics import misfit
+from spbn.numerics.misfit import add_residual, parent_bin
 from spbn.numerics.smooth import (
     BLOCK,
     BasisArrays,
@@ -121,6 +123,36 @@ def likelihood_sums(
     out = np.zeros((len(coefficients), len(shapes), targets.shape[1]))
     _likelihood(rows, starts, coefficients, variances, noise, basis, targets, shapes, out)
     return out
+
+
+def misfit_sums(
+    rows: FloatArray,
+    starts: IntArray,
+    coefficients: FloatArray,
+    variances: FloatArray,
+    noise: FloatArray,
+    basis: BasisArrays,
+    targets: FloatArray,
+) -> FloatArray:
+    """Return the sums over residuals that tell how well noise around curves fits: targets × sums."""
+    out = np.zeros((len(coefficients), targets.shape[1], misfit.size_of(basis[0].shape[1])))
+    _misfit_sums(rows, starts, coefficients, variances, noise, basis, targets, out)
+    return out
+
+
+def noise_shape(weights: FloatArray) -> FloatArray:
+    """Return the probabilities of residuals in the bins of `misfit`, under weights of the three parts.
+
+    Tails are taken to be around the curve, and as wide as noise: they hardly weigh anything.
+    """
+    edges = misfit.SHAPE_EDGES
+    t = edges / (T_SCALE * math.sqrt(3.0))
+    parts = [
+        np.cumsum(misfit.NORMAL_SHAPE)[:-1],
+        0.5 + (t / (1.0 + t * t) + np.arctan(t)) / math.pi,
+        0.5 + 0.5 * edges / np.sqrt(2.0 + edges * edges),
+    ]
+    return np.diff(np.concatenate([[0.0], weights @ np.array(parts), [1.0]]))
 
 
 def log_densities(
@@ -267,6 +299,37 @@ def _scaled(
                     held = _held(e, cuts[t])
                     ratio = math.exp(_held(logs[t, r] - means[t], MOST_LOG_RATIO))
                     out[g, t] += features[0, r] * held * held / ratio
+
+
+@compiled()
+def _misfit_sums(
+    rows: FloatArray,
+    starts: IntArray,
+    coefficients: FloatArray,
+    variances: FloatArray,
+    noise: FloatArray,
+    basis: BasisArrays,
+    targets: FloatArray,
+    out: FloatArray,
+) -> None:
+    transform = basis[0]
+    d, count = transform.shape[1], targets.shape[1]
+    features, bins = np.empty((coefficients.shape[1], BLOCK)), np.empty((BLOCK, d), dtype=np.int64)
+    values, logs = np.empty((count, BLOCK)), np.empty((count, BLOCK))
+    for g in range(len(out)):
+        for first in range(starts[g], starts[g + 1], BLOCK):
+            width = min(BLOCK, starts[g + 1] - first)
+            write_features(rows, first, width, basis, features)
+            write_means(features, width, coefficients[g], values)
+            write_means(features, width, variances[g], logs)
+            for j in range(d):
+                for r in range(width):
+                    bins[r, j] = parent_bin((rows[j, first + r] - transform[0, j]) / transform[1, j])
+            for t in range(count):
+                for r in range(width):
+                    e = (rows[d + t, first + r] - targets[0, t]) / targets[1, t] - values[t, r]
+                    ratio = math.exp(0.5 * _held(logs[t, r] - noise[g, 0, t], MOST_LOG_RATIO))
+                    add_residual(e / (noise[g, 1, t] * ratio), bins[r], d, out[g, t])
 
 
 @compiled()

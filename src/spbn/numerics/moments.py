@@ -216,7 +216,7 @@ def _log_likelihoods(
                 break
             for i in range(d):
                 shares[f] = min(shares[f], lower[i, i] ** 2 / scatter[i, i])
-            _solve_for_direction(lower, d, direction)
+            solve_for_direction(lower, d, direction)
             squares = 0.0
             magnitude = 0.0  # of the terms that squares is the sum of
             shift = 0.0
@@ -237,7 +237,7 @@ def _log_likelihoods(
 
 
 @compiled()
-def _solve_for_direction(lower: FloatArray, d: int, direction: FloatArray) -> None:
+def solve_for_direction(lower: FloatArray, d: int, direction: FloatArray) -> None:
     """Residual = direction · (x - mean): 1 for the node, minus the coefficients for its parents."""
     direction[d - 1] = 1.0
     for i in range(d - 2, -1, -1):
@@ -271,7 +271,7 @@ def residual_directions(
             return directions, variances, 0.0
         for i in range(d):
             share = min(share, lower[i, i] ** 2 / block[i, i])
-        _solve_for_direction(lower, d, directions[g])
+        solve_for_direction(lower, d, directions[g])
         variances[g] = lower[d - 1, d - 1] ** 2 / (counts[g] - d)
     return directions, variances, share
 

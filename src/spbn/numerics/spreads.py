@@ -54,13 +54,20 @@ def spreads_of(columns: FloatArray) -> Spreads:
     return spreads_from_quantiles(np.quantile(columns, LEVELS, axis=1, method="inverted_cdf"))
 
 
-def spreads_from_quantiles(quantiles: FloatArray) -> Spreads:
-    """Return the order statistics that follow from `LEVELS` × variables."""
+def centre_and_scale(quantiles: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return medians and widths, as `Spreads` has them but to the last digit, from `LEVELS` × variables."""
     least, low, first, centre, last, high, greatest = quantiles
     scale = np.zeros(len(centre))
     between = (last - first, high - low, greatest - least)
     for width, difference in reversed(list(zip(WIDTHS, between, strict=True))):
         scale = np.where(difference > 0.0, difference / width, scale)
+    return centre, scale
+
+
+def spreads_from_quantiles(quantiles: FloatArray) -> Spreads:
+    """Return the order statistics that follow from `LEVELS` × variables."""
+    least, low, _, _, _, high, greatest = quantiles
+    centre, scale = centre_and_scale(quantiles)
     same = low == high
     low, high = np.where(same, least, low), np.where(same, greatest, high)
     unit = np.where(scale > 0.0, np.ldexp(1.0, np.frexp(scale)[1] - DIGITS), 0.0)

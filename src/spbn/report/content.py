@@ -48,6 +48,7 @@ STOPPED = {
     "max_steps": "it had reached the maximum number of steps",
     "max_seconds": "its time was up",
     "interrupted": "it was interrupted",
+    "no better order was found": "no better order of the nodes was found",
 }
 ALARMS = (0.01, 0.001)  # shares of new rows that raise a false alarm
 SCORED = {
@@ -182,7 +183,9 @@ def how_learned(content: Content) -> str:
     search = content.network.search
     if isinstance(search, SearchResult):
         why = STOPPED.get(search.stop_reason, search.stop_reason)
-        return f"Learned by hill climbing in {h.plural(len(search.steps), 'step')}; it stopped because {why}."
+        algorithm = content.network.record.settings.get("algorithm")
+        how = "order search" if algorithm == "boss" else "hill climbing"
+        return f"Learned by {how} in {h.plural(len(search.steps), 'step')}; it stopped because {why}."
     if not hasattr(search, "pdag"):
         return "How its structure was found is not recorded."
     tests = independence_tests(search)

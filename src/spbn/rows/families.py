@@ -45,6 +45,10 @@ class FamilyBatch:
         """Return some of the families: those that are marked, or those with these numbers, in their order."""
         return FamilyBatch(self.columns, self.nodes[chosen], self.parents[chosen], self.types[chosen])
 
+    def of_type(self, place: int) -> FamilyBatch:
+        """Return the families with another type: its place among the registered ones."""
+        return FamilyBatch(self.columns, self.nodes, self.parents, np.full(len(self), place, dtype=np.int8))
+
     def without_parents(self, columns: BoolArray) -> FamilyBatch:
         """Return the families without the parents among some columns."""
         return FamilyBatch(self.columns, self.nodes, self.parents & ~columns, self.types)

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, final
+from typing import NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -59,6 +59,14 @@ class Scorer(Protocol):
 
     def rows(self, families: FamilyBatch) -> FloatArray:
         """Families × pieces, in the store's order; -inf throughout if one cannot be fitted."""
+
+
+@runtime_checkable
+class JudgingScorer(Scorer, Protocol):
+    """Can tell from residuals how well families fit."""
+
+    def totals_and_misfits(self, families: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        """Return log-likelihoods, and roughly how many nats a density of another type might gain."""
 
 
 class ParametricScorer(Scorer, Protocol):

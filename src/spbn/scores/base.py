@@ -68,6 +68,13 @@ class Score(ABC):
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         """Local score of every family; -inf where one cannot be fitted."""
 
+    def judge(self, batch: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        """Return local scores, and roughly by how much those of other types might be greater.
+
+        By default that is not known, and may be anything: infinity.
+        """
+        return self._compute(batch), np.full(len(batch), np.inf)
+
     @final
     def local(self, node: str, parents: Iterable[str] = (), type: NodeType | str = NodeType.LG) -> float:
         """Score of one node given its parents."""
@@ -104,6 +111,10 @@ class Score(ABC):
         """Score of a structure: the sum over its families."""
         return float(self.local_many(structure.families()).sum())
 
+    def best_types(self, structure: Structure) -> Structure:
+        """Return a structure with the node types that the score chooses; by default those that it has."""
+        return structure
+
     @final
     def _checked(self, families: Iterable[AnyFamily]) -> FamilyBatch:
         """Return the families to compute; refuse those that the score is not defined for."""
@@ -134,3 +145,7 @@ class Averaged(Score):
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         mean: FloatArray = np.mean([score._compute(batch) for score in self._scores], axis=0)
         return mean
+
+    def judge(self, batch: FamilyBatch) -> tuple[FloatArray, FloatArray]:
+        values, misfits = zip(*(score.judge(batch) for score in self._scores), strict=True)
+        return np.mean(values, axis=0), np.mean(misfits, axis=0)

@@ -1,7 +1,8 @@
-"""Searching for a structure: hill climbing on a score, and PC from tests of independence."""
+"""Searching for a structure: hill climbing and order search on a score, and PC from tests of independence."""
 
 from spbn.search.hill_climbing import SearchInterrupted, SearchResult, Step, hill_climb
 from spbn.search.operators import AddArc, ChangeType, Operator, RemoveArc, ReverseArc
+from spbn.search.orders import Sweep, order_search
 from spbn.search.pc_stable import PCResult, pc
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "SearchInterrupted",
     "SearchResult",
     "Step",
+    "Sweep",
     "hill_climb",
+    "order_search",
     "pc",
 ]

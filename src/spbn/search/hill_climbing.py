@@ -13,7 +13,7 @@ from spbn.errors import ArgumentError, DataError, GraphError, quoted
 from spbn.graphs.dag import Arc
 from spbn.nodes.base import NodeType
 from spbn.scores.base import Score
-from spbn.search.operators import Deltas, Operator, constrain
+from spbn.search.operators import ChangeType, Deltas, Operator, constrain
 from spbn.structure import Structure
 
 NO_IMPROVEMENT = "no operator improves the score"
@@ -203,7 +203,7 @@ def hill_climb(
     no operator improves the score
     """
     began = time.monotonic()
-    _require_fitting(score, start)
+    require_fitting("hill_climb", score, start)
     whole("patience", patience)
     if max_steps is not None:
         whole("max_steps", max_steps, or_none=True)
@@ -219,7 +219,7 @@ def hill_climb(
         forbidden_arcs=forbidden_arcs,
         fixed_types=fixed_types,
     )
-    _require_types(score, structure)
+    require_types(score, structure)
 
     trail, steps = _retaken(structure, taken)
     structure = trail.after(len(steps))
@@ -231,9 +231,10 @@ def hill_climb(
     tabu = {step.operator.inverse for step in steps[best.number :]}
 
     def result(stop_reason: str) -> SearchResult:
-        return SearchResult(
+        found = SearchResult(
             best.structure, best.score, best.validation_score, tuple(steps), stop_reason, best.number
         )
+        return with_best_types(found, score)
 
     try:
         while True:
@@ -276,6 +277,24 @@ def _retaken(start: Structure, taken: Iterable[Step]) -> tuple[Trail, list[Step]
     except GraphError as error:
         raise ArgumentError(f"taken has steps that cannot be taken from start: {error}") from error
     return trail, steps
+
+
+def with_best_types(result: SearchResult, score: Score) -> SearchResult:
+    """Give the nodes of what was found the types that the score chose, as further steps without a gain."""
+    found, typed = result.structure, score.best_types(result.structure)
+    changes = [
+        ChangeType(node, found.type(node), typed.type(node))
+        for node in found.nodes
+        if found.type(node) != typed.type(node)
+    ]
+    if not changes:
+        return result
+    trail, steps = _retaken(result.start, result.steps[: result.best])
+    for change in changes:
+        trail.append(change)
+        number = len(steps) + 1
+        steps.append(Step(change, 0.0, result.score, result.validation_score, 0, number, trail))
+    return replace(result, structure=typed, steps=tuple(steps), best=len(steps))
 
 
 class _Best(NamedTuple):
@@ -334,10 +353,11 @@ class _Validation:
         return _rank(self._local)
 
 
-def _require_fitting(score: object, start: object) -> None:
+def require_fitting(search: str, score: object, start: object) -> None:
+    """Refuse a score that is none, or that lacks nodes of the start."""
     if not isinstance(score, Score) or not isinstance(start, Structure):
         raise ArgumentError(
-            f"hill_climb takes a score and a Structure to start from. "
+            f"{search} takes a score and a Structure to start from. "
             f"Got {type(score).__name__} and {type(start).__name__}."
         )
     absent = [node for node in start.dag.nodes if node not in score.nodes]
@@ -347,7 +367,8 @@ def _require_fitting(score: object, start: object) -> None:
         )
 
 
-def _require_types(score: Score, start: Structure) -> None:
+def require_types(score: Score, start: Structure) -> None:
+    """Refuse node types that a score is not defined for."""
     wrong = [node for node, node_type in start.types.items() if node_type not in score.node_types]
     if wrong:
         allowed = " or ".join(sorted(map(str, score.node_types)))

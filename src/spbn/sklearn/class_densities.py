@@ -112,6 +112,7 @@ class Augmented:
         own = settings.replace(
             required_arcs=[*_among(names, settings.required_arcs), *((target, name) for name in names)],
             forbidden_arcs=_among(names, settings.forbidden_arcs),
+            tiers=_tiers_among(names, settings.tiers),
             max_parents=None if limit is None else limit + 1,
         )
         return cls(_learn(_with_class(table, target, labels, classes), own), target)
@@ -174,6 +175,7 @@ def _class_network(
                 own = settings.replace(
                     required_arcs=_among(names, settings.required_arcs),
                     forbidden_arcs=_among(names, settings.forbidden_arcs),
+                    tiers=_tiers_among(names, settings.tiers),
                 )
                 network = _learn(part, own)
             else:
@@ -201,7 +203,13 @@ def _refit(structure: Structure, table: Table, settings: LearnSettings) -> Bayes
 
 
 def _among(names: Sequence[str], arcs: Any) -> list[Arc]:
-    return [(source, target) for source, target in arcs if source in names and target in names]
+    known = set(names)
+    return [(source, target) for source, target in arcs if source in known and target in known]
+
+
+def _tiers_among(names: Sequence[str], tiers: Any) -> list[list[str]]:
+    known = set(names)
+    return [[name for name in tier if name in known] for tier in tiers]
 
 
 def informative(table: Table, fewest_different: int = 1) -> list[str]:
@@ -230,10 +238,11 @@ def _complete(
     cpds: dict[str, CPD] = {} if network is None else dict(network.cpds)
     arcs = () if network is None else network.structure.arcs
     transforms: dict[str, YeoJohnson] = {} if margins is None else dict(margins.columns)
-    if network is not None and network.margins is not None:
-        transforms |= network.margins.columns
+    if network is not None:
+        transforms = {name: move for name, move in transforms.items() if name not in network.nodes}
+        transforms |= {} if network.margins is None else network.margins.columns
+    margins = Margins(transforms).or_none
     if margins is not None:
-        margins = Margins(transforms)
         table, everything = margins.transformed(table), margins.transformed(everything)
     for name in table.names:
         if name not in cpds:
@@ -326,7 +335,7 @@ def _without_impossible(joint: FloatArray, log_priors: FloatArray) -> FloatArray
 
 def settings_for(settings: LearnSettings, rows: int) -> LearnSettings:
     """Return settings for so many rows: with fewer training rows than folds, every row is a fold."""
-    folds, validation = settings.folds, settings.validation
+    folds, validation = settings.folds, 0.0 if settings.held_out is None else settings.held_out
     if not isinstance(folds, int) or not isinstance(validation, int | float):
         return settings
     return settings.replace(folds=min(folds, rows - round(rows * validation)))

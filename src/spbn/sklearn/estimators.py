@@ -23,6 +23,7 @@ from spbn._base.arrays import FloatArray, IntArray, Seed, generator
 from spbn._base.checks import either
 from spbn._base.lazy import pd
 from spbn.errors import ArgumentError, DataError, argument, quoted
+from spbn.graphs.patterns import is_pattern
 from spbn.learning.learn import learn_network
 from spbn.learning.settings import OPTIONS, LearnSettings, require_known, write_docstring
 from spbn.network import BayesianNetwork
@@ -231,9 +232,11 @@ class SPBNClassifier(ClassifierMixin, NetworkEstimator):  # type: ignore[misc]
         if not self._used:
             raise DataError("no feature varies, which leaves nothing to predict the classes from.")
         for name in ("required_arcs", "forbidden_arcs"):
-            unknown = [end for arc in getattr(settings, name) for end in arc if end not in table.names]
+            ends = dict.fromkeys(end for arc in getattr(settings, name) for end in arc)
+            unknown = [end for end in ends if end not in table.names and not is_pattern(end)]
             if unknown:
                 raise ArgumentError(f"{argument(name)} names unknown features: {quoted(unknown)}.")
+        settings = settings.without_patterns(table.names)
         rows = table.select(self._used)
         self._densities: ClassDensities = densities.learn(rows, labels, len(self.classes_), settings)
         calibrated = self.calibrate and len(self.classes_) > 1

@@ -209,21 +209,24 @@ def _require_equal_steps(
 def blocked_split(windows: IntArray, *, folds: object, validation: object, seed: Seed) -> Split:
     """Cut windows into blocks of time: one for every fold, and some to validate with.
 
-    Which blocks are for validation is drawn. Windows at the beginning of a block that reach into the block
-    before are in neither: no value of the data is then in two folds, nor in training and validation rows.
-    Windows are given by their rows, windows × width, the last row first, in the order of time.
+    Which blocks are for validation is drawn; none is if `validation` is None. Windows at the beginning of a
+    block that reach into the block before are in neither: no value of the data is then in two folds, nor in
+    training and validation rows. Windows are given by their rows, windows × width, the last row first, in the
+    order of time.
     """
     rows, width = windows.shape
     folds = whole("folds", folds, 2)
-    if not is_number(validation) or not 0 < validation < 1:
+    if validation is None:
+        validation = 0.0
+    elif not is_number(validation) or not 0 < validation < 1:
         raise ArgumentError(
             f"{argument('validation')} must be a fraction between 0 and 1: rows that follow each other are "
             f"validated in blocks. Got {validation!r:.60} instead."
         )
-    held_out = max(1, round(folds * validation / (1.0 - validation)))
+    held_out = max(1, round(folds * validation / (1.0 - validation))) if validation else 0
     is_held_out = np.zeros(folds + held_out, dtype=np.bool_)
     is_held_out[generator(seed).permutation(folds + held_out)[:held_out]] = True
-    shares = np.where(is_held_out, validation / held_out, (1.0 - validation) / folds)
+    shares = np.where(is_held_out, validation / max(held_out, 1), (1.0 - validation) / folds)
     cuts = np.rint(np.cumsum(shares) * rows).astype(np.int64)
     block = np.searchsorted(cuts[:-1], np.arange(rows), side="right")
     # The block of every row that is the last one of a window: no other row of the window may have another.
@@ -235,7 +238,7 @@ def blocked_split(windows: IntArray, *, folds: object, validation: object, seed:
     training = np.flatnonzero(kept & (labels >= 0))
     test = np.flatnonzero(kept & (labels < 0))
     found = np.bincount(labels[training], minlength=folds)
-    if not len(test) or found.min() < 1:
+    if len(test) < min(held_out, 1) or found.min() < 1:
         raise ArgumentError(
             f"{rows} rows are too few for {folds} folds and {held_out} blocks to validate with, each of "
             f"which loses its first {width - 1} rows: use fewer folds "

@@ -60,9 +60,10 @@ def learn_dynamic(
         new series begins after a gap.
     options
         As for `learn`. The arcs in `required_arcs` and `forbidden_arcs` may name lagged columns, ``("x[t-1]",
-        "y")``, or give the lag: ``(("x", 1), "y")``. No arc points into the past. With ``missing="drop"``,
-        rows that have a missing value, or look back on one, are left out. Both searches note their steps in
-        the same `checkpoint`.
+        "y")``, or give the lag: ``(("x", 1), "y")``. Patterns match lagged columns, too. No arc points into
+        the past. `tiers` say in which order columns follow within a row; rows before it come before all of
+        them. With ``missing="drop"``, rows that have a missing value, or look back on one, are left out. Both
+        searches note their steps in the same `checkpoint`.
 
     Returns
     -------
@@ -93,13 +94,14 @@ def learn_dynamic(
     _require_long_series(runs, lags, windows)
     required = [_named(arc, "required_arcs") for arc in settings.required_arcs]
     forbidden = [_named(arc, "forbidden_arcs") for arc in settings.forbidden_arcs]
-    _require_forward(required, table.names, lags)
+    settings = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
 
     rows = lagged_table(table, windows, range(lags + 1))
+    resolved = _resolve(settings, table.names, rows.names)
+    _require_forward(resolved.required_arcs, table.names, lags)
     _require_news(rows, table.names, lags)
     inputs = rows.names[len(table.names) :]
     began = clock.perf_counter()
-    settings = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
 
     @cache
     def opened() -> tuple[Checkpoint, ...]:
@@ -111,18 +113,19 @@ def learn_dynamic(
         return Checkpoint(settings.checkpoint, work).parts("transition", "static")
 
     def combine(static: BayesianNetwork, transition: BayesianNetwork) -> DynamicNetwork:
+        static = _with_given(static, settings, "forbidden_arcs", "tiers")
+        transition = _with_given(transition, settings, "required_arcs", "forbidden_arcs", "tiers")
         return DynamicNetwork(static, transition, lags, series=series, time=time, step=runs.step)
 
     def learn_static(max_seconds: float | None) -> BayesianNetwork:
-        return _learn_static(
-            table, first, lags, settings.replace(max_seconds=max_seconds), lambda: opened()[1]
-        )
+        limited = resolved.replace(max_seconds=max_seconds)
+        return _learn_static(table, first, lags, limited, lambda: opened()[1])
 
     try:
-        transition = _learn(rows, settings, windows, inputs, lambda: opened()[0])
+        transition = _learn(rows, resolved, windows, inputs, lambda: opened()[0])
     except LearningInterrupted as stop:
         found = stop.network
-        at_once = 0.0 if settings.algorithm == "hc" else None
+        at_once = 0.0 if settings.algorithm_name != "pc" else None
         raise LearningInterrupted(
             stop.search,
             lambda: combine(learn_static(at_once), found()),  # type: ignore[arg-type, return-value]
@@ -214,6 +217,15 @@ def _name_of(node: LaggedNode) -> str:
     return lag_name(name, lag)
 
 
+def _resolve(settings: LearnSettings, names: Sequence[str], lagged: Sequence[str]) -> LearnSettings:
+    """Return settings with arcs in the place of patterns, which match lagged columns too, and of tiers."""
+    resolved = settings.replace(tiers=()).resolve(lagged)
+    current = set(names)
+    within = [arc for arc in resolved.required_arcs if current.issuperset(arc)]
+    back = settings.replace(required_arcs=within, forbidden_arcs=()).resolve(names).forbidden_arcs
+    return resolved.replace(forbidden_arcs=[*resolved.forbidden_arcs, *back])
+
+
 def _require_forward(required: Iterable[Arc], names: Sequence[str], lags: int) -> None:
     past = {lag_name(name, lag) for name in names for lag in range(1, lags + 1)}
     for source, target in required:
@@ -252,9 +264,7 @@ def _learn(
     """Learn one of the two networks, with blocks of time as folds."""
     split = None
     if settings.model != "gbn" or settings.score == "cv":  # the search looks at folds and validation rows
-        split = blocked_split(
-            windows, folds=settings.folds, validation=settings.validation, seed=settings.seed
-        )
+        split = blocked_split(windows, folds=settings.folds, validation=settings.held_out, seed=settings.seed)
     own = settings.replace(drop=(), discrete=(), missing="error")
     extras = Extras(inputs=inputs, split=split, notes=None if settings.checkpoint is None else notes)
     network = learn_network(rows, own, extras)
@@ -274,9 +284,14 @@ def _learn_static(
     required = _in_every_row(settings.required_arcs, table.names, lags)
     forbidden = [*_in_every_row(settings.forbidden_arcs, table.names, lags), *into_past]
     own = settings.replace(required_arcs=required, forbidden_arcs=forbidden)
-    found = _learn(rows, own, windows, (), notes)
-    recorded = {**found.record.settings, "forbidden_arcs": [list(arc) for arc in settings.forbidden_arcs]}
-    return found.replace(record=replace(found.record, settings=recorded))
+    return _learn(rows, own, windows, (), notes)
+
+
+def _with_given(network: BayesianNetwork, settings: LearnSettings, *names: str) -> BayesianNetwork:
+    """Record some settings as they were given, not as they were resolved."""
+    given = settings.plain()
+    recorded = {**network.record.settings, **{name: given[name] for name in names}}
+    return network.replace(record=replace(network.record, settings=recorded))
 
 
 def _in_every_row(arcs: Iterable[Arc], names: Sequence[str], lags: int) -> list[Arc]:
@@ -284,8 +299,6 @@ def _in_every_row(arcs: Iterable[Arc], names: Sequence[str], lags: int) -> list[
     parts = {lag_name(name, lag): (name, lag) for name in names for lag in range(lags + 1)}
     moved = []
     for source, target in arcs:
-        if source not in parts or target not in parts:
-            continue  # refused by the search of the transition network
         (a, i), (b, j) = parts[source], parts[target]
         moved += [(lag_name(a, i + k), lag_name(b, j + k)) for k in range(lags - max(i, j))]
     return list(dict.fromkeys(moved))

@@ -21,6 +21,7 @@ from command_options import (
 from learning_options import CASES, FRAME
 from spbn.cli.files import read_table
 from spbn.cli.inputs import resample
+from spbn.cli.options import tiers_in
 from spbn.report import render
 
 pytestmark = pytest.mark.usefixtures("tables")
@@ -243,3 +244,53 @@ def test_the_options_of_learning_reach_models_over_time(name, run):
     value = CASES[name][0]
     function, command = "spbn.learn_dynamic", ("learn", "frame.csv", "--lags", "1")
     require_passing(run, function, command, as_options({name: value}), {name: value})
+
+
+@option("learn", "--tiers")
+@pytest.mark.parametrize(
+    ("text", "tiers"),
+    [
+        ("a;b,c", [["a"], ["b", "c"]]),
+        (" a ; b, c ;", [["a"], ["b", "c"]]),
+        ('"x, y; z",a;"b"', [["x, y; z", "a"], ["b"]]),
+        ("d*;*", [["d*"], ["*"]]),
+    ],
+)
+def test_tiers_are_read_as_people_write_them(text, tiers):
+    assert tiers_in("--tiers", text) == tiers
+
+
+@option("learn", "--tiers")
+def test_tiers_from_a_file(run):
+    tiers = [["d"], ["c"], ["a", "b"]]
+    Path("tiers.txt").write_text("\ufeffd\n\nc\r\na, b\n", encoding="utf-8")
+    network = learned(run, "frame.csv", "--model", "gbn", "--tiers", "tiers.txt")
+    assert network == spbn.learn(FRAME, model="gbn", tiers=tiers)
+    assert network.record.settings["tiers"] == tiers
+    code, _, err = run("learn", "frame.csv", "--tiers", "a,b")
+    assert (code, "--tiers takes groups of columns, 'age,sex;dose;outcome', or" in err) == (2, True)
+    assert "Got 'a,b', which cannot be read as a file (No such file or directory)" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tiers", "a;z"], "--tiers names an unknown column: 'z'. The columns are 'a', 'b', 'c' and 'd'."),
+        (["--tiers", "a;b;a"], "--tiers has 'a' in two tiers, 1 and 3: leave it in one of them."),
+        (["--tiers", "a;b", "--require", "b:a"], "--require has b → a, which points back: 'b' is in tier 2"),
+        (["--forbid", "z*:a"], "--forbid 'z*:a': the pattern 'z*' matches no column. The columns are 'a', "),
+        (["--forbid", "a:z"], "--forbid 'a:z' names an unknown column: 'z'."),
+        (["--require", "*:*"], "the required arcs (--require) form a cycle: "),
+    ],
+)
+def test_knowledge_that_makes_no_sense(run, options, message):
+    code, _, err = run("learn", "frame.csv", "--model", "gbn", *options)
+    assert code == 2
+    assert message in err
+
+
+@option("learn", "--forbid")
+def test_patterns_of_arcs(run):
+    found = learned(run, "frame.csv", "--model", "gbn", "--forbid", "*:b", "--forbid", "c:?")
+    assert found == spbn.learn(FRAME, model="gbn", forbidden_arcs=[("*", "b"), ("c", "?")])
+    assert found.record.settings["forbidden_arcs"] == [["*", "b"], ["c", "?"]]

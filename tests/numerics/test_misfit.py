@@ -1,0 +1,145 @@
+"""What residuals tell of a regression: little if it is right, and much if it is not."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import spbn
+from spbn.numerics import curves, misfit
+
+
+def judge(frame, node, parents, node_type):
+    likelihood = spbn.scores.CVLikelihood(frame)
+    batch = likelihood._checked([(node, parents, node_type)])
+    return float(likelihood.judge(batch)[1][0])
+
+
+def naive_sums(z, parents):
+    """All tables of residuals, by the definitions."""
+    out = [np.histogram(z, [-np.inf, *misfit.SHAPE_EDGES, np.inf])[0]]
+    held = np.clip(z, -misfit.FARTHEST, misfit.FARTHEST)
+    bins = [
+        np.searchsorted(misfit.PARENT_EDGES, (column - centre) / scale, side="left")
+        for column in parents
+        for centre, scale in [spread(column)]
+    ]
+    for own in bins:
+        for b in range(misfit.BINS):
+            out.append([(own == b).sum(), held[own == b].sum(), (held[own == b] ** 2).sum()])
+        for b in range(misfit.BINS):
+            out.append(np.histogram(z[own == b], [-np.inf, -1.0, -0.5, 0.0, 0.5, 1.0, np.inf])[0])
+    for j in range(len(bins)):
+        for k in range(j):
+            for one in range(misfit.THIRDS):
+                for other in range(misfit.THIRDS):
+                    both = (bins[j] // 2 == one) & (bins[k] // 2 == other)
+                    out.append([both.sum(), held[both].sum()])
+    return np.concatenate(out)
+
+
+def spread(column):
+    low, centre, high = np.quantile(column, [0.1, 0.5, 0.9], method="inverted_cdf")
+    return centre, (high - low) / 2.563
+
+
+def test_sums_over_residuals_of_lines():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4)) + 1e3, columns=list("abcd"))
+    likelihood = spbn.scores.CVLikelihood(frame)
+    scorer = likelihood._scorer.store.scorer(spbn.NodeType.LG)
+    columns = frame.to_numpy().T
+    design = np.column_stack([np.ones(300), frame[["a", "c", "d"]]])
+    residuals = frame["b"] - design @ np.linalg.lstsq(design, frame["b"], rcond=None)[0]
+    expected = naive_sums((residuals / residuals.std(ddof=0)).to_numpy(), columns[[0, 2, 3]])
+    seen = []
+    original = misfit.misfit
+
+    def note(sums, parents, shape):
+        seen.append(sums.copy())
+        return original(sums, parents, shape)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(misfit, "misfit", note)
+        scorer.totals_and_misfits(likelihood._checked([("b", ["a", "c", "d"], "lg")]))
+    np.testing.assert_allclose(seen[0], expected, atol=1e-6)
+
+
+def test_significance_is_that_of_chi_square():
+    for freedom in (3, 5, 8, 15, 25):
+        for statistic in (0.5, 5.0, 20.0, 60.0):
+            expected = -stats.chi2.logsf(statistic, freedom)
+            assert misfit._significance(statistic, freedom) == pytest.approx(expected, rel=0.06, abs=0.05)
+    assert misfit._significance(0.0, 3) == 0.0
+    assert misfit._significance(5.0, 0) == 0.0
+
+
+def test_variances_are_compared_as_bartlett_does():
+    rng = np.random.default_rng(1)
+    groups = [rng.normal(scale=scale, size=40) for scale in (1, 1, 1.2, 0.8, 1, 1.5)]
+    sums = np.concatenate([[len(values), values.sum(), (values**2).sum()] for values in groups])
+    expected = -math.log(stats.bartlett(*groups).pvalue)
+    assert misfit._of_variances(sums, 0) == pytest.approx(expected, rel=0.02)
+
+
+def test_counts_are_tested_for_independence():
+    rng = np.random.default_rng(2)
+    table = rng.poisson(8, size=(misfit.BINS, misfit.COARSE))
+    sums = np.concatenate(
+        [np.stack([table.sum(axis=1), *np.zeros((2, misfit.BINS))], axis=1).ravel(), table.ravel()]
+    )
+    expected = -math.log(stats.chi2_contingency(table, lambda_="log-likelihood").pvalue)
+    assert misfit._of_counts(sums.astype(float), 0) == pytest.approx(expected, rel=0.02)
+
+
+def test_shapes_of_noise_are_probabilities():
+    for weights in ([1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.4, 0.1]):
+        found = curves.noise_shape(np.array(weights, dtype=float))
+        edges = np.concatenate([[-np.inf], misfit.SHAPE_EDGES, [np.inf]])
+        parts = [stats.norm(), stats.t(3, scale=curves.T_SCALE), stats.t(2)]
+        expected = sum(w * np.diff(part.cdf(edges)) for w, part in zip(weights, parts, strict=True))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("node_type", ["lg", "curve"])
+def test_a_line_is_rarely_called_a_misfit(node_type):
+    """-log p > 3 in about one of twenty tables at most: the correction is for tests that are independent."""
+    found = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+        frame["c"] += frame["a"] - frame["b"]
+        found.append(judge(frame, "c", ["a", "b"], node_type))
+    assert np.mean(np.array(found) > 3.0) <= 0.1
+
+
+@pytest.mark.parametrize(
+    "noise",
+    {
+        "curved": lambda a, b, e: 0.5 * a**2 + e,
+        "waves": lambda a, b, e: np.sin(2 * a) + 0.5 * e,
+        "product": lambda a, b, e: a * b + e,
+        "spread": lambda a, b, e: e * np.exp(0.5 * a),
+        "back from a wave": None,
+        "two modes": lambda a, b, e: a + np.sign(e) * 2 + 0.5 * e,
+        "heavy tails": lambda a, b, e: a + np.sinh(1.5 * e),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_what_is_no_line_is_seen(noise):
+    rng = np.random.default_rng(3)
+    a, b, e = rng.normal(size=(3, 500))
+    frame = pd.DataFrame({"a": np.sin(2 * b) + 0.3 * e, "b": e, "c": b})
+    if noise[1] is not None:
+        frame = pd.DataFrame({"a": a, "b": b, "c": noise[1](a, b, e)})
+    assert judge(frame, "c", ["a", "b"], "lg") > 15.0
+
+
+def test_curves_see_what_is_left_over():
+    rng = np.random.default_rng(4)
+    a, e = rng.normal(size=(2, 1000))
+    frame = pd.DataFrame({"a": a, "b": np.sin(2 * a) + 0.3 * e, "c": np.sin(2 * a) + np.sign(e) + 0.3 * e})
+    assert judge(frame, "b", ["a"], "curve") < 5.0
+    assert judge(frame, "c", ["a"], "curve") > 50.0

@@ -1,0 +1,250 @@
+import math
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spbn
+from spbn import Structure
+from spbn.errors import ArgumentError
+from spbn.search import SearchInterrupted, order_search
+from spbn.search.operators import constrain
+from spbn.search.orders import GrowShrinkTrees, linear_extension
+from spbn.search.records import search_from_record, search_to_record
+
+import naive
+from strategies import ScoreOf, arcs_of_dag, mixed_frame, nonlinear_frame, random_local
+
+
+def random_network_frame(rows, nodes, seed):
+    """Lines with random slopes along the arcs of a random graph."""
+    rng = np.random.default_rng(seed)
+    data = rng.normal(size=(rows, nodes))
+    for j in range(1, nodes):
+        data[:, j] += data[:, :j] @ (rng.normal(size=j) * (rng.random(j) < 0.5))
+    order = rng.permutation(nodes)
+    return pd.DataFrame(data[:, order], columns=list("abcdef"[:nodes]))
+
+
+@pytest.mark.slow
+def test_reaches_the_best_of_all_graphs_of_lines():
+    reached = 0
+    for seed in range(100):
+        nodes = 4 + seed % 3
+        score = spbn.scores.CVLikelihood(random_network_frame(100, nodes, seed), folds=5, penalty="auto")
+        best = naive.best_graph(score, score.nodes)
+        found = order_search(score, Structure(score.nodes)).score
+        assert found <= best + 1e-6
+        reached += found >= best - 1e-6
+    assert reached >= 95
+
+
+@pytest.mark.slow
+def test_reaches_the_best_of_all_graphs_of_best_types():
+    reached = 0
+    for seed in range(10):
+        likelihood = spbn.scores.CVLikelihood(nonlinear_frame(150, 4, seed), folds=5, penalty="auto")
+        score = spbn.scores.BestType(likelihood, cost=likelihood.penalty)
+        best = naive.best_graph(score, score.nodes)
+        found = order_search(score, Structure(score.nodes)).score
+        assert found <= best + 1e-6
+        reached += found >= best - 1e-6
+    assert reached >= 9
+
+
+@given(seed=st.integers(0, 10_000), data=st.data())
+def test_trees_take_the_parents_that_growing_and_shrinking_does(seed, data):
+    nodes = "abcdef"
+    score = ScoreOf(nodes, random_local(seed))
+    required = data.draw(st.lists(st.sampled_from("bcdef"), unique=True, max_size=2))
+    forbidden = data.draw(st.lists(st.sampled_from("bcdef"), unique=True, max_size=2).map(set)) - set(
+        required
+    )
+    most = data.draw(st.one_of(st.none(), st.integers(len(required), 5)))
+    variables = {variable.name: variable for variable in score.variables}
+    structure, constraints = constrain(
+        Structure(nodes),
+        variables,
+        operators=("arcs",),
+        types=(),
+        max_parents=most,
+        required_arcs=[(other, "a") for other in required],
+        forbidden_arcs=[(other, "a") for other in forbidden],
+        fixed_types=(),
+    )
+    trees = GrowShrinkTrees(score, constraints, structure)
+    befores = data.draw(st.lists(st.lists(st.sampled_from("bcdef"), unique=True), min_size=1, max_size=5))
+    befores = [sorted({*before, *required}) for before in befores]
+    queries = [(0, sum(1 << nodes.index(other) for other in before)) for before in befores]
+    for before, found in zip(befores, trees.best(queries), strict=True):
+        candidates = [other for other in before if other not in forbidden]
+        expected = naive.grow_and_shrink(score, "a", candidates, required=required, max_parents=most)
+        members = {node for place, node in enumerate(nodes) if found.members >> place & 1}
+        assert members == expected
+        assert found.score == score.local("a", sorted(expected))
+
+
+@given(graph=arcs_of_dag(max_nodes=7), seed=st.integers(0, 1000), early=st.booleans())
+def test_a_linear_extension_has_parents_first(graph, seed, early):
+    nodes, arcs = graph
+    parents = [sum(1 << nodes.index(a) for a, b in arcs if b == node) for node in nodes]
+    order = linear_extension(parents, np.random.default_rng(seed), early=early)
+    assert sorted(order) == list(range(len(nodes)))
+    assert all(order.index(nodes.index(a)) < order.index(nodes.index(b)) for a, b in arcs)
+
+
+@settings(max_examples=60)
+@given(graph=arcs_of_dag(min_nodes=5, max_nodes=5), seed=st.integers(0, 1000), data=st.data())
+def test_constraints_are_respected(graph, seed, data):
+    nodes, arcs = graph
+    required = arcs[: data.draw(st.integers(0, 3))]
+    pairs = [(a, b) for a in nodes for b in nodes if a != b and (a, b) not in required]
+    forbidden = data.draw(st.lists(st.sampled_from(pairs), unique=True, max_size=8))
+    most = max([sum(b == node for _, b in required) for node in nodes]) + data.draw(st.integers(0, 2))
+    score = ScoreOf(nodes, random_local(seed))
+    found = order_search(
+        score,
+        Structure(nodes),
+        required_arcs=required,
+        forbidden_arcs=forbidden,
+        max_parents=most,
+        restarts=2,
+        seed=seed,
+    )
+    assert set(required) <= set(found.structure.arcs)
+    assert not set(forbidden) & set(found.structure.arcs)
+    assert all(len(found.structure.parents(node)) <= most for node in nodes)
+    assert found.score == pytest.approx(score.total(found.structure), rel=1e-12)
+
+
+def test_inputs_are_parents_only():
+    frame = nonlinear_frame(200, 5)
+    score = spbn.scores.CVLikelihood(frame, penalty=1.0)
+    found = order_search(score, Structure("abc", inputs="de")).structure
+    assert found.inputs == ("d", "e")
+    assert any(source in "de" for source, _ in found.arcs)
+    assert all(target in "abc" for _, target in found.arcs)
+
+
+def test_numbers_are_not_parents_of_levels():
+    frame = mixed_frame(300)
+    score = spbn.scores.CVLikelihood(frame, penalty="auto")
+    types = {name: "discrete" if name in "uvw" else "lg" for name in frame}
+    found = order_search(score, Structure(types, types=types)).structure
+    assert ("u", "v") in found.arcs or ("v", "u") in found.arcs
+    assert not any(source in "abc" and target in "uvw" for source, target in found.arcs)
+
+
+def test_a_start_that_is_better_stays():
+    def local(family):  # a and b help c only together: growing finds neither
+        return (
+            5.0 if family.node == "c" and set(family.parents) == {"a", "b"} else -float(len(family.parents))
+        )
+
+    score = ScoreOf("abc", local)
+    start = Structure("abc", [("a", "c"), ("b", "c")])
+    assert order_search(score, Structure("abc")).structure.arcs == ()
+    found = order_search(score, start)
+    assert found.structure == start
+    assert found.steps == ()
+    assert found.score == 5.0
+
+
+def test_a_family_that_cannot_be_fitted_does_not_hide_the_others():
+    def local(family):
+        return -math.inf if family.node == "a" else float("b" in family.parents and family.node == "c")
+
+    found = order_search(ScoreOf("abc", local), Structure("abc"))
+    assert found.structure.arcs == (("b", "c"),)
+
+
+def test_steps_lead_from_the_start_to_what_was_found():
+    frame = nonlinear_frame(300, 6)
+    score = spbn.scores.CVLikelihood(frame, penalty=1.0)
+    start = Structure("abcdef", [("f", "a"), ("e", "b")])
+    found = order_search(score, start)
+    assert found.best == len(found.steps) > 0
+    assert found.start == start
+    assert found.steps[-1].structure == found.structure
+    for before, step in zip([None, *found.steps], found.steps, strict=False):
+        assert step.score == pytest.approx(score.total(step.structure), rel=1e-12)
+        earlier = score.total(start) if before is None else before.score
+        assert step.delta == pytest.approx(step.score - earlier, abs=1e-6)
+    again = search_from_record(search_to_record(found), found.structure.nodes)
+    assert again == found
+
+
+def test_the_seed_decides_and_threads_do_not():
+    frame = random_network_frame(100, 6, 3)
+    likelihood = spbn.scores.CVLikelihood(frame, penalty=0.5)
+    threads = numba.get_num_threads()
+    results = []
+    try:
+        for count in (1, threads):
+            numba.set_num_threads(count)
+            score = spbn.scores.BestType(
+                spbn.scores.CVLikelihood(frame, penalty=0.5), cost=likelihood.penalty
+            )
+            results.append(order_search(score, Structure("abcdef"), seed=3))
+    finally:
+        numba.set_num_threads(threads)
+    assert results[0] == results[1]
+
+
+def sweeps_of(score, **options):
+    seen = []
+    return order_search(score, Structure("abcdef"), on_sweep=seen.append, **options), seen
+
+
+def test_a_search_goes_on_after_any_sweep():
+    score = ScoreOf("abcdef", random_local(5))
+    whole, sweeps = sweeps_of(score, restarts=3)
+    assert {sweep.restart for sweep in sweeps} == {1, 2, 3}
+    for cut in range(len(sweeps) + 1):
+        fresh = ScoreOf("abcdef", random_local(5))
+        after, further = sweeps_of(fresh, restarts=3, taken=sweeps[:cut])
+        assert after == whole
+        assert further == sweeps[cut:]
+
+
+def test_an_interrupt_brings_along_the_best_so_far():
+    score = ScoreOf("abcdef", random_local(5))
+    _, sweeps = sweeps_of(score)
+    for cut in range(1, len(sweeps) + 1):
+        seen = []
+
+        def interrupt(sweep, cut=cut, seen=seen):
+            seen.append(sweep)
+            if len(seen) == cut:
+                raise KeyboardInterrupt
+
+        with pytest.raises(SearchInterrupted) as stop:
+            order_search(score, Structure("abcdef"), on_sweep=interrupt)
+        result = stop.value.result
+        assert result.stop_reason == "interrupted"
+        assert result.score == pytest.approx(max(sweep.score for sweep in seen))
+        assert result.score == pytest.approx(score.total(result.structure))
+
+
+def test_time_is_up_after_the_move_that_is_under_way():
+    score = ScoreOf("abcdef", random_local(5))
+    result = order_search(score, Structure("abcdef"), max_seconds=0.0)
+    assert result.stop_reason == "max_seconds"
+    assert result.score == pytest.approx(score.total(result.structure))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"restarts": 0}, "restarts must be a whole number, 1 or more"),
+        ({"patience": -1}, "patience must be a whole number"),
+        ({"max_seconds": -1}, "max_seconds must be"),
+        ({"taken": [spbn.search.Sweep(1, 1, ("a", "z"), 0.0, 0)]}, "taken has a sweep with other nodes"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        order_search(ScoreOf("abc", random_local(0)), Structure("abc"), **options)
