@@ -71,6 +71,7 @@ bench: $(STAMPS)/bench
 	$(BIN)/python benchmarks/independence.py
 	$(BIN)/python benchmarks/blend.py
 	$(BIN)/python benchmarks/curve.py
+	$(BIN)/python benchmarks/local_lines.py --only searches
 	$(BIN)/python benchmarks/compact.py
 	$(BIN)/python benchmarks/hybrid.py
 	$(BIN)/python benchmarks/queries.py

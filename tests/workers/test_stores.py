@@ -80,6 +80,22 @@ def test_it_is_fitted_to_the_rows_of_every_configuration(folder, laplace):  # no
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, when it reads Parquet files
+def test_a_sample_is_all_rows_or_some_of_every_part(folder):
+    rows = DaskRows.folds(mixed_rows.shards_of(folder), FitSettings())
+    every, starts = rows.sample(10**9)
+    assert starts[0] == 0
+    np.testing.assert_array_equal(np.diff(starts), rows.test.counts)
+    first = every[:, starts[1] : starts[2]]
+    np.testing.assert_allclose(np.cov(first, bias=True) * first.shape[1], rows.test.scatters[1], atol=1e-6)
+    some, starts_of_some = rows.sample(100)
+    assert 90 <= some.shape[1] <= 130
+    assert starts_of_some[-1] == some.shape[1]
+    for group in range(len(starts) - 1):
+        known = {tuple(row) for row in every[:, starts[group] : starts[group + 1]].T}
+        assert {tuple(row) for row in some[:, starts_of_some[group] : starts_of_some[group + 1]].T} <= known
+    np.testing.assert_array_equal(rows.sample(100)[0], some)
+
+
 def test_learn_takes_files_and_dask_frames(tmp_path, client):
     """It is the same function, whatever the rows are in."""
     import dask.dataframe as dd
