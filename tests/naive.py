@@ -441,9 +441,11 @@ def local_logpdf(frame, train, node, parents, left_out=None):
         return np.full(len(frame), -np.inf)
     cells = local_cells(z, count)
     start = np.eye(count)[cells]
-    _, used = _em(z, start, start.sum(axis=0) > 0)
+    steps = [_rounding_step(train[name]) / spreads[name][1] for name in names]
+    floors = [max(1e-4, step**2 / 12) for step in steps]
+    _, used = _em(z, start, start.sum(axis=0) > 0, floors)
     kept = np.ones(len(z), dtype=bool) if left_out is None else ~left_out[near]
-    (weights, means, covariances), _ = _em(z[kept], start[kept], used, drop=False)
+    (weights, means, covariances), _ = _em(z[kept], start[kept], used, floors, drop=False)
     asked = frame.copy()
     for name in parents:
         asked[name] = asked[name].clip(*bounds[name])
@@ -490,7 +492,15 @@ def local_cells(z, count):
     return cells
 
 
-def _em(z, shares, used, drop=True):
+def _rounding_step(column):
+    """The difference between most neighbours among the values of a column with many ties; 0 for others."""
+    ordered = sorted(column)
+    tied = sum(ordered.count(value) > 1 for value in ordered)
+    gaps = [b - a for a, b in itertools.pairwise(ordered) if b > a]
+    return np.median(gaps) if gaps and tied >= len(ordered) / 2 else 0.0
+
+
+def _em(z, shares, used, floors, drop=True):
     """Six steps of EM from the shares of rows × components; components with few rows are dropped."""
     d = z.shape[1]
     for _ in range(7):
@@ -504,7 +514,7 @@ def _em(z, shares, used, drop=True):
             means[k] = shares[:, k] @ z / counts[k]
             apart = z - means[k]
             scatter = (shares[:, k, None] * apart).T @ apart + 0.01 * np.eye(d)
-            covariances[k] = scatter / counts[k] + 1e-4 * np.eye(d)
+            covariances[k] = scatter / counts[k] + np.diag(floors)
             densities[:, k] = weights[k] * stats.multivariate_normal.pdf(z, means[k], covariances[k])
         shares = densities / densities.sum(axis=1, keepdims=True)
     return (weights, means, covariances), used

@@ -333,3 +333,17 @@ def test_files_of_networks_with_local_lines(tmp_path):
         again = spbn.BayesianNetwork.load(tmp_path / "model.spbn")
         assert again.cpds["y"].local == network.cpds["y"].local
         np.testing.assert_array_equal(again.logpdf(frame), saved.logpdf(frame))
+
+
+@pytest.mark.parametrize("step", [0.5, 4.0])
+def test_no_line_is_narrower_than_what_numbers_are_rounded_to(step):
+    """Or ties would gain more than any relation, and parents, with whom there are fewer ties, would lose."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"b": rng.normal(0.0, 5.0, 2000)})
+    frame["a"] = frame["b"] + rng.normal(0.0, 3.0, 2000)
+    rounded = (frame / step).round() * step
+    alone, given = (logpdf(fit(rounded, "a", parents), rounded, "a").mean() for parents in ([], ["b"]))
+    # The peak of a normal density is higher than the uniform one of the same variance by this factor.
+    most = np.log(np.sqrt(12.0 / (2.0 * np.pi))) + 0.03
+    assert alone < stats.norm.logpdf(rounded["a"], scale=rounded["a"].std()).mean() + most
+    assert given > alone + 0.4  # the truth gains 0.67

@@ -30,6 +30,7 @@ from spbn.numerics.local_mixtures import (
     fit_mixtures,
     lines_of,
     local_log_densities,
+    rounding_error,
 )
 from spbn.numerics.spreads import FAR_OUT, Spreads, spreads_of
 from spbn.numerics.student import (
@@ -282,6 +283,11 @@ class _Sample:
         low, high = self.spreads.bounds(FAR_OUT)
         return (self.rows >= low[:, None]) & (self.rows <= high[:, None])
 
+    @cached_property
+    def rounding(self) -> FloatArray:
+        """The standard deviation that rounding adds to each column."""
+        return np.array([rounding_error(column) for column in self.rows])
+
     def fit(self, columns: Columns) -> LocalMixtures | None:
         """Fit mixtures to some columns; None if there are too few rows, or a column is constant."""
         chosen = list(columns)
@@ -292,7 +298,8 @@ class _Sample:
         standard = (self.rows[chosen][:, near] - centre) / scale
         if not np.isfinite(standard).all():
             return None
-        return fit_mixtures(standard, np.searchsorted(near, self.starts))
+        floors = (self.rounding[chosen] / scale[:, 0]) ** 2
+        return fit_mixtures(standard, np.searchsorted(near, self.starts), floors)
 
 
 def _lines(mixtures: LocalMixtures, columns: Columns, spreads: Spreads) -> tuple[LineArrays, FloatArray]:
