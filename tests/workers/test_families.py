@@ -39,6 +39,10 @@ FRAME = nonlinear_frame(120, 4)
         {"bandwidth": "cv", "max_parents": 1},
         {"algorithm": "pc", "test": "plc"},
         {"margins": "yeo-johnson", "validation": FRAME[80:]},
+        {"model": "auto"},
+        {"model": "auto", "algorithm": "hc"},
+        {"algorithm": "boss", "max_parents": 1},
+        {"validation": None, "penalty": 2.0},
     ],
 )
 def test_a_search_takes_the_same_steps(client, settings):

@@ -78,7 +78,7 @@ def order_search(
     score: Score,
     start: Structure,
     *,
-    restarts: int = 3,
+    restarts: int = 5,
     patience: int = 2,
     max_parents: int | None = None,
     max_seconds: float | None = None,
