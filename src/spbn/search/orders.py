@@ -49,6 +49,7 @@ NO_BETTER_ORDER = "no better order was found"
 UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must not hide the other families
 #: Scores that differ by less, in nats or as a share of the score, are the same.
 ROUNDING = 1e-9
+RESTARTS, RESTARTS_OF_SMALL = 5, 25
 FEW_CANDIDATES = 5  # of a node, of which all sets are scored: 32, about as many as trees would need
 ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
 
@@ -90,7 +91,7 @@ def order_search(
     score: Score,
     start: Structure,
     *,
-    restarts: int = 5,
+    restarts: int | None = None,
     patience: int = 2,
     max_parents: int | None = None,
     max_seconds: float | None = None,
@@ -114,7 +115,8 @@ def order_search(
         The first order is one of this graph, or a random one if it has no arcs. If no graph is found that is
         better, it is the result.
     restarts
-        How many searches to make, all but the first from random orders.
+        How many searches to make, all but the first from random orders: by default 5, or 25 if there are so
+        few nodes that further ones cost nothing.
     patience
         How many sweeps in a row, each from another order of the same graph, may fail to raise the score
         before such a search ends.
@@ -149,7 +151,8 @@ def order_search(
     """
     began = time.monotonic()
     require_fitting("order_search", score, start)
-    whole("restarts", restarts, 1)
+    if restarts is not None:
+        whole("restarts", restarts, 1, or_none=True)
     whole("patience", patience)
     seconds("max_seconds", max_seconds)
     structure, constraints = constrain(
@@ -168,7 +171,7 @@ def order_search(
     search = _Search(trees, structure, began, max_seconds)
     try:
         done = list(taken)
-        for restart in range(1, restarts + 1):
+        for restart in range(1, (trees.usual_restarts if restarts is None else restarts) + 1):
             number, misses = 0, 0
             while done and done[0].restart == restart:
                 sweep = done.pop(0)
@@ -428,6 +431,12 @@ class GrowShrinkTrees:
         self._sets: list[dict[int, _Set]] = [{} for _ in range(n)]
         #: All sets of parents of nodes with few candidates, the best first, as soon as they are needed.
         self._ranked: dict[int, list[Parents]] = {}
+
+    @property
+    def usual_restarts(self) -> int:
+        """How many searches are worth their time: more if all families are known after the first."""
+        is_small = all(len(others) <= FEW_CANDIDATES for others in self._candidates)
+        return RESTARTS_OF_SMALL if is_small else RESTARTS
 
     def room(self, node: int, order: Sequence[int]) -> tuple[int, int]:
         """Return the first and the last place among others where required arcs allow a node to be."""
