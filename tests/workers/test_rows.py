@@ -178,7 +178,7 @@ def test_closed_forms_take_the_same_steps(folder, settings, score):
 
 @pytest.mark.parametrize("model", ["auto", "gbn"])
 def test_an_order_search_finds_the_same_without_validation_rows(folder, model):
-    found = learn(str(folder), model=model, score="cv", algorithm="boss", folds=5)
+    found = spbn.learn(str(folder), model=model, score="cv", algorithm="boss", folds=5)
     deal = FoldAssignment(0, 5, 0.0)
     likelihood = spbn.scores.CVLikelihood(FRAME, folds=labels_of(deal), penalty="auto")
     score = likelihood
