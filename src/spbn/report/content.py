@@ -272,8 +272,8 @@ def learning_section(content: Content) -> h.Html:
         if _is_order_search(content) and search.steps:
             hint = (
                 "The search tried many orders of the nodes, and kept the graph with the best score. These "
-                "steps build it, the arcs that gain most first. Where the curve is flat, the last arcs matter "
-                "little."
+                "steps build it, the arcs that gain most first. Where the curve is flat, the last arcs "
+                "matter little."
             )
         return h.join(h.heading("learning", title, hint), _early_stop(content), curves)
     if not hasattr(search, "pdag"):
