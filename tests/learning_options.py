@@ -16,7 +16,7 @@ CASES = {
     "score": ("bge", {"model": "gbn"}),
     "folds": (3, {}),
     "validation": (0.5, {}),
-    "penalty": (30.0, {"algorithm": "boss", "model": "gbn", "score": "cv"}),
+    "penalty": (30.0, {"model": "auto"}),
     "patience": (0, {}),
     "epsilon": (10.0, {}),
     "max_seconds": (0.0, {}),

@@ -68,10 +68,15 @@ def test_sums_over_residuals_of_lines():
 
 
 def test_significance_is_that_of_chi_square():
-    for freedom in (3, 5, 8, 15, 25):
-        for statistic in (0.5, 5.0, 20.0, 60.0):
+    for freedom in (1, 2, 3, 5, 8, 13, 25):
+        for statistic in (0.01, 0.5, 5.0, 20.0, 60.0, 500.0, 1200.0):
             expected = -stats.chi2.logsf(statistic, freedom)
-            assert misfit._significance(statistic, freedom) == pytest.approx(expected, rel=0.06, abs=0.05)
+            rel = 1e-9 if np.isfinite(expected) and statistic < 600 else 1e-4
+            if not np.isfinite(expected):  # scipy has run out of exponents: the first term of the series
+                a, half = freedom / 2, statistic / 2
+                expected = half - (a - 1) * math.log(half) + math.lgamma(a) - math.log1p((a - 1) / half)
+                rel = 1e-3
+            assert misfit._significance(statistic, freedom) == pytest.approx(expected, rel=rel, abs=1e-9)
     assert misfit._significance(0.0, 3) == 0.0
     assert misfit._significance(5.0, 0) == 0.0
 
@@ -81,7 +86,7 @@ def test_variances_are_compared_as_bartlett_does():
     groups = [rng.normal(scale=scale, size=40) for scale in (1, 1, 1.2, 0.8, 1, 1.5)]
     sums = np.concatenate([[len(values), values.sum(), (values**2).sum()] for values in groups])
     expected = -math.log(stats.bartlett(*groups).pvalue)
-    assert misfit._of_variances(sums, 0) == pytest.approx(expected, rel=0.02)
+    assert misfit._of_variances(sums, 0) == pytest.approx(expected, rel=1e-6)
 
 
 def test_counts_are_tested_for_independence():
@@ -91,7 +96,7 @@ def test_counts_are_tested_for_independence():
         [np.stack([table.sum(axis=1), *np.zeros((2, misfit.BINS))], axis=1).ravel(), table.ravel()]
     )
     expected = -math.log(stats.chi2_contingency(table, lambda_="log-likelihood").pvalue)
-    assert misfit._of_counts(sums.astype(float), 0) == pytest.approx(expected, rel=0.02)
+    assert misfit._of_counts(sums.astype(float), 0) == pytest.approx(expected, rel=1e-6)
 
 
 def test_shapes_of_noise_are_probabilities():

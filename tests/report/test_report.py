@@ -187,6 +187,21 @@ def test_the_search_over_types_after_pc(plain_frame, tmp_path):
         assert "Score after every step" in text
 
 
+@pytest.mark.slow
+def test_an_order_search(plain_frame, tmp_path):
+    found = spbn.learn(plain_frame, model="auto")
+    found.save(tmp_path / "m.spbn")
+    for network in (found, spbn.BayesianNetwork.load(tmp_path / "m.spbn")):
+        assert network.search == found.search
+        text = Page(render(network, data=plain_frame)).text()
+        assert (
+            f"Learned by order search in {len(found.search.steps)} steps; it stopped because no better"
+            in text
+        )
+        assert "kept the graph with the best score" in text
+        assert "Score after every step" in text
+
+
 def words(text):
     return " ".join(text.split())
 

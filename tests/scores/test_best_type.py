@@ -101,7 +101,7 @@ def test_penalty_is_paid_by_every_arc():
     for parents in ("", "a", "ab"):
         assert penalised.local("c", parents) == free.local("c", parents) - 2.5 * len(parents)
     auto = CVLikelihood(frame, penalty="auto").penalty
-    assert auto == pytest.approx(0.5 * np.log(100) + 0.75 * np.log(3))
+    assert auto == pytest.approx(np.log(100) / 2 + 2 * np.log(3) / 3)
     for wrong in (-1, "much", None, np.nan):
         with pytest.raises(ArgumentError, match='penalty must be "auto", or a number that is 0 or more'):
             CVLikelihood(frame, penalty=wrong)

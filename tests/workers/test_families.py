@@ -39,6 +39,8 @@ FRAME = nonlinear_frame(120, 4)
         {"bandwidth": "cv", "max_parents": 1},
         {"algorithm": "pc", "test": "plc"},
         {"margins": "yeo-johnson", "validation": FRAME[80:]},
+        {"algorithm": "boss", "max_parents": 1},
+        {"validation": None, "penalty": 2.0},
     ],
 )
 def test_a_search_takes_the_same_steps(client, settings):
@@ -47,6 +49,15 @@ def test_a_search_takes_the_same_steps(client, settings):
     assert there.type_search == here.type_search
     assert there == here
     assert there.record.settings == here.record.settings
+
+
+@pytest.mark.parametrize("algorithm", ["hc", "boss"])
+def test_so_does_one_for_the_best_types(client, algorithm):
+    """Scores of curves depend in the last bit on what they are scored along with."""
+    here, there = (spbn.learn(FRAME, client=c, model="auto", algorithm=algorithm) for c in (None, client))
+    assert there == here
+    assert [step.operator for step in there.search.steps] == [step.operator for step in here.search.steps]
+    assert there.search.score == pytest.approx(here.search.score, rel=1e-13)
 
 
 def test_so_does_one_of_a_mixed_table(client):

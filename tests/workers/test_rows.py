@@ -176,6 +176,20 @@ def test_closed_forms_take_the_same_steps(folder, settings, score):
     assert [step.operator for step in found.search.steps] == [step.operator for step in expected.steps]
 
 
+@pytest.mark.parametrize("model", ["auto", "gbn"])
+def test_an_order_search_finds_the_same_without_validation_rows(folder, model):
+    found = spbn.learn(str(folder), model=model, score="cv", algorithm="boss", folds=5)
+    deal = FoldAssignment(0, 5, 0.0)
+    likelihood = spbn.scores.CVLikelihood(FRAME, folds=labels_of(deal), penalty="auto")
+    score = likelihood
+    if model == "auto":
+        score = spbn.scores.BestType(likelihood, cost=likelihood.penalty)
+    expected = spbn.search.order_search(score, spbn.Structure(FRAME.columns), max_parents=2)
+    assert found.structure == expected.structure
+    assert found.search.score == pytest.approx(expected.score, rel=1e-7)
+    assert found.record.settings["validation"] is None
+
+
 def test_labels_depend_on_the_part_and_the_seed_alone():
     deal = FoldAssignment(3, 4, 0.25)
     labels = deal.labels(5, 1001)

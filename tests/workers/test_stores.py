@@ -79,7 +79,6 @@ def test_it_is_fitted_to_the_rows_of_every_configuration(folder, laplace):  # no
     np.testing.assert_allclose(there.logpdf(queries), here.logpdf(queries), rtol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, when it reads Parquet files
 def test_a_sample_is_all_rows_or_some_of_every_part(folder):
     rows = DaskRows.folds(mixed_rows.shards_of(folder), FitSettings())
     every, starts = rows.sample(10**9)
@@ -96,6 +95,7 @@ def test_a_sample_is_all_rows_or_some_of_every_part(folder):
     np.testing.assert_array_equal(rows.sample(100)[0], some)
 
 
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # of Dask, when it reads Parquet files
 def test_learn_takes_files_and_dask_frames(tmp_path, client):
     """It is the same function, whatever the rows are in."""
     import dask.dataframe as dd

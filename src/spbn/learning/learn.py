@@ -366,7 +366,8 @@ def _open_rows(
     source = with_levels(source, named, settings.client)
     shards = Shards.of(source, assignment, settings.client, missing=settings.missing)
     count = shards.every.count
-    if count < 2 or (is_crossed and min(moments.count for moments in shards.by_label) < 1):
+    labels = shards.by_label if validation else shards.by_label[: assignment.folds]
+    if count < 2 or (is_crossed and min(moments.count for moments in labels) < 1):
         raise DataError(
             f"there are too few rows: {count}, which leaves a fold or the validation set empty. "
             f"Use fewer folds, or a table in memory."

@@ -343,7 +343,7 @@ def confidence(
             advance()
     structures = tuple(known[number] for number in range(replicates))
     plain = settings.plain()
-    described = MappingProxyType({name: plain[name] for name in (*options, "seed")})
+    described = MappingProxyType({name: plain[name] for name in (*options, "seed") if name in plain})
     return Confidence(structures, described, table.rows, table.digest)
 
 

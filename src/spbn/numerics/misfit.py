@@ -19,7 +19,7 @@ import numpy as np
 
 from spbn._base.arrays import FloatArray, IntArray, frozen
 from spbn._base.jit import compiled
-from spbn.numerics.gaussian import factorise, log_left_tail
+from spbn.numerics.gaussian import factorise
 from spbn.numerics.moments import solve_for_direction
 
 #: Bounds of the bins of a parent, in widths from its median: a sixth of a normal distribution each.
@@ -33,6 +33,8 @@ LOW = 4  # of these bins, which are one where residuals are counted along with a
 COARSE = SHAPES - 2 * LOW  # bins of residuals there
 PER_PARENT = BINS * (3 + COARSE)  # sums: counts, sums and squares in its bins, and counts with the residuals
 FARTHEST = 4.0  # standard deviations, within which residuals are held where their means are taken
+MOST_EXPONENT = 300.0  # from which on the tail of a normal distribution is its first term
+SQRT_PI = math.sqrt(math.pi)
 FEWEST = 5.0  # rows of a bin, for its mean and variance to count
 #: The probabilities of residuals' bins under a normal distribution.
 NORMAL_SHAPE = frozen(
@@ -233,8 +235,19 @@ def _of_counts(sums: FloatArray, at: int) -> float:
 
 @compiled()
 def _significance(statistic: float, freedom: int) -> float:
-    """Return -log p of a statistic that is distributed like χ², as Wilson and Hilferty approximate it."""
+    """Return -log p of a statistic that is distributed like χ²: by a finite sum, however far out."""
     if freedom < 1 or not statistic > 0.0:
         return 0.0
-    spread = 2.0 / (9.0 * freedom)
-    return -log_left_tail(-((statistic / freedom) ** (1.0 / 3.0) - 1.0 + spread) / math.sqrt(spread))
+    half = 0.5 * statistic
+    # p = exp(-half) · total, of which the terms are half^k / Γ(k + 1) for k below freedom / 2.
+    if freedom % 2 == 0:
+        term, k, total = 1.0, 0.0, 0.0
+    else:
+        root = math.sqrt(half)
+        total = math.exp(half) * math.erfc(root) if half < MOST_EXPONENT else 1.0 / (SQRT_PI * root)
+        term, k = 2.0 * root / SQRT_PI, 0.5
+    while k < 0.5 * freedom - 0.5:
+        total += term
+        k += 1.0
+        term *= half / k
+    return half - math.log(total)

@@ -183,8 +183,7 @@ def how_learned(content: Content) -> str:
     search = content.network.search
     if isinstance(search, SearchResult):
         why = STOPPED.get(search.stop_reason, search.stop_reason)
-        algorithm = content.network.record.settings.get("algorithm")
-        how = "order search" if algorithm == "boss" else "hill climbing"
+        how = "order search" if _is_order_search(content) else "hill climbing"
         return f"Learned by {how} in {h.plural(len(search.steps), 'step')}; it stopped because {why}."
     if not hasattr(search, "pdag"):
         return "How its structure was found is not recorded."
@@ -193,6 +192,10 @@ def how_learned(content: Content) -> str:
     types = content.network.type_search
     then = f", then its node types by hill climbing in {h.plural(len(types.steps), 'step')}" if types else ""
     return f"Learned by PC{by_tests}{then}."
+
+
+def _is_order_search(content: Content) -> bool:
+    return content.network.record.settings.get("algorithm") == "boss"
 
 
 def independence_tests(search: Any) -> list[int]:
@@ -266,6 +269,12 @@ def learning_section(content: Content) -> h.Html:
     title = "How it was learned"
     if isinstance(search, SearchResult):
         hint, curves = _climb(search)
+        if _is_order_search(content) and search.steps:
+            hint = (
+                "The search tried many orders of the nodes, and kept the graph with the best score. These "
+                "steps build it, the arcs that gain most first. Where the curve is flat, the last arcs "
+                "matter little."
+            )
         return h.join(h.heading("learning", title, hint), _early_stop(content), curves)
     if not hasattr(search, "pdag"):
         hint = (

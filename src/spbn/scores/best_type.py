@@ -49,12 +49,12 @@ class BestType(Score):
     Examples
     --------
     >>> import spbn
-    >>> data = spbn.datasets.synthetic(500, seed=0)
+    >>> data = spbn.datasets.synthetic(1000, seed=0)
     >>> likelihood = spbn.scores.CVLikelihood(data, penalty="auto")
     >>> score = spbn.scores.BestType(likelihood, cost=likelihood.penalty)
     >>> found = spbn.search.order_search(score, spbn.Structure(data.columns))
     >>> print(found.structure)
-    5 nodes: A (lg), B (blend), C (curve), D (lg), E (blend)
+    5 nodes: A (lg), B (blend), C (curve), D (lg), E (curve)
     A → C
     B → C
     C → D

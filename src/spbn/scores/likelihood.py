@@ -89,7 +89,7 @@ class CVLikelihood(Likelihood):
     penalty
         What every arc costs, in nats. Where there are no validation rows, the score alone decides, and an
         arc between unrelated columns raises it for one table in six: with a hundred columns there are
-        thousands of such arcs. "auto" is ½ log(rows) + ¾ log(columns). The first term is that of BIC, and the
+        thousands of such arcs. "auto" is ½ log(rows) + ⅔ log(columns). The first term is that of BIC, and the
         second accounts for the number of candidates, as in the extended BIC (Chen and Chen, 2008). Over
         tables of 200, 2,000 and 10,000 rows from four Gaussian networks of 44 to 107 nodes, order searches
         have 5 % more errors with it than with the best constant for each size and network; with
@@ -238,7 +238,7 @@ class ValidatedLikelihood(Likelihood):
 def arc_penalty(penalty: float | Auto, rows: int, columns: int) -> float:
     """Return what an arc costs, in nats: as given, or what the table asks for."""
     if penalty == "auto":
-        return 0.5 * math.log(max(rows, 1)) + 0.75 * math.log(max(columns, 1))
+        return 0.5 * math.log(max(rows, 1)) + 2.0 / 3.0 * math.log(max(columns, 1))
     return at_least_0("penalty", penalty, '"auto", or a number that is 0 or more')
 
 

@@ -9,7 +9,8 @@ Where only a block of nodes could be moved, single moves get stuck. So the order
 among all that agree with the graph, and the search begins again from random orders. The best graph is kept.
 
 What a node grows from the same set is always the same, whatever the order, so it is remembered
-(`GrowShrinkTrees`): sweeps soon cost little, and restarts less than the first search.
+(`GrowShrinkTrees`): sweeps soon cost little, and restarts less than the first search. Where a node has
+few candidates, all sets of them are scored instead, and it takes the best.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple, final
 
 import numpy as np
@@ -47,6 +49,8 @@ NO_BETTER_ORDER = "no better order was found"
 UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must not hide the other families
 #: Scores that differ by less, in nats or as a share of the score, are the same.
 ROUNDING = 1e-9
+RESTARTS, RESTARTS_OF_SMALL = 5, 25
+FEW_CANDIDATES = 5  # of a node, of which all sets are scored: 32, about as many as trees would need
 ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
 
 
@@ -55,6 +59,15 @@ class Sweep:
     """What one sweep of an order search led to.
 
     `restart` and `number` count from 1; `misses` are the sweeps since the last one that raised the score.
+
+    Examples
+    --------
+    >>> import spbn
+    >>> data = spbn.datasets.synthetic(500, seed=0)
+    >>> score, sweeps = spbn.scores.BIC(data), []
+    >>> found = spbn.search.order_search(score, spbn.Structure(data.columns), on_sweep=sweeps.append)
+    >>> print(sweeps[0].restart, sweeps[0].number, len(sweeps[0].order))
+    1 1 5
     """
 
     restart: int
@@ -78,7 +91,7 @@ def order_search(
     score: Score,
     start: Structure,
     *,
-    restarts: int = 3,
+    restarts: int | None = None,
     patience: int = 2,
     max_parents: int | None = None,
     max_seconds: float | None = None,
@@ -102,7 +115,8 @@ def order_search(
         The first order is one of this graph, or a random one if it has no arcs. If no graph is found that is
         better, it is the result.
     restarts
-        How many searches to make, all but the first from random orders.
+        How many searches to make, all but the first from random orders: by default 5, or 25 if there are so
+        few nodes that further ones cost nothing.
     patience
         How many sweeps in a row, each from another order of the same graph, may fail to raise the score
         before such a search ends.
@@ -133,11 +147,12 @@ def order_search(
     >>> score = spbn.scores.CVLikelihood(data, penalty="auto")
     >>> found = spbn.search.order_search(score, spbn.Structure(data.columns))
     >>> print(len(found.structure.arcs), "arcs;", found.stop_reason)
-    4 arcs; no better order was found
+    3 arcs; no better order was found
     """
     began = time.monotonic()
     require_fitting("order_search", score, start)
-    whole("restarts", restarts, 1)
+    if restarts is not None:
+        whole("restarts", restarts, 1, or_none=True)
     whole("patience", patience)
     seconds("max_seconds", max_seconds)
     structure, constraints = constrain(
@@ -156,7 +171,7 @@ def order_search(
     search = _Search(trees, structure, began, max_seconds)
     try:
         done = list(taken)
-        for restart in range(1, restarts + 1):
+        for restart in range(1, (trees.usual_restarts if restarts is None else restarts) + 1):
             number, misses = 0, 0
             while done and done[0].restart == restart:
                 sweep = done.pop(0)
@@ -414,6 +429,14 @@ class GrowShrinkTrees:
         self._before = [_mask(reach[:, node]) & ~(1 << node) for node in range(n)]
         self._after = [_mask(reach[node]) & ~(1 << node) for node in range(n)]
         self._sets: list[dict[int, _Set]] = [{} for _ in range(n)]
+        #: All sets of parents of nodes with few candidates, the best first, as soon as they are needed.
+        self._ranked: dict[int, list[Parents]] = {}
+
+    @property
+    def usual_restarts(self) -> int:
+        """How many searches are worth their time: more if all families are known after the first."""
+        is_small = all(len(others) <= FEW_CANDIDATES for others in self._candidates)
+        return RESTARTS_OF_SMALL if is_small else RESTARTS
 
     def room(self, node: int, order: Sequence[int]) -> tuple[int, int]:
         """Return the first and the last place among others where required arcs allow a node to be."""
@@ -428,12 +451,32 @@ class GrowShrinkTrees:
 
     def best(self, queries: Sequence[tuple[int, int]]) -> list[Parents]:
         """Return what nodes take as parents, of those that are allowed in each query: bits of a number."""
-        grown = self._grow(queries)
-        self._shrink({(node, members) for (node, _), members in zip(queries, grown, strict=True)})
+        has_few = [len(self._candidates[node]) <= FEW_CANDIDATES for node, _ in queries]
+        self._rank({node for (node, _), few in zip(queries, has_few, strict=True) if few})
+        many = [query for query, few in zip(queries, has_few, strict=True) if not few]
+        grown = self._grow(many)
+        self._shrink({(node, members) for (node, _), members in zip(many, grown, strict=True)})
+        found = iter(grown)
         return [
-            self._sets[node][members].shrunk  # type: ignore[misc]  # they are all known now
-            for (node, _), members in zip(queries, grown, strict=True)
+            next(parents for parents in self._ranked[node] if not parents.members & ~allowed)
+            if few
+            else self._sets[node][next(found)].shrunk  # type: ignore[misc]  # they are all known now
+            for (node, allowed), few in zip(queries, has_few, strict=True)
         ]
+
+    def _rank(self, nodes: Iterable[int]) -> None:
+        """Score all sets of parents of nodes with few candidates; of equal ones, the smaller comes first."""
+        families = []
+        for node in sorted(set(nodes) - set(self._ranked)):
+            further = [1 << int(other) for other in self._candidates[node]]
+            free = [bit for bit in further if not bit & self.required[node]]
+            for size in range(min(len(free), self._most - self.required[node].bit_count()) + 1):
+                families += [(node, self.required[node] | sum(some)) for some in combinations(free, size)]
+        ranked: dict[int, list[Parents]] = {}
+        for (node, members), value in zip(families, self.scores(families), strict=True):
+            ranked.setdefault(node, []).append(Parents(value, members))
+        for node, of_node in ranked.items():
+            self._ranked[node] = sorted(of_node, key=lambda parents: -parents.score)
 
     def _grow(self, queries: Sequence[tuple[int, int]]) -> list[int]:
         at = [self.required[node] for node, _ in queries]

@@ -205,6 +205,19 @@ def test_what_several_files_do_not_support_is_refused(run, options):
     assert "cannot be used with several files" in err
 
 
+def test_validation_and_penalty_take_numbers_and_words(run):
+    found = learned(
+        run, "frame.csv", "--validation", "none", "--penalty", "auto", "--model", "gbn", "--score", "cv"
+    )
+    assert found == spbn.learn(FRAME, validation=None, model="gbn", score="cv")
+    found = learned(run, "frame.csv", "--model", "auto", "--penalty", "3.5")
+    assert found == spbn.learn(FRAME, model="auto", penalty=3.5)
+    code, _, err = run("learn", "frame.csv", "--validation", "some")
+    assert (code, "'some' is neither a number nor 'none'" in err) == (2, True)
+    code, _, err = run("learn", "frame.csv", "--penalty", "2")
+    assert (code, "--penalty is for --score cv without validation rows" in err) == (2, True)
+
+
 @option("learn", "--lags")
 def test_learn_lags(run):
     frame = SERIES[["a", "b"]]
