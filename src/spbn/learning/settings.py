@@ -357,16 +357,13 @@ class LearnSettings:
         """Return the settings as plain data, for the record of a network."""
         from spbn.record import plain_settings
 
-        return plain_settings({name: self._used(name) for name in self._names if OPTIONS[name].is_recorded})
+        return plain_settings(
+            {name: self._used(name) for name, known in OPTIONS.items() if known.is_recorded}
+        )
 
     def affecting_result(self) -> dict[str, object]:
         """Return the settings that decide what is found: two searches that share them find the same."""
-        return {name: self._used(name) for name in self._names if OPTIONS[name].affects_result}
-
-    @property
-    def _names(self) -> list[str]:
-        """The names of all settings but the penalty where nothing is penalised: files of 0.2 have none."""
-        return [name for name in OPTIONS if name != "penalty" or self.is_penalised]
+        return {name: self._used(name) for name, known in OPTIONS.items() if known.affects_result}
 
     def _used(self, name: str) -> object:
         """Return the value that learning goes by, where the one that was given stands for it."""
