@@ -345,8 +345,6 @@ def test_an_option_reaches_what_it_is_for(name, options, search, type_search):
     given["algorithm"] = given["algorithm"] or ("boss" if given["model"] == "auto" else "hc")
     if given["algorithm"] == "boss":
         given["validation"] = None
-    if given["validation"] is not None:
-        del given["penalty"]
     assert network.record.settings == spbn.record.plain_settings(given)
     without = {key: value for key, value in arguments.items() if key != name}
     try:

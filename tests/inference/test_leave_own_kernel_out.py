@@ -77,7 +77,7 @@ def test_filling_a_row_again_does_not_repeat_what_it_was_filled_with():
     narrow = spbn.BayesianNetwork.fit(structure, frame)
     # Only the narrowest kernels: next to its own kernel, no other has a say.
     cpd = narrow.cpds["y"]
-    mixture = (1.0, 0, 0, 0, 0, 0, 0)
+    mixture = (1.0, 0, 0, 0, 0, 0, 0, 0)
     cpds = {**narrow.cpds, "y": type(cpd)("y", ("x",), cpd.line, cpd.kernels.scaled(0.01), mixture)}
     network = spbn.BayesianNetwork(narrow.structure, cpds)
     filled = network.impute(frame.assign(y=np.nan), seed=1)["y"]

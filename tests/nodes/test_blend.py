@@ -236,3 +236,13 @@ def test_scores_do_not_depend_on_how_many_families_are_computed_at_a_time(monkey
     np.testing.assert_array_equal(spbn.scores.CVLikelihood(frame).local_many(asked), at_once)
     alone = [spbn.scores.CVLikelihood(frame).local(*family) for family in asked]
     np.testing.assert_allclose(at_once, alone, rtol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "least"), [("200", -7075.0), ("2000", -6995.0), ("10000", -6992.0)])
+def test_blends_come_close_to_the_truth_of_the_paper(rows, least):
+    """Under the true parameters the test rows have -6982.2; the paper's model reaches -7134.9."""
+    arcs = spbn.datasets.synthetic_structure().arcs
+    structure = spbn.Structure(list("ABCDE"), arcs, types="blend")
+    network = spbn.BayesianNetwork.fit(structure, spbn.datasets.paper_synthetic(rows))
+    assert least <= network.loglik(spbn.datasets.paper_synthetic("test")) < -6982.2

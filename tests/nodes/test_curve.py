@@ -80,7 +80,7 @@ def test_targets_of_the_same_parents_are_scored_together_as_alone():
     alone = [
         spbn.scores.CVLikelihood(FRAME, folds=labels).local(node, ["b", "c"], "curve") for node in ("a", "d")
     ]
-    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    np.testing.assert_array_equal(together, alone)  # workers may share them among themselves
 
 
 def test_the_order_of_parents_makes_no_difference():

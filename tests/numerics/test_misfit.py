@@ -10,6 +10,8 @@ from scipy import stats
 import spbn
 from spbn.numerics import curves, misfit
 
+from naive import curve_spread
+
 
 def judge(frame, node, parents, node_type):
     likelihood = spbn.scores.CVLikelihood(frame)
@@ -41,8 +43,8 @@ def naive_sums(z, parents):
 
 
 def spread(column):
-    low, centre, high = np.quantile(column, [0.1, 0.5, 0.9], method="inverted_cdf")
-    return centre, (high - low) / 2.563
+    centre, scale, *_ = curve_spread(column)
+    return centre, scale
 
 
 def test_sums_over_residuals_of_lines():

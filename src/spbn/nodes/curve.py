@@ -40,7 +40,7 @@ from spbn.nodes.linear_gaussian import LinearGaussian
 from spbn.numerics import curves
 from spbn.numerics.gaussian import SINGULAR
 from spbn.numerics.misfit import misfit
-from spbn.numerics.smooth import FEW_ROWS, Basis, RidgeFolds, leave_one_out_totals
+from spbn.numerics.smooth import FEW_ROWS, Basis, RidgeFolds, add_folds, leave_one_out_totals
 from spbn.numerics.spreads import FAR, Spreads
 from spbn.numerics.student import (
     Component,
@@ -341,7 +341,7 @@ class CurveScorer:
             return self.rows(families).sum(axis=1)
         out = np.full(len(families), -np.inf)
         for chosen, found in self._fits(families.column_tuples):
-            out[chosen] = found.totals.sum(axis=0)
+            out[chosen] = add_folds(found.totals)
         return out
 
     def totals_and_misfits(self, families: FamilyBatch) -> tuple[FloatArray, FloatArray]:
@@ -351,12 +351,12 @@ class CurveScorer:
             return self.totals(families), misfits
         totals, members = np.full(len(families), -np.inf), families.column_tuples
         for chosen, found in self._fits(members):
-            totals[chosen] = found.totals.sum(axis=0)
+            totals[chosen] = add_folds(found.totals)
             parents, nodes = members[chosen[0]][:-1], tuple(members[number][-1] for number in chosen)
             by_fold = (found.curves[:-1], found.variances[:-1], found.noise[:-1])
             request = SumRequest((*parents, *nodes), by_fold, (found.basis.arrays, found.targets))
             (sums,) = self._rows.sums(curves.misfit_sums, [request])
-            for number, of_node, shape in zip(chosen, sums.sum(axis=0), found.shapes, strict=True):
+            for number, of_node, shape in zip(chosen, add_folds(sums), found.shapes, strict=True):
                 misfits[number] = misfit(of_node, len(parents), NOISE_SHAPES[shape])
         return totals, misfits
 
@@ -458,15 +458,15 @@ class CurveScorer:
         cuts = np.full(len(nodes), np.inf)
         for pull in range(PULLS + 1):
             curve = ridge.fit(right[:, :-1], right[:, -1])
-            references = np.maximum(curve.errors.sum(axis=0) / n, SINGULAR * 1e-3)
+            references = np.maximum(add_folds(curve.errors) / n, SINGULAR * 1e-3)
             slopes = [curve.coefficients[:-1]]
             found = sums(curves.residual_sums, slopes, targets, frozen(cuts), frozen(references))
             logs, squares, errors = found[:, :-2], found[:, -2], found[:, -1]
-            geometric = np.sqrt(references) * np.exp(0.5 * logs[:, 0].sum(axis=0) / n) / GEOMETRIC
+            geometric = np.sqrt(references) * np.exp(0.5 * add_folds(logs[:, 0]) / n) / GEOMETRIC
             if pull < PULLS:
                 cuts = CUT * geometric
                 right = sums(curves.pulled_sums, slopes, targets, frozen(cuts))
-        deviations, level = _deviations(errors, counts), logs[:, 0].sum(axis=0) / n
+        deviations, level = _deviations(errors, counts), add_folds(logs[:, 0]) / n
         variances, gains = _variance(ridge, logs, squares, level)
         slopes.append(variances[:-1])
         if gains.any():
@@ -474,11 +474,11 @@ class CurveScorer:
             deviations = np.where(gains, _deviations(scaled, counts), deviations)
         noise = np.stack([np.broadcast_to(level * gains, deviations.shape), deviations, tails], axis=1)
         found = sums(curves.likelihood_sums, [*slopes, noise[:-1]], targets, SHAPES)
-        best = np.argmax(found.sum(axis=0), axis=0)
+        best = np.argmax(add_folds(found), axis=0)
         totals = found[:, best, np.arange(len(nodes))]
         totals -= self._rows.test.counts[:, None] * np.log(targets[1])
-        spread = right[:, -1].sum(axis=0) / n - (right[:, 0].sum(axis=0) / n) ** 2
-        explained = 1.0 - errors.sum(axis=0) / n / np.maximum(spread, 1e-300)
+        spread = add_folds(right[:, -1]) / n - (add_folds(right[:, 0]) / n) ** 2
+        explained = 1.0 - add_folds(errors) / n / np.maximum(spread, 1e-300)
         return _Fit(basis, targets, curve.coefficients, variances, noise, totals, best, explained)
 
 
@@ -487,9 +487,9 @@ def _variance(
 ) -> tuple[FloatArray, FloatArray]:
     """Fit the logarithms of squared residuals; 0 for those that parents say too little about, else 1."""
     fit = ridge.fit(logs, squares)
-    alone = (squares - 2.0 * level * logs[:, 0] + ridge.counts[:, None] * level**2).sum(axis=0)
+    alone = add_folds(squares - 2.0 * level * logs[:, 0] + ridge.counts[:, None] * level**2)
     # The logarithm of a squared normal variable has the variance π² / 2.
-    gain = (alone - fit.errors.sum(axis=0)) / math.pi**2
+    gain = (alone - add_folds(fit.errors)) / math.pi**2
     gains = (gain > LEAST_GAIN).astype(np.float64)
     return fit.coefficients * gains, gains
 
@@ -497,7 +497,7 @@ def _variance(
 def _deviations(errors: FloatArray, counts: FloatArray) -> FloatArray:
     """Return standard deviations from squared errors: those of all other folds and, last, of all."""
     others = leave_one_out_totals(errors) / leave_one_out_totals(counts)[:, None]
-    return np.sqrt(np.vstack([others, errors.sum(axis=0) / counts.sum()]))
+    return np.sqrt(np.vstack([others, add_folds(errors) / counts.sum()]))
 
 
 def _transform(spreads: Spreads, parents: Columns) -> FloatArray:

@@ -14,6 +14,7 @@ be anywhere.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -248,7 +249,7 @@ class RidgeFolds:
         least = LEAST_SHARE * np.maximum(squares, 1e-300)
         some = np.maximum(self.counts, 1.0)
         logs = np.log(np.maximum(errors, least) / some[:, None])
-        chosen = np.argmin(np.einsum("f,nft->nt", self.counts, logs), axis=0)
+        chosen = np.argmin(add_folds(self.counts[:, None, None] * logs.swapaxes(0, 1)), axis=0)
         every = np.arange(targets)
         best = np.moveaxis(coefficients[chosen, :, :, every], 0, 2)
         return RidgeFit(best, np.maximum(errors, least)[chosen, :, every].T)
@@ -374,7 +375,12 @@ def _squared_error(gram: FloatArray, right: FloatArray, squares: float, coeffici
     return total
 
 
+def add_folds(by_fold: FloatArray) -> FloatArray:
+    """Return the sum along the first axis, fold after fold: the same bits however many targets there are."""
+    return np.asarray(functools.reduce(np.add, by_fold))
+
+
 def leave_one_out_totals(by_fold: FloatArray) -> FloatArray:
     """Return the sums over all folds but each, along the first axis; over all if there is one fold."""
-    total = by_fold.sum(axis=0)
+    total = add_folds(by_fold)
     return by_fold if len(by_fold) == 1 else total - by_fold
