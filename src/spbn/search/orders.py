@@ -52,7 +52,9 @@ NO_BETTER_ORDER = "no better order was found"
 UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must not hide the other families
 #: Scores that differ by less, in nats or as a share of the score, are the same.
 ROUNDING = 1e-9
-RESTARTS, RESTARTS_OF_SMALL = 5, 25
+#: Searches that are worth their time: of networks with few nodes, of others, and of those with many nodes.
+RESTARTS_OF_SMALL, RESTARTS, RESTARTS_OF_LARGE = 25, 5, 2
+LARGE = 200  # nodes
 FEWEST_TO_DRAFT = 60  # nodes; if there are fewer, the score itself finds more orders to begin with
 FEW_CANDIDATES = 5  # of a node, of which all sets are scored: 32, about as many as trees would need
 ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
@@ -119,8 +121,8 @@ def order_search(
         The first order is one of this graph, or a random one if it has no arcs. If no graph is found that is
         better, it is the result.
     restarts
-        How many searches to make, all but the first from random orders: by default 5, or 25 if there are so
-        few nodes that further ones cost nothing.
+        How many searches to make, all but the first from random orders: by default 5, 25 if there are so few
+        nodes that further ones cost nothing, and 2 if there are hundreds.
     patience
         How many sweeps in a row, each from another order of the same graph, may fail to raise the score
         before such a search ends.
@@ -457,8 +459,9 @@ class GrowShrinkTrees:
     @property
     def usual_restarts(self) -> int:
         """How many searches are worth their time: more if all families are known after the first."""
-        is_small = all(len(others) <= FEW_CANDIDATES for others in self._candidates)
-        return RESTARTS_OF_SMALL if is_small else RESTARTS
+        if all(len(others) <= FEW_CANDIDATES for others in self._candidates):
+            return RESTARTS_OF_SMALL
+        return RESTARTS if len(self._candidates) < LARGE else RESTARTS_OF_LARGE
 
     def room(self, node: int, order: Sequence[int]) -> tuple[int, int]:
         """Return the first and the last place among others where required arcs allow a node to be."""
