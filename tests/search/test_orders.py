@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import spbn
 from spbn import Structure
 from spbn.errors import ArgumentError
-from spbn.search import SearchInterrupted, order_search
+from spbn.search import SearchInterrupted, order_search, orders
 from spbn.search.operators import constrain
 from spbn.search.orders import GrowShrinkTrees, linear_extension
 from spbn.search.records import search_from_record, search_to_record
@@ -217,6 +217,24 @@ def test_the_seed_decides_and_threads_do_not():
     finally:
         numba.set_num_threads(threads)
     assert results[0] == results[1]
+
+
+def test_a_draft_comes_before_the_score_itself(monkeypatch):
+    monkeypatch.setattr("spbn.search.orders.FEWEST_TO_DRAFT", 5)
+    frame = nonlinear_frame(150, 7, 1)
+    likelihood = spbn.scores.CVLikelihood(frame, penalty="auto")
+    score = spbn.scores.BestType(likelihood, cost=likelihood.penalty)
+    drafted, improve = [], orders._Search.improve
+    monkeypatch.setattr(
+        orders._Search, "improve", lambda *arguments: drafted.append(improve(*arguments)) or drafted[-1]
+    )
+    sweeps = []
+    whole = order_search(score, Structure(score.nodes), restarts=2, on_sweep=sweeps.append)
+    assert len(drafted) == 2
+    assert whole.score == pytest.approx(score.total(Structure(score.nodes, whole.structure.arcs)))
+    assert order_search(score, Structure(score.nodes), restarts=2, taken=sweeps[:2]) == whole
+    early = order_search(score, Structure(score.nodes), max_seconds=0.0)
+    assert early.stop_reason == "max_seconds"
 
 
 def sweeps_of(score, **options):

@@ -22,7 +22,8 @@ from spbn.rows.store import FitSettings, RemoteRows, RowStore, SumRequest
 from spbn.tables.reader import Missing, as_table
 from spbn.tables.table import Table
 
-AT_A_TIME = 512  # families whose residuals are looked at together
+AT_A_TIME = 128  # families whose residuals one thread looks at together ...
+PARTS = 8  # ... and how many times as many are under way
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,19 +201,24 @@ class LinearScorer:
         vary = ((scale[members] > 0.0) | (members < 0)).all(axis=1)
         known = np.flatnonzero(vary & np.isfinite(directions).all(axis=1))
         spreads = frozen(np.stack([centre, np.where(scale > 0.0, scale, 1.0)]))
-        parts = [known[first : first + AT_A_TIME] for first in range(0, len(known), AT_A_TIME)]
-        requests = [
-            SumRequest(
-                tuple(range(len(centre))),
-                (),
-                (*(frozen(of_families[part]) for of_families in (members, sizes, directions)), mean, spreads),
-            )
-            for mean in [frozen(moments.mean)]
-            for part in parts
-        ]
-        for part, sums in zip(parts, self._rows.sums(misfit.line_sums, requests), strict=True):
-            for number, of_family in zip(part.tolist(), sums.sum(axis=0), strict=True):
-                misfits[number] = misfit.misfit(of_family, sizes[number] - 1, misfit.NORMAL_SHAPE)
+        mean, columns = frozen(moments.mean), tuple(range(len(centre)))
+        # Families of the same size together, and few at a time: all of their sums are held at once.
+        known = known[np.argsort(sizes[known], kind="stable")]
+        step = AT_A_TIME * PARTS
+        for first in range(0, len(known), step):
+            some = known[first : first + step]
+            parts = np.array_split(some, -(-len(some) // AT_A_TIME))
+            requests = [
+                SumRequest(
+                    columns,
+                    (),
+                    (*(frozen(each[part]) for each in (members, sizes, directions)), mean, spreads),
+                )
+                for part in parts
+            ]
+            for part, sums in zip(parts, self._rows.sums(misfit.line_sums, requests), strict=True):
+                for number, of_family in zip(part.tolist(), sums.sum(axis=0), strict=True):
+                    misfits[number] = misfit.misfit(of_family, sizes[number] - 1, misfit.NORMAL_SHAPE)
         return totals, misfits
 
     @cached_property

@@ -111,6 +111,11 @@ class Score(ABC):
         """Score of a structure: the sum over its families."""
         return float(self.local_many(structure.families()).sum())
 
+    @property
+    def draft(self) -> Score | None:
+        """A score that is much quicker, for a first idea of what is good; None if there is none."""
+        return None
+
     def best_types(self, structure: Structure) -> Structure:
         """Return a structure with the node types that the score chooses; by default those that it has."""
         return structure

@@ -81,6 +81,11 @@ class BestType(Score):
     def _compute(self, batch: FamilyBatch) -> FloatArray:
         return self._best(batch)[0]
 
+    @property
+    def draft(self) -> Score:
+        """The score of nodes that all have the simplest type."""
+        return self._score
+
     def best_types(self, structure: Structure) -> Structure:
         """Return a structure with the best type of every continuous node, given its parents."""
         _, types = self._best(named_batch(self.nodes, structure.families()))

@@ -11,6 +11,9 @@ among all that agree with the graph, and the search begins again from random ord
 What a node grows from the same set is always the same, whatever the order, so it is remembered
 (`GrowShrinkTrees`): sweeps soon cost little, and restarts less than the first search. Where a node has
 few candidates, all sets of them are scored instead, and it takes the best.
+
+In a random order of many nodes, most have many parents that others would make superfluous. If there is a
+quicker score (`Score.draft`), it improves such orders before the score itself sees them.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, count
 from typing import NamedTuple, final
 
 import numpy as np
@@ -49,7 +52,10 @@ NO_BETTER_ORDER = "no better order was found"
 UNFIT = -1e12  # stands for the score of a family that cannot be fitted: it must not hide the other families
 #: Scores that differ by less, in nats or as a share of the score, are the same.
 ROUNDING = 1e-9
-RESTARTS, RESTARTS_OF_SMALL = 5, 25
+#: Searches that are worth their time: of networks with few nodes, of others, and of those with many nodes.
+RESTARTS_OF_SMALL, RESTARTS, RESTARTS_OF_LARGE = 25, 5, 2
+LARGE = 200  # nodes
+FEWEST_TO_DRAFT = 60  # nodes; if there are fewer, the score itself finds more orders to begin with
 FEW_CANDIDATES = 5  # of a node, of which all sets are scored: 32, about as many as trees would need
 ROUNDING_OF_UNFIT = 1e-3  # the same, if a family that cannot be fitted is among them
 
@@ -115,8 +121,8 @@ def order_search(
         The first order is one of this graph, or a random one if it has no arcs. If no graph is found that is
         better, it is the result.
     restarts
-        How many searches to make, all but the first from random orders: by default 5, or 25 if there are so
-        few nodes that further ones cost nothing.
+        How many searches to make, all but the first from random orders: by default 5, 25 if there are so few
+        nodes that further ones cost nothing, and 2 if there are hundreds.
     patience
         How many sweeps in a row, each from another order of the same graph, may fail to raise the score
         before such a search ends.
@@ -169,6 +175,13 @@ def order_search(
     root = int(generator(seed).integers(1 << 62))
     trees = GrowShrinkTrees(score, constraints, structure)
     search = _Search(trees, structure, began, max_seconds)
+    drafts: _Search | None = None
+    if score.draft is not None and len(structure.nodes) >= FEWEST_TO_DRAFT:
+        drafts = _Search(GrowShrinkTrees(score.draft, constraints, structure), structure, began, max_seconds)
+
+    def draft(order: list[int], restart: int) -> list[int]:
+        return order if drafts is None else drafts.improve(order, (root, restart))
+
     try:
         done = list(taken)
         for restart in range(1, (trees.usual_restarts if restarts is None else restarts) + 1):
@@ -178,7 +191,7 @@ def order_search(
                 number, misses = sweep.number, sweep.misses
                 search.move_to(_places(structure, sweep.order))
             if number == 0:
-                search.move_to(_first_order(structure, trees, restart, root))
+                search.move_to(draft(_first_order(structure, trees, restart, root), restart))
             while misses <= patience:
                 number += 1
                 rng = np.random.default_rng((root, restart, number))
@@ -310,6 +323,17 @@ class _Search:
         self._compare()
         return self.current.score > before + self.current.noise
 
+    def improve(self, order: Sequence[int], seed: tuple[int, ...]) -> list[int]:
+        """Return an order that sweeps lead to from another one, as long as they help and there is time."""
+        self.move_to(order)
+        try:
+            for number in count():
+                if not self.sweep(np.random.default_rng((*seed, 0, number)), early=number % 2 == 1):
+                    break
+        except _OutOfTime:
+            pass  # the order so far is still a good one
+        return self.current.order
+
     def result(self, stop_reason: str) -> SearchResult:
         """Return the best graph, and the steps that lead there from the start: the greatest gains first."""
         self._compare()
@@ -435,8 +459,9 @@ class GrowShrinkTrees:
     @property
     def usual_restarts(self) -> int:
         """How many searches are worth their time: more if all families are known after the first."""
-        is_small = all(len(others) <= FEW_CANDIDATES for others in self._candidates)
-        return RESTARTS_OF_SMALL if is_small else RESTARTS
+        if all(len(others) <= FEW_CANDIDATES for others in self._candidates):
+            return RESTARTS_OF_SMALL
+        return RESTARTS if len(self._candidates) < LARGE else RESTARTS_OF_LARGE
 
     def room(self, node: int, order: Sequence[int]) -> tuple[int, int]:
         """Return the first and the last place among others where required arcs allow a node to be."""
