@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -397,12 +397,18 @@ def make_score(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
         return BIC(rows)
     if settings.score_name == "bge":
         return BGe(rows)
-    further: dict[str, Any] = {
-        name: getattr(settings, name) for name in ("folds", "seed", "bandwidth", "engine", "smoothing")
-    }
+    make: Callable[..., Score] = partial(ValidatedLikelihood, validation=settings.held_out)
     if settings.held_out is None:
-        return CVLikelihood(rows, penalty=settings.penalty, missing=settings.missing_rows, **further)
-    return ValidatedLikelihood(rows, validation=settings.held_out, missing=settings.missing_rows, **further)
+        make = partial(CVLikelihood, penalty=settings.penalty)
+    return make(
+        rows,
+        folds=settings.folds,
+        seed=settings.seed,
+        bandwidth=settings.bandwidth,
+        missing=settings.missing_rows,
+        engine=settings.engine,
+        smoothing=settings.smoothing,
+    )
 
 
 def _make_score_anywhere(rows: Table | RemoteRows, settings: LearnSettings) -> Score:
@@ -446,12 +452,15 @@ def _search_by_score(task: Task) -> Found:
         notes = Checkpoint(
             settings.checkpoint, describe_work("search", task.given.affecting_result(), task.original)
         )
-    common: dict[str, Any] = {
-        "max_parents": settings.max_parents,
-        "max_seconds": left,
-        "required_arcs": settings.required_arcs,
-        "forbidden_arcs": settings.forbidden_arcs,
-    }
+    limited = partial(
+        order_search if settings.algorithm_name == "boss" else hill_climb,
+        criterion,
+        start,
+        max_parents=settings.max_parents,
+        max_seconds=left,
+        required_arcs=settings.required_arcs,
+        forbidden_arcs=settings.forbidden_arcs,
+    )
 
     def found(so_far: SearchResult) -> Found:
         return Found(so_far, so_far.structure)
@@ -459,20 +468,10 @@ def _search_by_score(task: Task) -> Found:
     if settings.algorithm_name == "boss":
         swept, note_sweep = ([], None) if notes is None else resume_sweeps(notes)
         with _offering(task, found), sweep_progress(settings.progress) as show:
-            on_sweep = _both(note_sweep, show)
-            return found(
-                order_search(criterion, start, seed=settings.seed, on_sweep=on_sweep, taken=swept, **common)
-            )
+            return found(limited(seed=settings.seed, on_sweep=_both(note_sweep, show), taken=swept))
     has_types = len(settings.node_types) > 1 and not settings.chooses_types
     taken, note = ([], None) if notes is None else resume(notes, start)
-    run = partial(
-        hill_climb,
-        criterion,
-        start,
-        operators=("arcs", "types") if has_types else ("arcs",),
-        taken=taken,
-        **common,
-    )
+    run = partial(limited, operators=("arcs", "types") if has_types else ("arcs",), taken=taken)
     return found(_climb(task, run, found, note))
 
 
