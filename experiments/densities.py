@@ -35,6 +35,8 @@ METHODS = (*MODELS, *PEERS)
 BEFORE = {"blend 0.2": "blend", "blend 0.2, margins": "blend, margins"}
 #: What `uci` calls the paper's models: the algorithm, the model and the patience.
 PAPER = {"GBN": ("HC-BIC", "GBN", 0), "KDEBN": ("HC", "KDEBN", 5), "SPBN": ("HC", "SPBN-CKDE", 5)}
+#: Methods that have run on all folds, by which ranks are computed.
+RANKED = (*PAPER, *BEFORE, *PEERS)
 #: What a blend consists of: parts of the names of its components.
 PARTS = ("kernels", "linear", "curve", "local", "tails")
 VERSIONS = ("raw", "no ties")

@@ -1,7 +1,7 @@
 """What a user would pick instead to learn a graph. Every method is a function from a frame to a graph.
 
 causal-learn: BOSS and GRaSP with BIC, and PC with partial correlations. lingam: DirectLiNGAM, which takes
-noise that is not normal, and RESIT, which takes additive noise around any regression, here boosted trees.
+noise that is not normal, and RESIT, which takes additive noise around any regression, here splines.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-import spbn
 from spbn.graphs.dag import PDAG
 
 ALPHA = 0.05  # of PC
@@ -56,9 +55,11 @@ def direct_lingam(frame: pd.DataFrame) -> PDAG:
 def resit(frame: pd.DataFrame) -> PDAG:
     """Regression with subsequent independence test (Peters et al., 2014)."""
     from lingam import RESIT
-    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import SplineTransformer
 
-    regressor = HistGradientBoostingRegressor(max_iter=50, max_leaf_nodes=8, random_state=0)
+    regressor = make_pipeline(SplineTransformer(n_knots=6), Ridge(1.0))
     model = RESIT(regressor=regressor, random_state=0, alpha=RESIT_ALPHA)
     return _quietly(lambda: _from_effects(model.fit(_array(frame)).adjacency_matrix_, frame))
 
@@ -101,8 +102,3 @@ def _from_effects(effects: np.ndarray, frame: pd.DataFrame) -> PDAG:
     names = list(frame.columns)
     arcs = [(names[j], names[i]) for i, j in np.argwhere(np.abs(np.nan_to_num(effects)) > LEAST_EFFECT)]
     return PDAG(names, arcs, [])
-
-
-def truth_class(dag: spbn.DAG) -> PDAG:
-    """Return the equivalence class of a graph."""
-    return dag.to_cpdag()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from experiments.densities import BEFORE, COMPARED, FEWEST_FOLDS, METHODS, PAPER, PARTS, VERSIONS
+from experiments.densities import BEFORE, COMPARED, FEWEST_FOLDS, PAPER, PARTS, RANKED, VERSIONS
 from experiments.figures.drawing import COLOURS, STYLE, save, save_critical_difference
 from experiments.page import change, signed, table
 from experiments.sources import OUTER_FOLDS, published_uci
@@ -89,15 +89,15 @@ def per_row_and_variable(results: pd.DataFrame) -> pd.DataFrame:
     Methods are compared on the folds that all of them have run on. Those that have not run on a table at
     all have no value there, and tables on which fewer than all but two have run are left out.
     """
-    logliks = results.pivot_table("loglik", index=["data", "fold"], columns="method").reindex(columns=METHODS)
+    logliks = results.pivot_table("loglik", index=["data", "fold"], columns="method").reindex(columns=RANKED)
     sizes = results.assign(size=results["rows"] * results["nodes"]).groupby(["data", "fold"])["size"].first()
     rows = {}
     for name, values in logliks.groupby(level="data"):
         ran = values.columns[values.notna().any()]
         common = values[ran].dropna()
-        if len(ran) >= len(METHODS) - 2 and len(common):
+        if len(ran) >= len(RANKED) - 2 and len(common):
             rows[name] = common.sum() / sizes.loc[common.index].sum()
-    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=list(METHODS))
+    return pd.DataFrame.from_dict(rows, orient="index").reindex(columns=list(RANKED))
 
 
 def _table(values: pd.DataFrame) -> str:
