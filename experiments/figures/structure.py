@@ -1,0 +1,44 @@
+"""Errors of graphs: one table for each part, and ranks over all tables of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from experiments.figures.drawing import save_critical_difference
+from experiments.page import table
+from experiments.statistics import mean_ranks
+from experiments.structure import METHODS, TABLES
+
+COMPARED = "SPBN"  # the default of version 0.2, which others are measured by
+
+
+def draw(results: pd.DataFrame, out: Path) -> None:
+    """Write the mean distance between equivalence classes, by network and rows, and the methods' ranks."""
+    for part in TABLES:
+        chosen = results[results["part"] == part]
+        if len(chosen):
+            (out / f"structure-{part}.md").write_text(_table(chosen), "utf-8")
+    by_table = results.pivot_table("class_shd", ["part", "network", "rows", "table"], "method")
+    everywhere = by_table[[method for method in METHODS if method in by_table]].dropna(axis=1)
+    if everywhere.shape[1] > 2:
+        save_critical_difference(-everywhere, out / "structure-ranks.svg")
+
+
+def _table(results: pd.DataFrame) -> str:
+    means = results.pivot_table("class_shd", ["network", "rows"], "method")
+    means = means[[method for method in METHODS if method in means]]
+    rows = []
+    for (network, count), found in means.iterrows():
+        best = found.min()
+        shown = ("–" if v != v else f"**{v:.1f}**" if v == best else f"{v:.1f}" for v in found)
+        rows.append([network, f"{count:,}", *shown])
+    complete = means.dropna(axis=1)
+    ranks = mean_ranks(-complete)
+    rows.append(["*mean rank*", "", *(f"{ranks[m]:.2f}" if m in ranks else "–" for m in means.columns)])
+    if COMPARED in means:
+        shares = (complete.div(complete[COMPARED].clip(lower=0.5), axis=0)).mean()
+        shown = (f"{shares[m]:.0%}" if m in shares else "–" for m in means)
+        rows.append([f"*share of the errors of {COMPARED}*", "", *shown])
+    return table(["network", "rows", *means.columns], rows, left=1)
