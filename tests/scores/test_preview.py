@@ -79,7 +79,9 @@ def test_rough_estimates_lead_to_the_same_steps(seed: int, monkeypatch: pytest.M
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("settings", [{}, {"model": "blend"}, {"bandwidth": "silverman"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"model": "blend"}, {"bandwidth": "silverman"}, {"types": ("lg", "curve")}], ids=str
+)
 def test_search_takes_the_same_steps(
     table: str, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,7 +124,7 @@ def test_most_families_are_never_computed_in_full(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("node_type", [NodeType.CKDE, NodeType.BLEND], ids=str)
+@pytest.mark.parametrize("node_type", [NodeType.CKDE, NodeType.BLEND, NodeType.CURVE], ids=str)
 def test_gains_are_as_good_as_they_say(table: str, node_type: NodeType) -> None:
     data = TABLES[table]()
     score = CVLikelihood(data)
@@ -136,7 +138,9 @@ def test_gains_are_as_good_as_they_say(table: str, node_type: NodeType) -> None:
     assert (errors > 0.0).all()
     assert (np.abs(gains - true) < errors).all()
     # Six standard errors: of some dozens of estimates half should be within one, and one or two beyond.
-    assert np.abs(gains - true).max() > errors.max() / 100.0
+    known = errors < likelihood.UNKNOWN
+    assert known.any()
+    assert np.abs(gains - true)[known].max() > errors[known].max() / 100.0
 
 
 def test_small_tables_have_none() -> None:

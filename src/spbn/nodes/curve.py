@@ -337,7 +337,7 @@ class CurveScorer:
         self._prepared: OrderedDict[Columns, tuple[Basis, RidgeFolds]] = OrderedDict()
 
     def totals(self, families: FamilyBatch) -> FloatArray:
-        if not self._rows.is_crossed:
+        if self._rows.fitted_by is not self._rows:
             return self.rows(families).sum(axis=1)
         out = np.full(len(families), -np.inf)
         for chosen, found in self._fits(families.column_tuples):
@@ -370,10 +370,10 @@ class CurveScorer:
 
     def parameters(self, families: Sequence[Columns]) -> Iterator[tuple[int, SumRequest]]:
         """Yield the numbers of families, and what `curves.log_densities` needs for them."""
-        inner, folds = self._rows.inner, self._rows.inner_folds
-        assert inner is not None
+        fitted_by, folds = self._rows.fitted_by, self._rows.inner_folds
+        assert fitted_by is not None
         assert folds is not None
-        for chosen, found in curve_scorer(inner)._fits(families):
+        for chosen, found in curve_scorer(fitted_by)._fits(families):
             for place, number in enumerate(chosen):
                 yield number, found.request(families[number], place, list(folds))
 

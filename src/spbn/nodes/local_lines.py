@@ -187,10 +187,10 @@ class LocalScorer:
 
     def parameters(self, families: Sequence[Columns]) -> Iterator[tuple[int, SumRequest]]:
         """Yield the numbers of families, and what `local_log_densities` needs for them."""
-        inner, folds = self._rows.inner, self._rows.inner_folds
-        assert inner is not None
+        fitted_by, folds = self._rows.fitted_by, self._rows.inner_folds
+        assert fitted_by is not None
         assert folds is not None
-        chooser = local_scorer(inner)
+        chooser = local_scorer(fitted_by)
         fits = chooser._fits({tuple(sorted(columns)) for columns in families})
         for number, columns in enumerate(families):
             mixtures = fits[tuple(sorted(columns))]

@@ -103,10 +103,10 @@ class TailScorer:
 
     def parameters(self, families: Sequence[Columns]) -> Iterator[tuple[int, SumRequest]]:
         """Yield the numbers of families, and what `tail_log_densities` needs for them."""
-        inner, folds = self._rows.inner, self._rows.inner_folds
-        assert inner is not None
+        fitted_by, folds = self._rows.fitted_by, self._rows.inner_folds
+        assert fitted_by is not None
         assert folds is not None
-        chooser = self if inner is self._rows else TailScorer(inner)
+        chooser = self if fitted_by is self._rows else TailScorer(fitted_by)
         for number, columns in enumerate(families):
             centre, widths = chooser._by_fold(columns[-1])
             yield number, SumRequest(columns, (widths[list(folds)],), (centre,))

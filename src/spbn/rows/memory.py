@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import final
@@ -110,6 +110,23 @@ class MemoryRows(RowStore):
             return store
 
         return remembered(self._asking, asked.tobytes(), found, limit=MOST_QUESTIONS)
+
+    def previewing(self, asked: BoolArray, weighed_by: MemoryRows | None = None) -> MemoryRows:
+        """Return such a store in which weights and scales are chosen by the few rows that are asked.
+
+        `weighed_by`: another such store, by whose rows they are chosen instead.
+        """
+        some = self.partition.asking(asked)
+        if weighed_by is None:
+            some = replace(some, is_crossed=True)
+        store = MemoryRows(some, self.settings, inner=lambda: weighed_by)
+        store.fitted_by = self
+        store.inner_folds = np.unique(self._group_of_row[asked]).tolist()
+        return store
+
+    @cached_property
+    def fitted_by(self) -> MemoryRows:
+        return self.inner
 
     @cached_property
     def densities(self) -> SetDensities:

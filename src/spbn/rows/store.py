@@ -259,9 +259,17 @@ class RowStore(ABC):
         """
 
     @property
+    def fitted_by(self) -> RowStore | None:
+        """The cross-validation in which parameters of all folds are found from sums over its rows.
+
+        That is `inner`, unless weights are to be chosen by fewer rows.
+        """
+        return self.inner
+
+    @property
     @abstractmethod
     def inner_folds(self) -> Sequence[int] | None:
-        """For every group, the fold of `inner` whose training rows it has; -1 if it has all rows of `inner`.
+        """For every group, the fold of `fitted_by` whose training rows it has; -1 if it has all of its rows.
 
         None if groups have others.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self, final
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from spbn._base.arrays import BoolArray, FloatArray, IntArray, Seed, generator
 from spbn._base.checks import at_least_0
 from spbn.kernels.estimates import BandwidthRule
-from spbn.nodes.base import NodeType, registered
+from spbn.nodes.base import NodeType, place_of, registered
 from spbn.nodes.families import Family, FamilyScorer
 from spbn.rows.families import FamilyBatch
 from spbn.rows.memory import MemoryRows
@@ -267,6 +267,7 @@ FEWEST_ROWS = 100_000  # of a table for which estimates pay
 CHOSEN = 16_000  # rows at random, at most: half of the first fold, if that is less
 OUTSTANDING = 256  # rows, among all columns
 STANDARD_ERRORS = 6.0  # of an estimate, by which it may be wrong: one in a thousand million is
+UNKNOWN = 1e200  # the error of what has to be computed in full
 LEAST_ERROR = 1e-9  # of an estimate, as a share of it: none is as good as the sum over all rows
 
 
@@ -294,8 +295,8 @@ class Preview:
         chosen = np.zeros(partition.queries, dtype=np.bool_)
         chosen[np.random.default_rng(0).choice(usual, count, replace=False)] = True
         # What is chosen by cross-validation, the weights of a blend for example, is chosen by these rows too.
-        some = MemoryRows(replace(partition.asking(chosen), is_crossed=True), settings)
-        others = MemoryRows(partition.asking(outstanding), settings, inner=lambda: some)
+        some = rows.previewing(chosen)
+        others = rows.previewing(outstanding, weighed_by=some)
         standing_for = float(np.count_nonzero(~outstanding)) / count
         return cls(penalty, FamilyScorer(some), FamilyScorer(others), standing_for)
 
@@ -313,7 +314,15 @@ class Preview:
         fitted = np.isfinite(pairs[0][0]).all(axis=1) & np.isfinite(pairs[1][0]).all(axis=1)
         gains[~fitted] = -np.inf
         certain = ~np.isfinite(gains)
-        return gains, np.where(certain, 0.0, np.maximum(errors, LEAST_ERROR * np.maximum(1.0, np.abs(gains))))
+        errors = np.where(certain, 0.0, np.maximum(errors, LEAST_ERROR * np.maximum(1.0, np.abs(gains))))
+        unknown = self._has_curves_by_configuration(new) | self._has_curves_by_configuration(old)
+        gains[unknown], errors[unknown] = 0.0, UNKNOWN
+        return gains, errors
+
+    def _has_curves_by_configuration(self, families: FamilyBatch) -> BoolArray:
+        """Tell which families have a curve for every configuration: these are fitted to all of its rows."""
+        is_split = (families.parents & self.some.store.discrete).any(axis=1)
+        return is_split & np.isin(families.types, [place_of(NodeType.CURVE), place_of(NodeType.BLEND)])
 
 
 def _rows_of_different(scorer: FamilyScorer, families: FamilyBatch) -> tuple[FloatArray, list[int]]:
