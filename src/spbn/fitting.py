@@ -22,6 +22,7 @@ from spbn.transforms import Margins
 
 # Unusual values are compared with training rows: all, by cross-validation, or some if there are many.
 FEW_ROWS, FOLDS, HELD_OUT = 2_000, 10, 500
+MOST_WEIGHED = 20_000  # rows by which weights of mixtures are chosen for that
 MOST_POOLED = 2_000  # rows of all fillings of a table
 
 
@@ -96,15 +97,19 @@ def typical_logpdf(
     to part of the rows are left out.
     """
     rows = table if margins is None else margins.transformed(table)
-    evaluated = np.arange(table.rows)
+    evaluated, weighed_by = np.arange(table.rows), None
     if table.rows <= FEW_ROWS:
         labels = fold_labels(table.rows, min(FOLDS, table.rows), 0, discrete=table.level_codes)
         partition = Partition.folds(rows, labels)
     else:
         kept, evaluated = holdout_rows(table.rows, HELD_OUT / table.rows, 0, discrete=table.level_codes)
         partition = Partition.holdout(rows.take(kept), rows.take(evaluated))
+        if len(kept) > MOST_WEIGHED:
+            some = rows.take(kept[:: -(-len(kept) // MOST_WEIGHED)])
+            labels = fold_labels(some.rows, FOLDS, 0, discrete=some.level_codes)
+            weighed_by = MemoryRows(Partition.folds(some, labels), settings)
     batch = named_batch(table.names, structure.families())
-    by_node = FamilyScorer(MemoryRows(partition, settings)).rows(batch)
+    by_node = FamilyScorer(MemoryRows(partition, settings, inner=lambda: weighed_by)).rows(batch)
     if margins is not None:
         by_node += margins.log_slopes(table.take(evaluated), structure.nodes)
     medians = np.median(by_node, axis=1)

@@ -6,7 +6,7 @@ from scipy import integrate, special, stats
 
 import spbn
 from spbn.errors import ArgumentError, FitError, ModelFileError
-from spbn.nodes import Blend
+from spbn.nodes import Blend, blend
 from spbn.nodes.blend import COMPONENTS, in_words
 from spbn.rows import memory
 from spbn.tables.splits import fold_labels
@@ -246,3 +246,18 @@ def test_blends_come_close_to_the_truth_of_the_paper(rows, least):
     structure = spbn.Structure(list("ABCDE"), arcs, types="blend")
     network = spbn.BayesianNetwork.fit(structure, spbn.datasets.paper_synthetic(rows))
     assert least <= network.loglik(spbn.datasets.paper_synthetic("test")) < -6982.2
+
+
+def test_of_very_many_rows_some_choose_the_weights(monkeypatch):
+    """Each under components that are fitted to all rows outside of its fold."""
+    frame = nonlinear_frame(600, 3, seed=4)
+    every = Blend.fit(frame, "a", ["b"])
+    monkeypatch.setattr(blend, "MOST_WEIGHED", 200)
+    some = Blend.fit(frame, "a", ["b"])
+    labels = fold_labels(600, 10, 0)
+    order = np.argsort(labels, kind="stable")[::3]
+    weights = em_weights(blend_cv_rows(frame, labels, "a", ["b"])[:, order])
+    np.testing.assert_allclose(some.mixture, weights, atol=1e-9)
+    assert some.mixture != every.mixture
+    for part in ("line", "curve", "tails"):
+        assert getattr(some, part) == getattr(every, part)

@@ -63,6 +63,7 @@ LEGEND = (
 FOLDS = 10
 FEWEST_TO_BLEND = 4  # rows, for the weights
 MOST_WEIGHTS = 1 << 18  # families whose weights are remembered
+MOST_WEIGHED = 50_000  # rows that weights are fitted to: they tell eight numbers well enough
 LEAST_LOSS = 0.005  # weight of a component, whose loss is worth a warning
 
 
@@ -126,7 +127,10 @@ class Blend(CPD):
             raise FitError(f"a blend needs at least {FEWEST_TO_BLEND} rows. {node!r} has {table.rows}.")
         partition = Partition.folds(table, fold_labels(table.rows, min(folds, table.rows), 0))
         rows, columns = MemoryRows(partition, settings), tuple(range(len(table.names)))
-        weights = BlendScorer(rows).weights(FamilyBatch.single(table.names))[0]
+        weighing = rows
+        if table.rows > MOST_WEIGHED:  # evenly spread over the folds, which are one after the other
+            weighing = rows.previewing(np.arange(table.rows) % -(-table.rows // MOST_WEIGHED) == 0)
+        weights = BlendScorer(weighing).weights(FamilyBatch.single(table.names))[0]
         held = table.with_columns(without_far_values(table.columns, spreads_of(table.columns)))
         parts = cls(
             node,
