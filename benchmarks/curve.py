@@ -1,6 +1,6 @@
 """What curves cost, compared with kernels, with blends of another version, and on a million rows.
 
-    python benchmarks/curve.py [--other FOLDER] [--only families searches growth million]
+    python benchmarks/curve.py [--other FOLDER] [--only families searches large growth million]
 
 FOLDER is a checkout of another version, with ``src/spbn``: whole searches over its blends are measured beside
 those over the blends of this one, which have a curve.
@@ -24,6 +24,7 @@ from timing import best, heading, machine
 from versions import measure, print_ratio, versions
 
 MILLION = 1_000_000
+MANY = 250_000
 
 SEARCH = """
 import json, sys, time
@@ -42,6 +43,16 @@ for _ in range(runs):
     search()
     seconds.append(time.perf_counter() - began)
 print(json.dumps({"best": min(seconds)}))
+"""
+
+LARGE = """
+import json, sys, time
+import spbn
+spbn.learn(spbn.datasets.synthetic(3000, seed=1), model="blend", patience=0, max_parents=2)  # compiles
+data = spbn.datasets.synthetic(int(sys.argv[1]), seed=0)
+began = time.perf_counter()
+spbn.learn(data, model="blend")
+print(json.dumps({"best": time.perf_counter() - began}))
 """
 
 LEARN = """
@@ -111,12 +122,25 @@ def searches(other: Path | None) -> None:
             print_ratio(times)
 
 
+def large(other: Path | None) -> None:
+    """Learn a network of blends from many rows, with this version and another one, in turns of two."""
+    heading(f"A network of blends from {MANY:,} × 5 rows: seconds, best of two")
+    times: dict[str, float] = {}
+    with TemporaryDirectory() as folder:
+        for _ in range(2):
+            for version, path in versions(other).items():
+                found = measure(LARGE, path, f"{folder}/{version}", MANY)
+                times[version] = min(times.get(version, math.inf), found["best"])
+    print("   ".join(f"{version} {seconds:7.1f}" for version, seconds in times.items()), end="")
+    print_ratio(times)
+
+
 def growth() -> None:
     """Show how the time of a score grows with the rows."""
     heading(
         "Ten-fold score of a curve with two parents: seconds, and the power of the rows that they grow by"
     )
-    before = None
+    before = first = None
     for rows in (10_000, 100_000, MILLION):
         frame = curved(rows)
         seconds = math.inf
@@ -126,7 +150,8 @@ def growth() -> None:
             seconds = min(seconds, best(lambda s=score: s.local("E", ["A", "B"], "curve"), runs=1)[0])
         power = "" if before is None else f"   N^{math.log10(seconds / before):.2f}"
         print(f"{rows:9,d} {seconds:8.3f}{power}", flush=True)
-        before = seconds
+        before, first = seconds, first or seconds
+    print(f"from the first to the last: N^{math.log10(seconds / first) / 2:.2f}")
 
 
 def million() -> None:
@@ -141,12 +166,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--other", type=Path, help="a checkout of the version to compare with")
-    parser.add_argument("--only", nargs="+", choices=("families", "searches", "growth", "million"))
+    parser.add_argument("--only", nargs="+", choices=("families", "searches", "large", "growth", "million"))
     options = parser.parse_args()
     print(machine())
     parts = {
         "families": families,
         "searches": lambda: searches(options.other),
+        "large": lambda: large(options.other),
         "growth": growth,
         "million": million,
     }
