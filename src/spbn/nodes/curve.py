@@ -337,7 +337,7 @@ class CurveScorer:
         self._prepared: OrderedDict[Columns, tuple[Basis, RidgeFolds]] = OrderedDict()
 
     def totals(self, families: FamilyBatch) -> FloatArray:
-        if self._rows.fitted_by is not self._rows:
+        if not self._rows.is_crossed or self._rows.fitted_by is not self._rows:
             return self.rows(families).sum(axis=1)
         out = np.full(len(families), -np.inf)
         for chosen, found in self._fits(families.column_tuples):
