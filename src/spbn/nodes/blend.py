@@ -63,7 +63,7 @@ LEGEND = (
 FOLDS = 10
 FEWEST_TO_BLEND = 4  # rows, for the weights
 MOST_WEIGHTS = 1 << 18  # families whose weights are remembered
-MOST_WEIGHED = 50_000  # rows that weights are fitted to: they tell eight numbers well enough
+MOST_WEIGHED = 25_000  # rows that weights are fitted to: they tell eight numbers well enough
 LEAST_LOSS = 0.005  # weight of a component, whose loss is worth a warning
 
 
